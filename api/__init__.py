@@ -1,0 +1,1 @@
+"""The shell: REST, background jobs, command line and wiring. No marketplace rule lives here."""

@@ -1,0 +1,1 @@
+"""What does the chain say? Contracts, payout tree, transactions, scanner and reconciliation."""

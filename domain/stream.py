@@ -1,0 +1,57 @@
+"""Where facts live: streams, the ids that name them, and what a decision may look at.
+
+A decision is a pure function `decide(command, world) -> changes`. It reads the folded states of
+the streams it needs and the balances of the books through `World`, and answers with the facts to
+append, each to its stream. The command carries the time and every id, so the same command on the
+same world always gives the same changes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+from uuid import UUID, uuid5
+
+NAMESPACE = UUID("6f9a1d5e-0c44-5b6e-9d0a-7a11757c0001")
+"""The one namespace of all derived ids. It can never change: ids are hashed into the log."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """The history of one thing: `Stream("lease", "lease_...")`."""
+
+    kind: str
+    id: str
+
+    @property
+    def uuid(self) -> UUID:
+        """The stored id: natural keys are unique by the primary key of the events table."""
+        return uuid5(NAMESPACE, f"{self.kind}:{self.id}")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One fact to append to one stream."""
+
+    stream: Stream
+    fact: Any
+
+
+class World(Protocol):
+    """What a decision may look at: folded states and present balances, nothing else."""
+
+    def state(self, stream: Stream) -> Any:
+        """The folded state of a stream; the kind's initial state if it has no facts."""
+        ...
+
+    def balance(self, account: str) -> int:
+        """Units of a book account on its normal side; 0 if it does not exist."""
+        ...
+
+
+def derive_id(kind: str, account: str, key: str, ordinal: int = 0) -> str:
+    """A server-made id: equal on every replay of the same request (design: REST, section 4).
+
+    `kind` is the prefix without underscore; only `key` may contain the separator `|`.
+    """
+    return f"{kind}_{uuid5(NAMESPACE, '|'.join((account, key, kind, str(ordinal)))).hex}"
