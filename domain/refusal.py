@@ -1,0 +1,158 @@
+"""The expected "no": every rule that can refuse, named once.
+
+The order inside a group is the order of checking; the first that applies wins. `api/errors.py`
+maps every member to a status. A broken invariant is not a refusal: that is an `assert`.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class Reason(Enum):
+    """Why a command was refused. The value is the stable code of the problem document."""
+
+    # Who asks, and for what.
+    NOT_PERMITTED = "not_permitted"
+    ACCOUNT_UNKNOWN = "account_unknown"
+    ACCOUNT_EXISTS = "account_exists"
+    MEMBER_UNKNOWN = "member_unknown"
+    MEMBER_EXISTS = "member_exists"
+    ROLE_UNKNOWN = "role_unknown"
+    LAST_OWNER = "last_owner"
+    API_KEY_UNKNOWN = "api_key_unknown"
+    API_KEY_REVOKED = "api_key_revoked"
+    SCOPE_UNKNOWN = "scope_unknown"
+    OPERATOR_EXISTS = "operator_exists"
+    WALLET_UNKNOWN = "wallet_unknown"
+    WALLET_TAKEN = "wallet_taken"
+    # Supply.
+    PROVIDER_UNKNOWN = "provider_unknown"
+    PROVIDER_EXISTS = "provider_exists"
+    PROVIDER_KIND_UNKNOWN = "provider_kind_unknown"
+    REGION_UNKNOWN = "region_unknown"
+    REGION_EXISTS = "region_exists"
+    STORAGE_MODE_UNKNOWN = "storage_mode_unknown"
+    JOIN_CODE_UNKNOWN = "join_code_unknown"
+    JOIN_CODE_USED = "join_code_used"
+    JOIN_CODE_EXPIRED = "join_code_expired"
+    NODE_UNKNOWN = "node_unknown"
+    NODE_EXISTS = "node_exists"
+    NODE_STATE = "node_state"
+    NODE_KEY_MISMATCH = "node_key_mismatch"
+    NODE_SPECS_MISSING = "node_specs_missing"
+    NODE_NOT_JOINABLE = "node_not_joinable"
+    NODE_BUSY = "node_busy"
+    DEVICE_UNKNOWN = "device_unknown"
+    DEVICE_ELSEWHERE = "device_elsewhere"
+    DEVICE_TAKEN = "device_taken"
+    DEVICE_INTERVAL = "device_interval"
+    OFFER_UNKNOWN = "offer_unknown"
+    OFFER_EXISTS = "offer_exists"
+    OFFER_WITHDRAWN = "offer_withdrawn"
+    GPU_CLASS_UNPRICED = "gpu_class_unpriced"
+    # Demand.
+    JOB_UNKNOWN = "job_unknown"
+    JOB_EXISTS = "job_exists"
+    JOB_STATE = "job_state"
+    WORKLOAD_EMPTY = "workload_empty"
+    LEASE_UNKNOWN = "lease_unknown"
+    LEASE_EXISTS = "lease_exists"
+    LEASE_NOT_OPEN = "lease_not_open"
+    LEASE_STATE = "lease_state"
+    NO_MATCH = "no_match"
+    OFFER_MISMATCH = "offer_mismatch"
+    PRICE_ABOVE_CAP = "price_above_cap"
+    FUNDS_MODE_MISMATCH = "funds_mode_mismatch"
+    UNPAID_DEBT = "unpaid_debt"
+    CREDIT_TOO_LOW = "credit_too_low"
+    CLOSE_CODE_PARTY = "close_code_party"
+    # Usage and accrual.
+    ACCRUAL_NOT_DUE = "accrual_not_due"
+    HOUR_ALREADY_ACCRUED = "hour_already_accrued"
+    USAGE_POSITION_FELL = "usage_position_fell"
+    USAGE_INCOMPLETE = "usage_incomplete"
+    # Money in.
+    DEPOSIT_EXISTS = "deposit_exists"
+    DEPOSIT_SOURCE_UNKNOWN = "deposit_source_unknown"
+    PURCHASE_EXISTS = "purchase_exists"
+    # Epochs, policy, payouts.
+    TARIFF_UNKNOWN = "tariff_unknown"
+    TARIFF_VERSION = "tariff_version"
+    POLICY_VERSION = "policy_version"
+    POLICY_INVALID = "policy_invalid"
+    EPOCH_UNKNOWN = "epoch_unknown"
+    EPOCH_STATE = "epoch_state"
+    EPOCH_NOT_OVER = "epoch_not_over"
+    EPOCH_OUT_OF_ORDER = "epoch_out_of_order"
+    CUT_INCOMPLETE = "cut_incomplete"
+    CHUNK_OUT_OF_ORDER = "chunk_out_of_order"
+    REWARDS_MISMATCH = "rewards_mismatch"
+    PAYOUT_STATE = "payout_state"
+    PAYOUT_EXISTS = "payout_exists"
+    CHAIN_TX_STATE = "chain_tx_state"
+    BURN_STATE = "burn_state"
+    # Amounts.
+    AMOUNT_NOT_POSITIVE = "amount_not_positive"
+    AMOUNT_OUT_OF_RANGE = "amount_out_of_range"
+    IDEMPOTENCY_KEY_REUSED = "idempotency_key_reused"
+    # Formulas (conformance suites; values as in the vectors).
+    UNKNOWN_GPU_CLASS = "unknown_gpu_class"
+    COUNT_OUT_OF_RANGE = "count_out_of_range"
+    SHARE_OUT_OF_RANGE = "share_out_of_range"
+    PRICE_BELOW_USAGE_FEE = "price_below_usage_fee"
+    UNKNOWN_MODE = "unknown_mode"
+    NEGATIVE_POOL = "negative_pool"
+    DUPLICATE_ID = "duplicate_id"
+    NEGATIVE_WEIGHT = "negative_weight"
+    ZERO_AMOUNT = "zero_amount"
+    PRICE_TOO_LOW = "price_too_low"
+    FEE_OUT_OF_RANGE = "fee_out_of_range"
+    BAD_SEGMENT = "bad_segment"
+    SEGMENTS_OVERLAP = "segments_overlap"
+    BAD_EPOCH = "bad_epoch"
+    BAD_DEPOSIT = "bad_deposit"
+    DUPLICATE_PAYEE = "duplicate_payee"
+    BAD_RATE = "bad_rate"
+    NEGATIVE_ELAPSED = "negative_elapsed"
+    EMPTY_TREE = "empty_tree"
+    BAD_ADDRESS = "bad_address"
+    DUPLICATE_LEAF = "duplicate_leaf"
+    UNKNOWN_LOG = "unknown_log"
+    WRONG_LANE = "wrong_lane"
+    STREAM_MOVED = "stream_moved"
+
+
+STORED_REFUSALS = frozenset(
+    {
+        Reason.UNPAID_DEBT,
+        Reason.CREDIT_TOO_LOW,
+        Reason.NO_MATCH,
+        Reason.OFFER_WITHDRAWN,
+        Reason.DEVICE_TAKEN,
+        Reason.LEASE_NOT_OPEN,
+        Reason.LEASE_STATE,
+        Reason.LEASE_UNKNOWN,
+        Reason.JOB_STATE,
+        Reason.JOB_UNKNOWN,
+        Reason.NODE_STATE,
+        Reason.NODE_BUSY,
+        Reason.OFFER_UNKNOWN,
+        Reason.EPOCH_STATE,
+        Reason.PAYOUT_STATE,
+    }
+)
+"""Refusals by state (402, 404, 409): kept with the idempotency key, so a retry never changes the outcome."""
+
+
+class Refused(Exception):
+    """The command was understood and refused by a rule; nothing was recorded."""
+
+    def __init__(self, reason: Reason, **facts: object) -> None:
+        super().__init__(reason.value, facts)
+        self.reason = reason
+        self.facts = facts
+
+    def __str__(self) -> str:
+        told = ", ".join(f"{name}={value}" for name, value in self.facts.items())
+        return f"{self.reason.value}({told})"

@@ -1,0 +1,60 @@
+"""The registry of decisions: which state a stream folds to, and which function decides a command.
+
+Each file of the domain names what it adds: STREAMS, kind -> (initial state, evolve), and
+DECIDERS, command type -> decide(command, world). Nothing is decided here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from domain import (
+    account,
+    burn,
+    chain_tx,
+    deposit,
+    device,
+    epoch,
+    job,
+    lease,
+    node,
+    offer,
+    payout,
+    pin,
+    policy,
+    provider,
+    tariff,
+)
+from domain.stream import Change, World
+
+Evolve = Callable[[Any, Any], Any]
+Decide = Callable[[Any, World], Sequence[Change]]
+
+_FILES = (
+    account, burn, chain_tx, deposit, device, epoch, job, lease, node, offer, payout, pin, policy,
+    provider, tariff,
+)  # fmt: skip
+
+STREAMS: dict[str, tuple[Any, Evolve]] = {}
+DECIDERS: dict[type[Any], Decide] = {}
+for _file in _FILES:
+    assert not STREAMS.keys() & _file.STREAMS.keys(), _file
+    assert not DECIDERS.keys() & _file.DECIDERS.keys(), _file
+    STREAMS.update(_file.STREAMS)
+    DECIDERS.update(_file.DECIDERS)
+
+
+def initial(kind: str) -> Any:
+    """The state of a stream of this kind before its first fact."""
+    return STREAMS[kind][0]
+
+
+def evolve(kind: str, state: Any, fact: Any) -> Any:
+    """The state after one more fact. Never refuses: what was recorded, happened."""
+    return STREAMS[kind][1](state, fact)
+
+
+def decide(command: Any, world: World) -> list[Change]:
+    """What the command leads to in this world. Raises Refused."""
+    return list(DECIDERS[type(command)](command, world))
