@@ -1,0 +1,66 @@
+"""given(past facts).when(command).then(new facts): the language of the domain's tests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from typing import Any
+
+import pytest
+
+from domain import rules
+from domain.refusal import Reason, Refused
+from domain.stream import Change, Stream
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A world made of facts and balances; implements `domain.stream.World`."""
+
+    past: tuple[tuple[Stream, Any], ...] = ()
+    balances: Mapping[str, int] = field(default_factory=dict)
+
+    def given(self, *past: tuple[Stream, Any]) -> Scene:
+        return replace(self, past=self.past + past)
+
+    def having(self, balances: Mapping[str, int]) -> Scene:
+        return replace(self, balances={**self.balances, **balances})
+
+    def state(self, stream: Stream) -> Any:
+        facts = [fact for where, fact in self.past if where == stream]
+        return reduce(
+            lambda state, fact: rules.evolve(stream.kind, state, fact),
+            facts,
+            rules.initial(stream.kind),
+        )
+
+    def balance(self, account: str) -> int:
+        return self.balances.get(account, 0)
+
+    def when(self, command: Any) -> Outcome:
+        return Outcome(self, command)
+
+    def after(self, command: Any) -> Scene:
+        """The scene with whatever the command leads to."""
+        return self.given(*((c.stream, c.fact) for c in rules.decide(command, self)))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    scene: Scene
+    command: Any
+
+    def changes(self) -> list[Change]:
+        return rules.decide(self.command, self.scene)
+
+    def then(self, *expected: tuple[Stream, Any]) -> None:
+        assert [(c.stream, c.fact) for c in self.changes()] == list(expected)
+
+    def then_nothing(self) -> None:
+        self.then()
+
+    def then_refused(self, reason: Reason) -> None:
+        with pytest.raises(Refused) as caught:
+            self.changes()
+        assert caught.value.reason is reason
