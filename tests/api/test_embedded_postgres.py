@@ -1,0 +1,116 @@
+"""The embedded server: started once, shared, stopped by the last user, back after a crash."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Generator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from api.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresFailed
+
+
+@pytest.fixture
+def folder() -> Generator[Path, None, None]:
+    with tempfile.TemporaryDirectory(prefix="tally") as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+def _answers(uri: str) -> bool:
+    try:
+        with psycopg.connect(uri) as connection:
+            return connection.execute("SELECT 1").fetchone() == (1,)
+    except psycopg.OperationalError:
+        return False
+
+
+def test_the_last_user_stops_the_server(folder: Path) -> None:
+    with EmbeddedPostgres(folder, durable=False) as first:
+        with EmbeddedPostgres(folder, durable=False) as second:
+            assert second.pid == first.pid
+        assert _answers(first.uri)
+    assert not _answers(first.uri)
+
+
+def test_a_server_in_use_outlives_the_process_that_started_it(folder: Path) -> None:
+    program = (
+        "import sys; from pathlib import Path; from api.embedded_postgres import EmbeddedPostgres\n"
+        "with EmbeddedPostgres(Path(sys.argv[1]), durable=False):\n"
+        "    print('up', flush=True); sys.stdin.readline()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program, str(folder)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "up\n"
+        with EmbeddedPostgres(folder, durable=False) as server:
+            child.communicate("done\n")
+            assert _answers(server.uri)
+    assert not _answers(server.uri)
+
+
+def test_a_killed_server_comes_back_with_every_committed_row(folder: Path) -> None:
+    with EmbeddedPostgres(folder, durable=False) as server:
+        with psycopg.connect(server.uri, autocommit=True) as connection:
+            connection.execute("CREATE TABLE kept AS SELECT 7 AS number")
+        os.kill(server.pid, signal.SIGKILL)
+        server.ensure_running()
+        with psycopg.connect(server.uri) as connection:
+            assert connection.execute("SELECT number FROM kept").fetchone() == (7,)
+
+
+def test_a_dead_server_whose_number_is_taken_does_not_block_the_start(folder: Path) -> None:
+    with EmbeddedPostgres(folder, durable=False):
+        pass
+    lines = [str(os.getpid()), str(folder / "pg"), "1", "5432", str(folder / "pg"), "", "", "ready"]
+    (folder / "pg" / "postmaster.pid").write_text("\n".join(lines) + "\n")
+    (folder / "pg" / "postmaster.pid").chmod(0o644)
+    with EmbeddedPostgres(folder, durable=False) as server:
+        assert _answers(server.uri)
+
+
+def test_only_the_owner_reaches_the_socket_and_the_socket_lies_in_the_data_folder(
+    folder: Path,
+) -> None:
+    with EmbeddedPostgres(folder) as server, psycopg.connect(server.uri) as connection:
+        cluster = folder.resolve() / "pg"
+        assert stat.S_IMODE(cluster.stat().st_mode) == 0o700
+        settings = "unix_socket_directories", "data_directory", "listen_addresses", "fsync"
+        values = [connection.execute(f"SHOW {name}").fetchone() for name in settings]
+        assert values == [(str(cluster),), (str(cluster),), ("",), ("on",)]
+        order = connection.execute("SELECT 'a' < 'B', 'Z' < 'a'").fetchone()
+        assert order == (False, True), "text order follows the bytes, whatever the environment"
+
+
+def test_the_folders_above_keep_their_permissions(folder: Path) -> None:
+    (folder / "above").mkdir(mode=0o711)
+    with EmbeddedPostgres(folder / "above" / "data", durable=False):
+        assert stat.S_IMODE((folder / "above").stat().st_mode) == 0o711
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o755
+
+
+def test_a_path_too_long_for_a_socket_is_refused_before_anything_is_written(folder: Path) -> None:
+    with pytest.raises(EmbeddedPostgresFailed, match="shorter"):
+        EmbeddedPostgres(folder / ("x" * 100))
+
+
+def test_a_folder_that_the_server_cannot_enter_is_refused(folder: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root runs the server as somebody else")
+    (folder / "closed").mkdir(mode=0o700)
+    with (
+        pytest.raises(EmbeddedPostgresFailed, match="cannot enter"),
+        EmbeddedPostgres(folder / "closed" / "data"),
+    ):
+        raise AssertionError("unreachable")

@@ -1,0 +1,53 @@
+"""One embedded PostgreSQL for the whole run, and a fresh migrated database for each test.
+
+The database is migrated once and copied, so a test pays for a copy and not for the migrations.
+"""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+from collections.abc import Generator, Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from api.embedded_postgres import EmbeddedPostgres
+from ledger import migrate
+
+_numbers: Iterator[int] = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Generator[EmbeddedPostgres, None, None]:
+    """A server without fsync: a killed process loses nothing, only a crashed machine would."""
+    with tempfile.TemporaryDirectory(prefix="tally") as folder:
+        Path(folder).chmod(0o755)  # PostgreSQL does not run as root
+        with EmbeddedPostgres(Path(folder), durable=False) as server:
+            yield server
+
+
+@pytest.fixture(scope="session")
+def template(postgres: EmbeddedPostgres) -> str:
+    """The name of the migrated database that every `database` is a copy of."""
+    migrate.migrate(postgres.create_database("template_tally"))
+    return "template_tally"
+
+
+@pytest.fixture
+def database(postgres: EmbeddedPostgres, template: str) -> Generator[str, None, None]:
+    """The address of a fresh, migrated database of this test alone."""
+    name = f"test_{next(_numbers)}"
+    yield postgres.create_database(name, template=template)
+    with psycopg.connect(postgres.uri, autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def empty_database(postgres: EmbeddedPostgres) -> Generator[str, None, None]:
+    """The address of a database in which nothing was created yet."""
+    name = f"empty_{next(_numbers)}"
+    yield postgres.create_database(name)
+    with psycopg.connect(postgres.uri, autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
