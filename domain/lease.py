@@ -1,11 +1,11 @@
 """A lease: one renter holding devices, or a share of them, of one node at one locked price.
 
     requested --MatchDecided + LeaseReserved--> reserved --LeaseReady + LeaseOpened--> active
-    active --UsageAccrued*--> active --LeaseClosed--> closing --UsageAccrued + LeaseSettled--> settled
+    active --UsageAccrued*--> active --LeaseClosed--> closing --LeaseSettled--> settled
     requested, reserved --LeaseClosed + LeaseSettled--> settled, charge 0
 
     charged == floor(gpu_us x price_per_gpu_hour / 3_600_000_000)            after every accrual
-    fee + provider + platform + burn == charge                               part by part, to the unit
+    fee + provider + platform + burn == charge                               to the unit
     escrow == charged + refunded + held                                      always
 
 Read top to bottom: what can happen, what can be asked, what we remember, how we decide.
@@ -13,9 +13,23 @@ Read top to bottom: what can happen, what can be asked, what we remember, how we
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias, assert_never
 
-from domain.money import Amount, Big
+from domain.accrual import RefusedTime, UsageRow, Watermark, Window, count
+from domain.device import Device, DeviceReleased, device_of, reserve
+from domain.earnings import NOTHING, Parts, peel
+from domain.escrow import funds_end_us
+from domain.gpu_time import charge_for
+from domain.job import job_of
+from domain.money import PPM, Amount, Big, credit
+from domain.node import node_of
+from domain.offer import OfferPublished, offer_of
+from domain.provider import provider_of
+from domain.refusal import Reason, Refused
+from domain.stream import Change, Stream, World
+from domain.tariff import tariff_in_force, usage_fee
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,35 +49,6 @@ class EscrowPart:
 
     source: str  # "grant", "earned", "cash", "card" or "burned"
     amount: Amount
-
-
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """Where a charge goes. fee + provider + platform + burn == charge."""
-
-    fee: Big
-    provider: Big
-    platform: Big
-    burn: Big
-
-
-@dataclass(frozen=True, slots=True)
-class Watermark:
-    """How far a device's time has been counted for this lease."""
-
-    device_id: str
-    boot: str
-    mono_end_us: int
-    wall_end_us: int
-    ppm_us: Big  # credited to this device so far, unfloored
-
-
-@dataclass(frozen=True, slots=True)
-class RefusedTime:
-    """Reported time that earned nothing, and the rule it broke."""
-
-    rule: str
-    us: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,3 +178,638 @@ class LeaseSettled:
     gpu_us: Big
     refund: tuple[EscrowPart, ...]
     at_us: int
+
+
+Fact: TypeAlias = (
+    LeaseRequested
+    | MatchDecided
+    | LeaseReserved
+    | LeaseReady
+    | LeaseOpened
+    | UsageAccrued
+    | LeaseClosed
+    | LeaseSettled
+)
+
+# Commands: imperative, and they carry the clock, so deciding never has to look at one.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestLease:
+    """Ask for the devices a job needs: for a fixed term, or for as long as `funds` last."""
+
+    lease_id: str
+    job_id: str
+    account_id: str
+    term_us: int | None
+    funds: Amount | None
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReserveLease:
+    """Carry out a match: the matcher's inputs and choice, to be recorded and checked again."""
+
+    lease_id: str
+    rule: str
+    fleet_position: int
+    candidates: tuple[Candidate, ...]
+    considered: int
+    node_id: str
+    offer_id: str
+    device_ids: tuple[str, ...]
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadyLease:
+    """The node says the workload runs: billing starts now."""
+
+    lease_id: str
+    node_id: str
+    endpoint: str | None
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccrueUsage:
+    """Fold the rows of one finished lease hour; `usage_position` is how far the lane was read."""
+
+    lease_id: str
+    lane: int
+    usage_position: int
+    rows: tuple[UsageRow, ...]
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CloseLease:
+    """End a lease. A late call still closes at the funded second or at the end of the term."""
+
+    lease_id: str
+    closed_at_us: int
+    party: str
+    code: int
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettleLease:
+    """Fold the last rows of a closed lease, charge them and give back what is left."""
+
+    lease_id: str
+    lane: int
+    usage_position: int
+    rows: tuple[UsageRow, ...]
+    at_us: int
+
+
+# What is remembered.
+
+HOUR_US = 3_600_000_000
+MIN_RUNWAY_US = HOUR_US
+"""An open-ended lease holds at least this much of its price before it starts."""
+LATE_WINDOW_US = 24 * HOUR_US
+"""How long a closed lease waits for reports that are still on their way."""
+
+COMPLETED, RENTER_CLOSED, TERM_REACHED, FUNDS_ENDED, CANCELLED_BEFORE_START = 0, 1, 3, 100, 101
+PARTY_CODES = {
+    "renter": (range(100), range(100, 10_000)),
+    "provider": (range(10_000, 20_000),),
+    "job": (range(100), range(100, 10_000), range(10_000, 20_000)),
+    "operator": (range(20_000, 30_000),),
+}
+"""Which close codes each party may give. The code's range names the party at fault."""
+
+CASH_SOURCES = ("grant", "earned", "cash", "card")
+BURN_SOURCES = ("burned",)
+"""Spend order of a balance: least regretted first, card money last (chargebacks)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """A lease as far as its facts go. `status` is one of the words of the module's diagram."""
+
+    status: str = "unknown"
+    requested: LeaseRequested | None = None
+    reserved: LeaseReserved | None = None
+    opened: LeaseOpened | None = None
+    closed: LeaseClosed | None = None
+    hours_accrued: int = 0
+    accrued_until_us: int = 0
+    usage_position: int = 0
+    ppm_us: int = 0
+    charge_units: int = 0
+    parts: Parts = NOTHING
+    held: tuple[EscrowPart, ...] = ()
+    marks: tuple[Watermark, ...] = ()
+
+    @property
+    def gpu_us(self) -> int:
+        """GPU-microseconds metered so far: one floor, on the cumulative sum."""
+        return self.ppm_us // PPM
+
+    @property
+    def held_units(self) -> int:
+        return sum(part.amount.units for part in self.held)
+
+    @property
+    def window_end_us(self) -> int:
+        """Where billable time ends: closed, or as far as funds and term allow."""
+        assert self.opened is not None
+        if self.closed is not None:
+            return self.closed.closed_at_us
+        term_end_us = self.opened.term_end_us
+        funds_end_us = self.opened.funds_end_us
+        return funds_end_us if term_end_us is None else min(funds_end_us, term_end_us)
+
+
+def evolve(lease: Lease, fact: Fact) -> Lease:
+    """The lease after one more fact."""
+    match fact:
+        case LeaseRequested():
+            return replace(lease, status="requested", requested=fact)
+        case MatchDecided():
+            return lease
+        case LeaseReserved():
+            return replace(lease, status="reserved", reserved=fact, held=fact.escrow)
+        case LeaseReady():
+            return lease
+        case LeaseOpened():
+            return replace(lease, status="active", opened=fact, accrued_until_us=fact.opened_at_us)
+        case UsageAccrued():
+            return replace(
+                lease,
+                hours_accrued=fact.hour_index + 1,
+                accrued_until_us=fact.until_us,
+                usage_position=fact.usage_position,
+                ppm_us=fact.ppm_us,
+                charge_units=fact.charge.units,
+                parts=fact.parts,
+                held=_without(lease.held, fact.drawn),
+                marks=fact.watermarks,
+            )
+        case LeaseClosed():
+            held = _without(lease.held, fact.refund)
+            return replace(lease, status="closing", closed=fact, held=held)
+        case LeaseSettled():
+            return replace(lease, status="settled", held=())
+        case _:
+            assert_never(fact)
+
+
+def lease_of(world: World, lease_id: str) -> Lease:
+    """The state of a lease. Raises Refused: LEASE_UNKNOWN."""
+    state = world.state(Stream("lease", lease_id))
+    assert isinstance(state, Lease)
+    if state.requested is None:
+        raise Refused(Reason.LEASE_UNKNOWN, lease_id=lease_id)
+    return state
+
+
+# How we decide.
+
+
+def decide_request(command: RequestLease, world: World) -> list[Change]:
+    """A job's owner asks for devices. The job says how many, of what kind, at which cap."""
+    stream = Stream("lease", command.lease_id)
+    if world.state(stream).requested is not None:
+        raise Refused(Reason.LEASE_EXISTS, lease_id=command.lease_id)
+    job = job_of(world, command.job_id)
+    if job.submitted.account_id != command.account_id:
+        raise Refused(Reason.JOB_UNKNOWN, job_id=command.job_id)
+    if job.status != "open":
+        raise Refused(Reason.JOB_STATE, job_id=command.job_id, status=job.status)
+    if command.term_us is not None and command.term_us <= 0:
+        raise Refused(Reason.AMOUNT_NOT_POSITIVE, field="term_us")
+    if command.funds is not None and command.funds.units <= 0:
+        raise Refused(Reason.AMOUNT_NOT_POSITIVE, field="funds")
+    spec = job.submitted
+    return [
+        Change(
+            stream,
+            LeaseRequested(
+                lease_id=command.lease_id,
+                job_id=command.job_id,
+                account_id=spec.account_id,
+                client_id=spec.client_id,
+                project_id=spec.project_id,
+                end_user_ref=spec.end_user_ref,
+                gpu_count=spec.gpu_count,
+                share_ppm=spec.share_ppm,
+                mem_ppm=spec.mem_ppm,
+                models=spec.models,
+                max_price_per_gpu_hour=spec.max_price_per_gpu_hour,
+                term_us=command.term_us,
+                funds=command.funds,
+                at_us=command.at_us,
+            ),
+        )
+    ]
+
+
+def decide_reserve(command: ReserveLease, world: World) -> list[Change]:
+    """The match, checked against the streams themselves: a stale projection does no harm."""
+    lease = lease_of(world, command.lease_id)
+    asked = lease.requested
+    assert asked is not None
+    if lease.status != "requested":
+        raise Refused(Reason.LEASE_STATE, lease_id=command.lease_id, status=lease.status)
+    offer = offer_of(world, command.offer_id)
+    node = node_of(world, command.node_id)
+    if offer.status != "published":
+        raise Refused(Reason.OFFER_WITHDRAWN, offer_id=command.offer_id)
+    if node.status != "active":
+        raise Refused(Reason.NODE_STATE, node_id=command.node_id, status=node.status)
+    published = offer.published
+    if published.node_id != command.node_id:
+        raise Refused(Reason.OFFER_MISMATCH, offer_id=command.offer_id)
+    devices = [device_of(world, device_id) for device_id in command.device_ids]
+    _check_devices(command, asked, published, devices)
+    provider = provider_of(world, published.provider_id)
+    terms = _terms(asked, published, devices[0], provider.account_id, command.at_us, world)
+    cap_units = asked.max_price_per_gpu_hour.units
+    if terms.price_per_gpu_hour.units > cap_units:
+        raise Refused(Reason.PRICE_ABOVE_CAP, cap=cap_units, price=terms.price_per_gpu_hour.units)
+    reserved = replace(terms, escrow=_escrow(asked, terms, world), device_ids=command.device_ids)
+    stream = Stream("lease", command.lease_id)
+    decided = MatchDecided(
+        lease_id=command.lease_id,
+        rule=command.rule,
+        fleet_position=command.fleet_position,
+        candidates=command.candidates,
+        considered=command.considered,
+        node_id=command.node_id,
+        offer_id=command.offer_id,
+        device_ids=command.device_ids,
+        at_us=command.at_us,
+    )
+    held = [
+        Change(
+            Stream("device", device_id),
+            reserve(device, command.lease_id, asked.share_ppm, asked.mem_ppm, command.at_us),
+        )
+        for device_id, device in zip(command.device_ids, devices, strict=True)
+    ]
+    return [Change(stream, decided), Change(stream, reserved), *held]
+
+
+def _check_devices(
+    command: ReserveLease,
+    asked: LeaseRequested,
+    offer: OfferPublished,
+    devices: Sequence[Device],
+) -> None:
+    """As many distinct devices as asked, all of the offer's node, of an allowed model."""
+    if len(set(command.device_ids)) != asked.gpu_count or len(devices) != asked.gpu_count:
+        raise Refused(Reason.OFFER_MISMATCH, gpu_count=asked.gpu_count)
+    if asked.share_ppm < PPM and not offer.fractions:
+        raise Refused(Reason.OFFER_MISMATCH, share_ppm=asked.share_ppm)
+    if offer.available_until_us is not None:
+        end_us = command.at_us + (asked.term_us or MIN_RUNWAY_US)
+        if offer.available_until_us < end_us:
+            raise Refused(Reason.OFFER_MISMATCH, available_until_us=offer.available_until_us)
+    for device in devices:
+        if device.node_id != command.node_id:
+            raise Refused(Reason.OFFER_MISMATCH, node_id=command.node_id)
+        if asked.models and device.model not in asked.models:
+            raise Refused(Reason.OFFER_MISMATCH, model=device.model)
+
+
+def _terms(
+    asked: LeaseRequested,
+    offer: OfferPublished,
+    device: Device,
+    provider_account_id: str,
+    at_us: int,
+    world: World,
+) -> LeaseReserved:
+    """The price and the tariff this lease will keep, whatever is published later."""
+    tariff = tariff_in_force(world, at_us)
+    if device.gpu_class is None:
+        raise Refused(Reason.GPU_CLASS_UNPRICED, model=device.model)
+    fee = usage_fee(tariff, device.gpu_class)
+    own = provider_account_id == asked.account_id
+    return LeaseReserved(
+        lease_id=asked.lease_id,
+        job_id=asked.job_id,
+        account_id=asked.account_id,
+        client_id=asked.client_id,
+        project_id=asked.project_id,
+        end_user_ref=asked.end_user_ref,
+        node_id=offer.node_id,
+        provider_id=offer.provider_id,
+        provider_account_id=provider_account_id,
+        offer_id=offer.offer_id,
+        device_ids=(),
+        share_ppm=asked.share_ppm,
+        mem_ppm=asked.mem_ppm,
+        gpu_class=device.gpu_class,
+        price_per_gpu_hour=fee if own else offer.price_per_gpu_hour,
+        settlement="cash" if own else offer.settlement,
+        own=own,
+        tariff_version=tariff.version,
+        fee_per_gpu_hour=fee,
+        provider_share_ppm=tariff.provider_share_ppm,
+        burn_share_ppm=tariff.burn_share_ppm,
+        escrow=(),
+        at_us=at_us,
+    )
+
+
+def _escrow(asked: LeaseRequested, terms: LeaseReserved, world: World) -> tuple[EscrowPart, ...]:
+    """Hold the largest possible charge of a fixed term, else the funds given (an hour at least)."""
+    owed = world.balance(f"party:{asked.account_id}:owed")
+    if owed > 0:
+        raise Refused(Reason.UNPAID_DEBT, owed=owed)
+    rate = asked.gpu_count * asked.share_ppm
+    price = terms.price_per_gpu_hour.units
+    least = charge_for(rate * (asked.term_us or MIN_RUNWAY_US) // PPM, price)
+    needed = least if asked.term_us is not None or asked.funds is None else asked.funds.units
+    if needed < least:
+        raise Refused(Reason.CREDIT_TOO_LOW, needed=least, available=needed)
+    parts, left = [], needed
+    for source in BURN_SOURCES if terms.settlement == "burn" else CASH_SOURCES:
+        units = min(left, world.balance(f"party:{asked.account_id}:{source}"))
+        if units > 0:
+            parts.append(EscrowPart(source, credit(units)))
+            left -= units
+    if left:
+        raise Refused(Reason.CREDIT_TOO_LOW, needed=needed, available=needed - left)
+    return tuple(parts)
+
+
+def decide_ready(command: ReadyLease, world: World) -> list[Change]:
+    """Billing starts when the node says the workload runs, at the price locked here."""
+    lease = lease_of(world, command.lease_id)
+    reserved = lease.reserved
+    if lease.status == "active" and reserved is not None and reserved.node_id == command.node_id:
+        return []
+    if lease.status != "reserved" or reserved is None or reserved.node_id != command.node_id:
+        raise Refused(Reason.LEASE_STATE, lease_id=command.lease_id, status=lease.status)
+    asked = lease.requested
+    assert asked is not None
+    funded_to_us = funds_end_us(
+        command.at_us,
+        lease.held_units,
+        reserved.price_per_gpu_hour.units,
+        len(reserved.device_ids) * reserved.share_ppm,
+    )
+    term_end_us = None if asked.term_us is None else command.at_us + asked.term_us
+    if term_end_us is not None:
+        # A fixed term is funded in full; its end need not be a whole second after the opening.
+        funded_to_us = max(funded_to_us, term_end_us)
+    stream = Stream("lease", command.lease_id)
+    ready = LeaseReady(
+        lease_id=command.lease_id,
+        node_id=command.node_id,
+        endpoint=command.endpoint,
+        at_us=command.at_us,
+    )
+    opened = LeaseOpened(
+        lease_id=command.lease_id,
+        price_per_gpu_hour=reserved.price_per_gpu_hour,
+        opened_at_us=command.at_us,
+        funds_end_us=funded_to_us,
+        term_end_us=term_end_us,
+        at_us=command.at_us,
+    )
+    return [Change(stream, ready), Change(stream, opened)]
+
+
+def decide_accrue(command: AccrueUsage, world: World) -> list[Change]:
+    """One finished hour. The hour counts from the opening, so postings fall where C-23 wants."""
+    lease = lease_of(world, command.lease_id)
+    if lease.status not in ("active", "closing"):
+        raise Refused(Reason.LEASE_NOT_OPEN, lease_id=command.lease_id, status=lease.status)
+    assert lease.opened is not None
+    until_us = lease.opened.opened_at_us + (lease.hours_accrued + 1) * HOUR_US
+    if until_us > command.at_us:
+        raise Refused(Reason.ACCRUAL_NOT_DUE, due_us=until_us)
+    if until_us >= lease.window_end_us:
+        raise Refused(Reason.ACCRUAL_NOT_DUE, settles_at_us=lease.window_end_us)
+    accrued = _accrued(lease, command, until_us)
+    return [Change(Stream("lease", command.lease_id), accrued)]
+
+
+def decide_close(command: CloseLease, world: World) -> list[Change]:
+    """End the lease and free its devices. Closing twice gives no fact."""
+    lease = lease_of(world, command.lease_id)
+    if lease.status in ("closing", "settled"):
+        return []
+    if not any(command.code in codes for codes in PARTY_CODES.get(command.party, ())):
+        raise Refused(Reason.CLOSE_CODE_PARTY, party=command.party, code=command.code)
+    asked, stream = lease.requested, Stream("lease", command.lease_id)
+    assert asked is not None
+    if lease.opened is None:
+        return _cancel(lease, command, stream)
+    closed_at_us = max(
+        lease.opened.opened_at_us, min(command.closed_at_us, lease.window_end_us, command.at_us)
+    )
+    closed = LeaseClosed(
+        lease_id=command.lease_id,
+        account_id=asked.account_id,
+        closed_at_us=closed_at_us,
+        party=command.party,
+        code=command.code,
+        refund=_surplus(lease, closed_at_us),
+        at_us=command.at_us,
+    )
+    return [Change(stream, closed), *_release(lease, command.at_us, world)]
+
+
+def decide_settle(command: SettleLease, world: World) -> list[Change]:
+    """The last part of an hour, and the rest of the escrow back, in one append."""
+    lease = lease_of(world, command.lease_id)
+    if lease.status == "settled":
+        return []
+    if lease.status != "closing":
+        raise Refused(Reason.LEASE_STATE, lease_id=command.lease_id, status=lease.status)
+    assert lease.opened is not None
+    assert lease.closed is not None
+    closed_at_us = lease.closed.closed_at_us
+    if closed_at_us > lease.opened.opened_at_us + (lease.hours_accrued + 1) * HOUR_US:
+        raise Refused(Reason.ACCRUAL_NOT_DUE, hour_index=lease.hours_accrued)
+    stream, changes = Stream("lease", command.lease_id), []
+    accrued = _accrued(lease, command, closed_at_us)
+    after = evolve(lease, accrued)
+    if not _is_complete(after, closed_at_us) and command.at_us < closed_at_us + LATE_WINDOW_US:
+        raise Refused(Reason.USAGE_INCOMPLETE, lease_id=command.lease_id, until_us=closed_at_us)
+    if accrued.gpu_us_new or accrued.refused or lease.accrued_until_us < closed_at_us:
+        changes.append(Change(stream, accrued))
+    else:
+        after = lease
+    settled = LeaseSettled(
+        lease_id=command.lease_id,
+        account_id=lease.closed.account_id,
+        charge=credit(after.charge_units),
+        gpu_us=after.gpu_us,
+        refund=after.held,
+        at_us=command.at_us,
+    )
+    return [*changes, Change(stream, settled)]
+
+
+def is_reported_until(lease: Lease, until_us: int) -> bool:
+    """Whether every device of the lease has been counted up to a moment."""
+    return _is_complete(lease, until_us)
+
+
+def _is_complete(lease: Lease, until_us: int) -> bool:
+    assert lease.reserved is not None
+    reached = {mark.device_id: mark.wall_end_us for mark in lease.marks}
+    return all(reached.get(device, 0) >= until_us for device in lease.reserved.device_ids)
+
+
+def _accrued(lease: Lease, command: AccrueUsage | SettleLease, until_us: int) -> UsageAccrued:
+    """Count the rows, price the total, and book only what is new: cumulative rounding."""
+    reserved, opened, asked = lease.reserved, lease.opened, lease.requested
+    assert reserved is not None
+    assert opened is not None
+    assert asked is not None
+    if command.usage_position < lease.usage_position:
+        raise Refused(Reason.USAGE_POSITION_FELL, reached=lease.usage_position)
+    window = Window(
+        opened.opened_at_us, lease.window_end_us, reserved.device_ids, reserved.share_ppm
+    )
+    counted = count(command.rows, window, {mark.device_id: mark for mark in lease.marks})
+    ppm_us = lease.ppm_us + counted.ppm_us
+    price = opened.price_per_gpu_hour.units
+    charge_units = charge_for(ppm_us // PPM, price)
+    parts = _parts(reserved, charge_units)
+    assert parts.total == charge_units, (parts, charge_units)
+    new_units = charge_units - lease.charge_units
+    assert new_units >= 0, (charge_units, lease.charge_units)
+    return UsageAccrued(
+        lease_id=command.lease_id,
+        hour_index=lease.hours_accrued,
+        until_us=until_us,
+        node_id=reserved.node_id,
+        account_id=asked.account_id,
+        provider_account_id=reserved.provider_account_id,
+        client_id=asked.client_id,
+        project_id=asked.project_id,
+        end_user_ref=asked.end_user_ref,
+        lane=command.lane,
+        usage_position=command.usage_position,
+        ppm_us=ppm_us,
+        gpu_us=ppm_us // PPM,
+        gpu_us_new=ppm_us // PPM - lease.gpu_us,
+        charge=credit(charge_units),
+        charge_new=credit(new_units),
+        parts=parts,
+        parts_new=parts - lease.parts,
+        drawn=take(lease.held, new_units),
+        watermarks=counted.watermarks,
+        refused=counted.refused,
+        at_us=command.at_us,
+    )
+
+
+def _parts(reserved: LeaseReserved, charge_units: int) -> Parts:
+    """Own jobs pay the usage fee only; burned credits are retired whole; else the tariff's peel."""
+    if reserved.settlement == "burn":
+        return Parts(fee=0, provider=0, platform=0, burn=charge_units)
+    if reserved.own:
+        return Parts(fee=charge_units, provider=0, platform=0, burn=0)
+    return peel(
+        charge_units,
+        price=reserved.price_per_gpu_hour.units,
+        fee_rate=reserved.fee_per_gpu_hour.units,
+        provider_share_ppm=reserved.provider_share_ppm,
+        burn_share_ppm=reserved.burn_share_ppm,
+    )
+
+
+def _cancel(lease: Lease, command: CloseLease, stream: Stream) -> list[Change]:
+    """A lease that never opened ends at charge 0, and everything goes back at once."""
+    assert lease.requested is not None
+    account_id = lease.requested.account_id
+    closed = LeaseClosed(
+        lease_id=command.lease_id,
+        account_id=account_id,
+        closed_at_us=command.at_us,
+        party=command.party,
+        code=command.code,
+        refund=(),
+        at_us=command.at_us,
+    )
+    settled = LeaseSettled(
+        lease_id=command.lease_id,
+        account_id=account_id,
+        charge=credit(0),
+        gpu_us=0,
+        refund=lease.held,
+        at_us=command.at_us,
+    )
+    released = [] if lease.reserved is None else _released(lease.reserved, command.at_us)
+    return [Change(stream, closed), Change(stream, settled), *released]
+
+
+def _release(lease: Lease, at_us: int, world: World) -> list[Change]:
+    assert lease.reserved is not None
+    for device_id in lease.reserved.device_ids:
+        device_of(world, device_id)  # loaded, so that the append expects its version
+    return _released(lease.reserved, at_us)
+
+
+def _released(reserved: LeaseReserved, at_us: int) -> list[Change]:
+    return [
+        Change(
+            Stream("device", device_id),
+            DeviceReleased(
+                device_id=device_id,
+                lease_id=reserved.lease_id,
+                share_ppm=reserved.share_ppm,
+                mem_ppm=reserved.mem_ppm,
+                at_us=at_us,
+            ),
+        )
+        for device_id in reserved.device_ids
+    ]
+
+
+def _surplus(lease: Lease, closed_at_us: int) -> tuple[EscrowPart, ...]:
+    """The part of the escrow that no report still to come can use: given back at closing."""
+    assert lease.reserved is not None
+    assert lease.opened is not None
+    rate = len(lease.reserved.device_ids) * lease.reserved.share_ppm
+    open_us = closed_at_us - lease.opened.opened_at_us
+    most = charge_for(rate * open_us // PPM, lease.opened.price_per_gpu_hour.units)
+    still_due = max(0, most - lease.charge_units)
+    assert still_due <= lease.held_units, (still_due, lease.held_units)
+    return _without(lease.held, take(lease.held, still_due))
+
+
+def take(held: tuple[EscrowPart, ...], units: int) -> tuple[EscrowPart, ...]:
+    """The first `units` of an escrow, in the order it is drained."""
+    taken, left = [], units
+    for part in held:
+        here = min(left, part.amount.units)
+        if here:
+            taken.append(EscrowPart(part.source, credit(here)))
+            left -= here
+    assert left == 0, (held, units)
+    return tuple(taken)
+
+
+def _without(held: tuple[EscrowPart, ...], taken: tuple[EscrowPart, ...]) -> tuple[EscrowPart, ...]:
+    """An escrow less some of its parts; each source stands once."""
+    less = {part.source: part.amount.units for part in taken}
+    rest = [
+        EscrowPart(part.source, credit(part.amount.units - less.get(part.source, 0)))
+        for part in held
+    ]
+    assert all(part.amount.units >= 0 for part in rest), (held, taken)
+    return tuple(part for part in rest if part.amount.units)
+
+
+STREAMS: dict[str, tuple[Any, Any]] = {"lease": (Lease(), evolve)}
+DECIDERS: dict[type[Any], Any] = {
+    RequestLease: decide_request,
+    ReserveLease: decide_reserve,
+    ReadyLease: decide_ready,
+    AccrueUsage: decide_accrue,
+    CloseLease: decide_close,
+    SettleLease: decide_settle,
+}

@@ -1,0 +1,191 @@
+"""From facts to double entry: one fact, at most one entry per asset, and each sums to zero.
+
+    sum(units of an entry) == 0            debits are positive, credits negative
+
+Pure. The append writes these entries in its own transaction, and PostgreSQL itself refuses an
+entry that does not balance or that would take an account below zero. The table of accounts and of
+postings is in the design's economics, section 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from domain.burn import BurnConfirmed
+from domain.deposit import CreditsPurchaseConfirmed, DepositConfirmed
+from domain.device import CapacityAccrued
+from domain.epoch import EpochSealed, RewardsCredited, RewardsMatured
+from domain.lease import EscrowPart, LeaseClosed, LeaseReserved, LeaseSettled, UsageAccrued
+from domain.money import Asset
+from domain.payout import EpochMintConfirmed, PayoutConfirmed
+from domain.policy import PolicyPublished
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One balanced entry: (account name, units), each account once."""
+
+    asset: Asset
+    lines: tuple[tuple[str, int], ...]
+
+
+def entries_for(fact: Any) -> tuple[Entry, ...]:
+    """The entries a fact books; most facts move nothing."""
+    book = _BOOKS.get(type(fact))
+    return () if book is None else tuple(book(fact))
+
+
+def entry(asset: Asset, *lines: tuple[str, int]) -> Iterable[Entry]:
+    """An entry without its zero lines, accounts that occur twice added up; nothing if empty."""
+    sums: dict[str, int] = {}
+    for account, units in lines:
+        sums[account] = sums.get(account, 0) + units
+    kept = tuple((account, units) for account, units in sums.items() if units)
+    assert sum(units for _, units in kept) == 0, lines
+    if kept:
+        yield Entry(asset, kept)
+
+
+def _deposit(fact: DepositConfirmed) -> Iterable[Entry]:
+    units = fact.amount.units
+    world = "world:bank" if fact.source == "cash" else "world:card"
+    return entry(Asset.CREDIT, (world, units), (f"party:{fact.account_id}:{fact.source}", -units))
+
+
+def _purchase(fact: CreditsPurchaseConfirmed) -> Iterable[Entry]:
+    credits, burned = fact.credits.units, fact.tokens_burned.units
+    buyer = "network:suspense" if fact.account_id is None else f"party:{fact.account_id}:burned"
+    yield from entry(Asset.CREDIT, ("world:burned", credits), (buyer, -credits))
+    yield from entry(Asset.TOKEN, ("recycle:authority", burned), ("recycle:pool", -burned))
+
+
+def _escrow(lease_id: str, source: str) -> str:
+    """The escrow of a lease: first deposit, one account per source."""
+    return f"escrow:{lease_id}:1:{source}"
+
+
+def _reserved(fact: LeaseReserved) -> Iterable[Entry]:
+    lines: list[tuple[str, int]] = []
+    for part in fact.escrow:
+        lines.append((f"party:{fact.account_id}:{part.source}", part.amount.units))
+        lines.append((_escrow(fact.lease_id, part.source), -part.amount.units))
+    return entry(Asset.CREDIT, *lines)
+
+
+def _refund(account_id: str, lease_id: str, refund: tuple[EscrowPart, ...]) -> Iterable[Entry]:
+    lines: list[tuple[str, int]] = []
+    for part in refund:
+        lines.append((_escrow(lease_id, part.source), part.amount.units))
+        lines.append((f"party:{account_id}:{part.source}", -part.amount.units))
+    return entry(Asset.CREDIT, *lines)
+
+
+def _closed(fact: LeaseClosed | LeaseSettled) -> Iterable[Entry]:
+    return _refund(fact.account_id, fact.lease_id, fact.refund)
+
+
+def _accrued(fact: UsageAccrued) -> Iterable[Entry]:
+    """Escrow to provider and platform; credits bought by burning are retired at use."""
+    new = fact.parts_new
+    drawn = [(_escrow(fact.lease_id, part.source), part.amount.units) for part in fact.drawn]
+    burned = sum(part.amount.units for part in fact.drawn if part.source == "burned")
+    assert burned in (0, new.burn), fact
+    return entry(
+        Asset.CREDIT,
+        *drawn,
+        ("network:revenue:usage", -new.fee),
+        (f"party:{fact.provider_account_id}:holdback", -new.provider),
+        ("network:revenue:take", -new.platform),
+        ("world:burned", -burned),
+        ("network:burn_due", burned - new.burn),
+    )
+
+
+def _capacity(fact: CapacityAccrued) -> Iterable[Entry]:
+    """Physical time starts as idle; what was leased, stranded or unavailable leaves idle.
+
+    A device leased twice at one instant would drive idle below zero, which PostgreSQL refuses.
+    """
+    device = f"device:{fact.device_id}"
+    taken = fact.leased.units + fact.stranded.units + fact.unavailable.units
+    return entry(
+        Asset.GPU_MS,
+        (f"{device}:physical", -fact.physical.units),
+        (f"{device}:idle", fact.physical.units - taken),
+        (f"{device}:leased", fact.leased.units),
+        (f"{device}:stranded", fact.stranded.units),
+        (f"{device}:unavailable", fact.unavailable.units),
+    )
+
+
+def _policy(fact: PolicyPublished) -> Iterable[Entry]:
+    """The hard cap is an account limit: every token ever minted is drawn from it."""
+    cap = fact.hard_cap.units if fact.version == 1 else 0
+    return entry(Asset.TOKEN, ("emission:authority", cap), ("emission:unissued", -cap))
+
+
+def _sealed(fact: EpochSealed) -> Iterable[Entry]:
+    emission, rewards = fact.emission.units, fact.rewards.units
+    compute = fact.compute_pool.units + fact.compute_carry_before.units
+    treasury = fact.treasury_pool.units
+    assert compute + treasury == rewards + fact.compute_carry.units, fact
+    yield from entry(
+        Asset.TOKEN,
+        ("emission:unissued", emission),
+        ("emission:authority", -emission),
+        ("chain:mint_due", emission),
+        ("pool:availability:carry", -fact.availability_pool.units),
+        ("pool:compute:carry", fact.compute_carry_before.units - fact.compute_carry.units),
+        (f"epoch:{fact.epoch}:unmatured", -rewards),
+    )
+
+
+def _credited(fact: RewardsCredited) -> Iterable[Entry]:
+    lines = [(f"party:{r.account_id}:unmatured", -r.amount.units) for r in fact.rewards]
+    total = sum(reward.amount.units for reward in fact.rewards)
+    return entry(Asset.TOKEN, (f"epoch:{fact.epoch}:unmatured", total), *lines)
+
+
+def _matured(fact: RewardsMatured) -> Iterable[Entry]:
+    lines: list[tuple[str, int]] = []
+    for reward in fact.rewards:
+        lines.append((f"party:{reward.account_id}:unmatured", reward.amount.units))
+        lines.append((f"party:{reward.account_id}:matured", -reward.amount.units))
+    return entry(Asset.TOKEN, *lines)
+
+
+def _mint(fact: EpochMintConfirmed) -> Iterable[Entry]:
+    units = fact.amount.units
+    return entry(Asset.TOKEN, ("chain:distributor", units), ("chain:mint_due", -units))
+
+
+def _payout(fact: PayoutConfirmed) -> Iterable[Entry]:
+    units = fact.amount.units
+    matured = f"party:{fact.account_id}:matured"
+    return entry(Asset.TOKEN, (matured, units), ("chain:distributor", -units))
+
+
+def _burn(fact: BurnConfirmed) -> Iterable[Entry]:
+    credits, tokens = fact.credits.units, fact.tokens.units
+    yield from entry(Asset.CREDIT, ("network:burn_due", credits), ("world:bank", -credits))
+    yield from entry(Asset.TOKEN, ("recycle:authority", tokens), ("recycle:pool", -tokens))
+
+
+_BOOKS: dict[type[Any], Callable[[Any], Iterable[Entry]]] = {
+    DepositConfirmed: _deposit,
+    CreditsPurchaseConfirmed: _purchase,
+    LeaseReserved: _reserved,
+    LeaseClosed: _closed,
+    LeaseSettled: _closed,
+    UsageAccrued: _accrued,
+    CapacityAccrued: _capacity,
+    PolicyPublished: _policy,
+    EpochSealed: _sealed,
+    RewardsCredited: _credited,
+    RewardsMatured: _matured,
+    EpochMintConfirmed: _mint,
+    PayoutConfirmed: _payout,
+    BurnConfirmed: _burn,
+}
