@@ -17,6 +17,9 @@ import psycopg
 LOCK_ID = 0x7A11_7571
 """The advisory lock under which migrations run: any constant nobody else uses."""
 
+FIRST = 1
+"""The migration that makes the roles; every later one runs as `tallystick_owner`."""
+
 
 class HistoryChanged(Exception):
     """A migration that was already applied has other bytes now, or is gone."""
@@ -62,7 +65,10 @@ def migrate(conninfo: str) -> list[str]:
         )
         for migration in _missing(connection, shipped()):
             with connection.transaction():
+                if migration.number > FIRST:
+                    connection.execute("SET LOCAL ROLE tallystick_owner")
                 connection.execute(migration.text.encode())
+                connection.execute("RESET ROLE")
                 connection.execute(
                     "INSERT INTO migration VALUES (%s, %s, %s)",
                     (migration.number, migration.name, migration.sha256),
