@@ -1,0 +1,124 @@
+"""Rows of the two logs as Parquet files: written in bounded pieces, read back row by row.
+
+The bytes of a Parquet file depend on who wrote it, so a file's SHA-256 finds transport damage only.
+What a row is, is its leaf hash, recomputed from the row (`ledger/walk.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from hashlib import file_digest
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+Row = tuple[Any, ...]
+
+_HASH = pa.binary(32)
+MARKET = pa.schema(
+    [
+        pa.field("position", pa.int64(), nullable=False),
+        pa.field("originator_id", pa.binary(16), nullable=False),
+        pa.field("version", pa.int64(), nullable=False),
+        pa.field("name", pa.string(), nullable=False),
+        pa.field("body", pa.binary(), nullable=False),
+        pa.field("leaf", _HASH, nullable=False),
+        pa.field("chain", _HASH, nullable=False),
+    ]
+)
+USAGE = pa.schema(
+    [
+        pa.field("lane", pa.int16(), nullable=False),
+        pa.field("position", pa.int64(), nullable=False),
+        pa.field("node_id", pa.string(), nullable=False),
+        pa.field("node_seq", pa.int64(), nullable=False),
+        pa.field("name", pa.string(), nullable=False),
+        pa.field("body", pa.binary(), nullable=False),
+        pa.field("leaf", _HASH, nullable=False),
+        pa.field("chain", _HASH, nullable=False),
+        pa.field("flags", pa.int32(), nullable=False),
+        pa.field("recorded_us", pa.int64(), nullable=False),
+    ]
+)
+
+GROUP_ROWS = 1_000
+"""Rows of a row group: what a writer and a reader hold in memory at once."""
+FILE_ROWS = 200_000
+"""Rows of one file."""
+
+
+class FileDamaged(ValueError):
+    """Not a Parquet file with the columns of this log; the message says what it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileInfo:
+    """One file of a bundle, as its manifest lists it."""
+
+    path: str
+    sha256: str
+    bytes: int
+    rows: int
+
+
+def sha256_of(path: Path) -> str:
+    """The SHA-256 of a file's bytes, in hex."""
+    with path.open("rb") as file:
+        return file_digest(file, "sha256").hexdigest()
+
+
+def info(root: Path, path: Path, rows: int) -> FileInfo:
+    """What the manifest says of a file that was written."""
+    return FileInfo(path.relative_to(root).as_posix(), sha256_of(path), path.stat().st_size, rows)
+
+
+def write_log(
+    root: Path, prefix: str, schema: pa.Schema, rows: Iterable[Row], first: int = 1
+) -> list[FileInfo]:
+    """Write the rows of a log as `<prefix>-<first>-<last>.parquet`, `FILE_ROWS` in a file.
+
+    Rows come in order of position, from `first`. Nothing is written when there are none.
+    """
+    written: list[FileInfo] = []
+    rest = iter(rows)
+    while (head := next(rest, None)) is not None:
+        part = root / f"{prefix}.part"
+        part.parent.mkdir(parents=True, exist_ok=True)
+        count = _write(part, schema, chain([head], islice(rest, FILE_ROWS - 1)))
+        done = root / f"{prefix}-{first}-{first + count - 1}.parquet"
+        part.rename(done)
+        written.append(info(root, done, count))
+        first += count
+    return written
+
+
+def _write(path: Path, schema: pa.Schema, rows: Iterator[Row]) -> int:
+    count = 0
+    texts = [field.name for field in schema if pa.types.is_string(field.type)]
+    with pq.ParquetWriter(
+        path, schema, compression="zstd", use_dictionary=texts, write_statistics=["position"]
+    ) as writer:
+        while group := list(islice(rows, GROUP_ROWS)):
+            columns = [
+                pa.array(column, field.type)
+                for column, field in zip(zip(*group, strict=True), schema, strict=True)
+            ]
+            writer.write_batch(pa.record_batch(columns, schema=schema))
+            count += len(group)
+    return count
+
+
+def read_log(path: Path, schema: pa.Schema) -> Iterator[Row]:
+    """The rows of one file, in order. Raises FileDamaged."""
+    try:
+        with pq.ParquetFile(path) as file:
+            if not file.schema_arrow.equals(schema):
+                raise FileDamaged(f"{path.name}: other columns than those of this log")
+            for batch in file.iter_batches(GROUP_ROWS):
+                yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+    except (pa.ArrowException, OSError) as error:
+        raise FileDamaged(f"{path.name}: {str(error).splitlines()[0]}") from None

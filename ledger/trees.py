@@ -1,0 +1,213 @@
+"""Audit trees behind both logs: followers that append leaf hashes, and the tiles they keep.
+
+    tree_head[log] == (n, RFC 6962 root of the first n leaves of that log)     at every commit
+
+Not part of the append: a follower reads what is committed, in batches, in transactions of its own.
+The rows of `tree_head` are the fence; two followers take turns, and a killed one leaves the last
+committed state. Whether the leaves themselves are right is for `ledger/verify.py`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+
+from domain.report import LANES
+from ledger import merkle
+from ledger.checkpoint import Signer
+
+MARKET = LANES
+"""The number of the market log beside the usage lanes 0 to 63."""
+LEAVES_MAX = 65_536
+"""Leaves of one log in one step: 2 MiB of hashes."""
+
+Connection = psycopg.Connection[Any]
+TileKey = tuple[int, int]
+
+_BEHIND = """
+    SELECT t.log FROM tree_head t JOIN usage_head u ON u.lane = t.log WHERE u.pos > t.size
+    UNION ALL
+    SELECT t.log FROM tree_head t, market_events_head m WHERE t.log = %s AND m.pos > t.size
+    ORDER BY log
+"""
+_LOCK = "SELECT log, size FROM tree_head WHERE log = ANY(%s) ORDER BY log FOR UPDATE"
+_USAGE_LEAVES = """
+    SELECT t.log, e.count, e.last, e.leaves FROM tree_head t CROSS JOIN LATERAL (
+        SELECT count(*), max(position) AS last, string_agg(leaf, '' ORDER BY position) AS leaves
+        FROM (SELECT position, leaf FROM usage_event WHERE lane = t.log AND position > t.size
+              ORDER BY position LIMIT %s) AS next
+    ) AS e WHERE t.log = ANY(%s)
+"""
+_MARKET_LEAVES = """
+    SELECT t.log, e.count, e.last, e.leaves FROM tree_head t CROSS JOIN LATERAL (
+        SELECT count(*), max(notification_id) AS last,
+               string_agg(leaf, '' ORDER BY notification_id) AS leaves
+        FROM (SELECT notification_id, leaf FROM market_events WHERE notification_id > t.size
+              ORDER BY notification_id LIMIT %s) AS next
+    ) AS e WHERE t.log = ANY(%s)
+"""
+_TILES = """
+    SELECT log, level, index, hashes FROM tree_tile
+    JOIN unnest(%s::int[], %s::int[], %s::bigint[]) AS wanted (log, level, index)
+    USING (log, level, index)
+"""
+_KEEP_TILES = """
+    INSERT INTO tree_tile (log, level, index, hashes)
+    SELECT * FROM unnest(%s::int[], %s::int[], %s::bigint[], %s::bytea[])
+    ON CONFLICT (log, level, index) DO UPDATE SET hashes = excluded.hashes
+"""
+_KEEP_HEADS = """
+    UPDATE tree_head t SET size = n.size, root = n.root
+    FROM unnest(%s::int[], %s::bigint[], %s::bytea[]) AS n (log, size, root) WHERE t.log = n.log
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class TreeHead:
+    """So many leaves of one log have this root."""
+
+    log: int
+    size: int
+    root: bytes
+
+
+def follow(conn: Connection, leaves_max: int = LEAVES_MAX) -> int:
+    """One step: append up to `leaves_max` new leaves of every log; how many were appended.
+
+    0 means that the trees had reached the logs. Opens its own transaction; `conn` must be in
+    autocommit mode or otherwise outside of one.
+    """
+    with conn.transaction():
+        # The logs are durable before their leaves are seen here, and the tree follows from them.
+        conn.execute("SET LOCAL synchronous_commit = off")
+        logs = [log for (log,) in conn.execute(_BEHIND, (MARKET,))]
+        if not logs:
+            return 0
+        sizes = dict(conn.execute(_LOCK, (logs,)).fetchall())
+        leaves = _new_leaves(conn, sizes, leaves_max)
+        trees = _trees(conn, {log: sizes[log] for log in leaves})
+        for log, tree in trees.items():
+            tree.extend(leaves[log])
+        _keep(conn, trees)
+    return sum(map(len, leaves.values())) // merkle.HASH
+
+
+def follow_all(conn: Connection) -> int:
+    """Follow until the trees have reached the logs; how many leaves were appended."""
+    total = 0
+    while appended := follow(conn):
+        total += appended
+    return total
+
+
+def head(conn: Connection, log: int = MARKET) -> TreeHead:
+    """Size and root that the tree of a log has reached."""
+    row = conn.execute("SELECT size, root FROM tree_head WHERE log = %s", (log,)).fetchone()
+    assert row is not None, log
+    return TreeHead(log, row[0], bytes(row[1]))
+
+
+def tree(conn: Connection, log: int = MARKET, size: int | None = None) -> merkle.Tiles:
+    """The tree of a log, for roots and proofs at any size up to `size`; tiles are read on demand.
+
+    Without a size, the size it has reached.
+    """
+
+    def fetch(level: int, index: int) -> bytes:
+        row = conn.execute(
+            "SELECT hashes FROM tree_tile WHERE log = %s AND level = %s AND index = %s",
+            (log, level, index),
+        ).fetchone()
+        assert row is not None, (log, level, index)
+        return bytes(row[0])
+
+    return merkle.Tiles(head(conn, log).size if size is None else size, fetch)
+
+
+# --- signed heads ----------------------------------------------------------------------------
+
+
+def publish_checkpoint(conn: Connection, signer: Signer, now_us: int) -> str:
+    """Sign the head the market tree has reached, keep the note and return it.
+
+    Raises SigningRefused like `Signer.sign`.
+    """
+    reached = head(conn)
+
+    def prove(old: int) -> list[bytes]:
+        return merkle.consistency(old, reached.size, tree(conn, MARKET, reached.size).hash_at)
+
+    note = signer.sign(reached.size, reached.root, prove)
+    conn.execute(
+        "INSERT INTO checkpoint VALUES (%s, %s, %s, %s) ON CONFLICT (size) DO NOTHING",
+        (reached.size, reached.root, note, now_us),
+    )
+    return note
+
+
+def latest_checkpoint(conn: Connection, size_max: int | None = None) -> tuple[int, str] | None:
+    """Size and note of the last signed head, of at most `size_max` facts."""
+    row = conn.execute(
+        "SELECT size, note FROM checkpoint WHERE %s::bigint IS NULL OR size <= %s"
+        " ORDER BY size DESC LIMIT 1",
+        (size_max, size_max),
+    ).fetchone()
+    return None if row is None else (row[0], row[1])
+
+
+# --- the step, part by part ------------------------------------------------------------------
+
+
+def _new_leaves(conn: Connection, sizes: dict[int, int], leaves_max: int) -> dict[int, bytes]:
+    lanes = [log for log in sizes if log != MARKET]
+    found: dict[int, bytes] = {}
+    for query, logs in ((_USAGE_LEAVES, lanes), (_MARKET_LEAVES, [MARKET] * (MARKET in sizes))):
+        if not logs:
+            continue
+        with conn.cursor(binary=True) as cursor:
+            for log, count, last, leaves in cursor.execute(query, (leaves_max, logs)):
+                if count:
+                    assert last == sizes[log] + count, ("a gap", log, sizes[log], count, last)
+                    assert len(leaves) == count * merkle.HASH, (log, count)
+                    found[log] = bytes(leaves)
+    return found
+
+
+def _trees(conn: Connection, sizes: dict[int, int]) -> dict[int, merkle.Tiles]:
+    """The trees with the tiles at their right edge, all read at once."""
+    wanted = [(log, *key) for log, size in sizes.items() for key in _right_edge(size)]
+    edges: dict[int, dict[TileKey, bytes]] = defaultdict(dict)
+    if wanted:
+        with conn.cursor(binary=True) as cursor:
+            columns = [list(column) for column in zip(*wanted, strict=True)]
+            for log, level, index, hashes in cursor.execute(_TILES, columns):
+                edges[log][level, index] = bytes(hashes)
+    return {
+        log: merkle.Tiles(size, lambda level, index, edge=edges[log]: edge[level, index])  # type: ignore[misc]
+        for log, size in sizes.items()
+    }
+
+
+def _right_edge(size: int) -> list[TileKey]:
+    """The tiles of a tree that are not full."""
+    levels = range((size.bit_length() + merkle.TILE_HEIGHT - 1) // merkle.TILE_HEIGHT)
+    counts = [size >> (merkle.TILE_HEIGHT * level) for level in levels]
+    return [
+        (level, count // merkle.TILE_WIDTH)
+        for level, count in enumerate(counts)
+        if count % merkle.TILE_WIDTH
+    ]
+
+
+def _keep(conn: Connection, trees: dict[int, merkle.Tiles]) -> None:
+    tiles = [
+        (log, *key, hashes) for log, tree in trees.items() for key, hashes in tree.changed.items()
+    ]
+    if not tiles:
+        return
+    heads = [(log, tree.size, tree.root()) for log, tree in trees.items()]
+    conn.execute(_KEEP_TILES, [list(column) for column in zip(*tiles, strict=True)], binary=True)
+    conn.execute(_KEEP_HEADS, [list(column) for column in zip(*heads, strict=True)], binary=True)
