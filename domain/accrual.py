@@ -8,8 +8,15 @@ The door that receives reports judges authorship, order and form. Here a row is 
     credited_us(device) <= server time elapsed in the window      at every row (`faster_than_time`)
 
 A gap in reports costs nothing. Nothing here depends on how rows were batched into reports or
-accruals: only order within a device matters, and a lane keeps it. Source: design economics 4,
-metering 1.
+accruals: only order within a device matters, and a lane keeps it.
+
+A row is filed under the accounting hour in which it ends. An accrual that read the lane up to
+position q for the hours up to t has consumed exactly
+
+    { rows : position <= q and end <= t }
+
+so rows that end later wait in their reports and the next accrual reads those again (`due`).
+Source: design economics 4, metering 1.
 """
 
 from __future__ import annotations
@@ -27,6 +34,7 @@ CLOCK_TOLERANCE_US = 2_000_000
 class UsageRow:
     """One row of a signed report, with the wall clock corrected to the server's."""
 
+    position: int  # of the report in its lane
     device_id: str
     boot: str
     mono_start_us: int
@@ -74,6 +82,35 @@ class Counted:
     ppm_us: int  # sum(share_ppm x us), unfloored
     watermarks: tuple[Watermark, ...]  # of every device of the lease seen so far
     refused: tuple[RefusedTime, ...]  # by rule, in the order of RULES
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What the accruals of a lease have consumed: rows up to `position` that end by `until_us`."""
+
+    position: int
+    until_us: int
+
+
+def due(rows: Iterable[UsageRow], reached: Reach, until_us: int | None) -> Due:
+    """Rows not consumed yet that end by `until_us` (None: all of them, the lease is over)."""
+    take, resume_position = [], None
+    for row in rows:
+        if row.position <= reached.position and row.wall_end_us <= reached.until_us:
+            continue
+        if until_us is None or row.wall_end_us <= until_us:
+            take.append(row)
+        elif resume_position is None:
+            resume_position = row.position - 1
+    return Due(tuple(take), resume_position)
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """Rows to count now, and the position after which rows still wait (None: none do)."""
+
+    rows: tuple[UsageRow, ...]
+    resume_position: int | None
 
 
 RULES = (

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, assert_never
 
-from domain.accrual import RefusedTime, UsageRow, Watermark, Window, count
+from domain.accrual import Reach, RefusedTime, UsageRow, Watermark, Window, count, due
 from domain.device import Device, DeviceReleased, device_of, reserve
 from domain.earnings import NOTHING, Parts, peel
 from domain.escrow import funds_end_us
@@ -146,6 +146,7 @@ class UsageAccrued:
     end_user_ref: str
     lane: int
     usage_position: int  # every report of the lane up to here has been read
+    resume_position: int  # reports after this one hold rows that end after `until_us`
     ppm_us: Big  # cumulative sum(share_ppm x us), unfloored
     gpu_us: Big  # cumulative floor(ppm_us / 10^6)
     gpu_us_new: Big
@@ -233,7 +234,10 @@ class ReadyLease:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccrueUsage:
-    """Fold the rows of one finished lease hour; `usage_position` is how far the lane was read."""
+    """Fold the rows of one finished lease hour.
+
+    `rows` are the lease's rows of every report after its `resume_position` up to `usage_position`.
+    """
 
     lease_id: str
     lane: int
@@ -298,6 +302,7 @@ class Lease:
     hours_accrued: int = 0
     accrued_until_us: int = 0
     usage_position: int = 0
+    resume_position: int = 0
     ppm_us: int = 0
     charge_units: int = 0
     parts: Parts = NOTHING
@@ -343,6 +348,7 @@ def evolve(lease: Lease, fact: Fact) -> Lease:
                 hours_accrued=fact.hour_index + 1,
                 accrued_until_us=fact.until_us,
                 usage_position=fact.usage_position,
+                resume_position=fact.resume_position,
                 ppm_us=fact.ppm_us,
                 charge_units=fact.charge.units,
                 parts=fact.parts,
@@ -588,7 +594,7 @@ def decide_accrue(command: AccrueUsage, world: World) -> list[Change]:
         raise Refused(Reason.ACCRUAL_NOT_DUE, due_us=until_us)
     if until_us >= lease.window_end_us:
         raise Refused(Reason.ACCRUAL_NOT_DUE, settles_at_us=lease.window_end_us)
-    accrued = _accrued(lease, command, until_us)
+    accrued = _accrued(lease, command, until_us, rows_until_us=until_us)
     return [Change(Stream("lease", command.lease_id), accrued)]
 
 
@@ -631,7 +637,7 @@ def decide_settle(command: SettleLease, world: World) -> list[Change]:
     if closed_at_us > lease.opened.opened_at_us + (lease.hours_accrued + 1) * HOUR_US:
         raise Refused(Reason.ACCRUAL_NOT_DUE, hour_index=lease.hours_accrued)
     stream, changes = Stream("lease", command.lease_id), []
-    accrued = _accrued(lease, command, closed_at_us)
+    accrued = _accrued(lease, command, closed_at_us, rows_until_us=None)
     after = evolve(lease, accrued)
     if not _is_complete(after, closed_at_us) and command.at_us < closed_at_us + LATE_WINDOW_US:
         raise Refused(Reason.USAGE_INCOMPLETE, lease_id=command.lease_id, until_us=closed_at_us)
@@ -661,7 +667,9 @@ def _is_complete(lease: Lease, until_us: int) -> bool:
     return all(reached.get(device, 0) >= until_us for device in lease.reserved.device_ids)
 
 
-def _accrued(lease: Lease, command: AccrueUsage | SettleLease, until_us: int) -> UsageAccrued:
+def _accrued(
+    lease: Lease, command: AccrueUsage | SettleLease, until_us: int, rows_until_us: int | None
+) -> UsageAccrued:
     """Count the rows, price the total, and book only what is new: cumulative rounding."""
     reserved, opened, asked = lease.reserved, lease.opened, lease.requested
     assert reserved is not None
@@ -672,7 +680,9 @@ def _accrued(lease: Lease, command: AccrueUsage | SettleLease, until_us: int) ->
     window = Window(
         opened.opened_at_us, lease.window_end_us, reserved.device_ids, reserved.share_ppm
     )
-    counted = count(command.rows, window, {mark.device_id: mark for mark in lease.marks})
+    reached = Reach(lease.usage_position, lease.accrued_until_us)
+    fresh = due(command.rows, reached, rows_until_us)
+    counted = count(fresh.rows, window, {mark.device_id: mark for mark in lease.marks})
     ppm_us = lease.ppm_us + counted.ppm_us
     price = opened.price_per_gpu_hour.units
     charge_units = charge_for(ppm_us // PPM, price)
@@ -692,6 +702,9 @@ def _accrued(lease: Lease, command: AccrueUsage | SettleLease, until_us: int) ->
         end_user_ref=asked.end_user_ref,
         lane=command.lane,
         usage_position=command.usage_position,
+        resume_position=(
+            command.usage_position if fresh.resume_position is None else fresh.resume_position
+        ),
         ppm_us=ppm_us,
         gpu_us=ppm_us // PPM,
         gpu_us_new=ppm_us // PPM - lease.gpu_us,
