@@ -1,18 +1,41 @@
 """Epochs: a stretch of time, the cut that ends it, and what it pays.
 
     open --EpochClosing + UsagePinned--> closing --EpochSealed--> sealed --RewardsCredited*-->
-    --RewardsMatured*--> settled
+    credited --RewardsMatured*--> settled
 
-    sum(pools) == emission;  sum(rewards) + carry == compute pool + carry before;  all to the unit
+    compute + availability + treasury == emission <= emission:unissued
+    sum(compute shares) + carry == compute pool + carry before;   all to the unit
 
-Settlement is a pure function of the cut. A sealed epoch never changes.
+Settlement is a pure function of the cut: the same weights in any order give the same bytes. A
+sealed epoch never changes. The compute carry lives in the chain of epochs itself: epoch n starts
+from what the seal of epoch n - 1 left, so it is sealed after it. The availability pool pays nobody
+yet and goes to its carry account whole. Lifetime totals are in the books (`party:{id}:matured`
+and what was paid), not here.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from hashlib import sha256
+from itertools import pairwise
+from typing import Any, assert_never
 
-from domain.money import Amount
+from domain.emission import scheduled
+from domain.money import PPM, Amount, share_out, token
+from domain.pin import UsagePinned, last_pin, pinned
+from domain.policy import PolicyPublished, policy_for, policy_version
+from domain.refusal import Reason, Refused
+from domain.stream import Change, Stream, World
+
+CHUNK_MAX = 500
+"""Recipients of one `RewardsCredited`: a fact stays small whatever the network's size."""
+TREASURY = "treasury"
+"""Account id of the treasury: a party like any other, with a payout leaf of its own."""
+EPOCH_FORMAT = "tallystick-epoch-v1"
+
+# Facts.
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,3 +98,431 @@ class RewardsMatured:
     chunk: int
     rewards: tuple[Reward, ...]
     at_us: int
+
+
+EpochFact = EpochOpened | EpochClosing | EpochSealed | RewardsCredited | RewardsMatured
+
+# Commands.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenEpoch:
+    """The first epoch, by hand; each next one opens when the one before closes."""
+
+    epoch: int
+    start_us: int
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CloseEpoch:
+    """End an epoch at a pin. `missing` names what the closing gate still waits for."""
+
+    epoch: int
+    pin: UsagePinned
+    by: str
+    at_us: int
+    missing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SealEpoch:
+    """Split the pools by the weights of the cut. `file_sha256` is of the canonical epoch file."""
+
+    epoch: int
+    cut_position: int
+    weights: tuple[tuple[str, int], ...]  # (account id, weight), in any order
+    file_sha256: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreditRewards:
+    """One chunk of a sealed epoch's rewards, as `chunks_of` cuts them."""
+
+    epoch: int
+    chunk: int
+    rewards: tuple[Reward, ...]
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatureRewards:
+    """One credited chunk, after the policy's holdback."""
+
+    epoch: int
+    chunk: int
+    rewards: tuple[Reward, ...]
+    at_us: int
+
+
+# The formula.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settlement:
+    """What one epoch pays, in token units; pure and complete: the epoch file is its image."""
+
+    epoch: int
+    cut_position: int
+    policy_version: int
+    emission: int
+    compute_pool: int
+    availability_pool: int
+    treasury_pool: int
+    compute_carry_before: int
+    compute_carry: int
+    weights: tuple[tuple[str, int], ...]  # by id bytes
+    rewards: tuple[Reward, ...]  # by id bytes, none zero, the treasury among them
+
+    @property
+    def total(self) -> int:
+        return sum(reward.amount.units for reward in self.rewards)
+
+
+def pools_of(emission: int, policy: PolicyPublished) -> tuple[int, int, int]:
+    """Compute, availability and treasury: floors by ppm, the treasury takes the remainder."""
+    compute = emission * policy.compute_ppm // PPM
+    availability = emission * policy.availability_ppm // PPM
+    return compute, availability, emission - compute - availability
+
+
+def settle(
+    epoch: int,
+    cut_position: int,
+    policy: PolicyPublished,
+    weights: Sequence[tuple[str, int]],
+    carry_before: int,
+    unissued: int,
+) -> Settlement:
+    """Split one epoch's emission. `unissued` is what the hard cap has left.
+
+    Source: design economics 7 and 8. Raises Refused: DUPLICATE_ID, NEGATIVE_WEIGHT.
+    """
+    assert carry_before >= 0, carry_before
+    assert unissued >= 0, unissued
+    emission = min(scheduled(policy.segments, epoch), unissued)
+    compute, availability, treasury = pools_of(emission, policy)
+    ordered = tuple(sorted(weights, key=lambda weight: weight[0].encode()))
+    shares = share_out(compute + carry_before, ordered)
+    paid = dict(shares.by_id)
+    paid[TREASURY] = paid.get(TREASURY, 0) + treasury
+    by_id = sorted(paid.items(), key=lambda item: item[0].encode())
+    settlement = Settlement(
+        epoch=epoch,
+        cut_position=cut_position,
+        policy_version=policy.version,
+        emission=emission,
+        compute_pool=compute,
+        availability_pool=availability,
+        treasury_pool=treasury,
+        compute_carry_before=carry_before,
+        compute_carry=shares.carry,
+        weights=ordered,
+        rewards=tuple(Reward(who, token(units)) for who, units in by_id if units),
+    )
+    assert settlement.total + shares.carry == compute + treasury + carry_before, settlement
+    return settlement
+
+
+def epoch_file(settlement: Settlement) -> bytes:
+    """The canonical epoch file: JSON with sorted keys, no spaces, big numbers as strings.
+
+    Its SHA-256 is in `EpochSealed`, goes on chain with the mint and the payout root, and is what
+    an auditor recomputes.
+    """
+    s = settlement
+    document = {
+        "format": EPOCH_FORMAT,
+        "epoch": s.epoch,
+        "cut_position": str(s.cut_position),
+        "policy_version": s.policy_version,
+        "emission": str(s.emission),
+        "pools": {
+            "compute": str(s.compute_pool),
+            "availability": str(s.availability_pool),
+            "treasury": str(s.treasury_pool),
+        },
+        "compute_carry_before": str(s.compute_carry_before),
+        "compute_carry": str(s.compute_carry),
+        "weights": [[who, str(weight)] for who, weight in s.weights],
+        "rewards": [[reward.account_id, str(reward.amount.units)] for reward in s.rewards],
+    }
+    text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return text.encode()
+
+
+def file_sha256(settlement: Settlement) -> str:
+    """Hex SHA-256 of the epoch file."""
+    return sha256(epoch_file(settlement)).hexdigest()
+
+
+def chunks_of(rewards: Sequence[Reward]) -> tuple[tuple[Reward, ...], ...]:
+    """The rewards cut into chunks, in order; every chunk but the last is full."""
+    return tuple(tuple(rewards[i : i + CHUNK_MAX]) for i in range(0, len(rewards), CHUNK_MAX))
+
+
+# What we remember.
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """One epoch so far. Of credited chunks it keeps their hashes, not their rewards."""
+
+    opened: EpochOpened | None = None
+    closing: EpochClosing | None = None
+    sealed: EpochSealed | None = None
+    chunk_hashes: tuple[str, ...] = ()
+    matured_count: int = 0
+    credited_units: int = 0
+    credited_count: int = 0
+    last_account_id: str = ""
+
+    @property
+    def status(self) -> str:
+        if self.sealed is not None:
+            if len(self.chunk_hashes) < self.sealed.chunks:
+                return "sealed"
+            return "settled" if self.matured_count == self.sealed.chunks else "credited"
+        if self.closing is not None:
+            return "closing"
+        return "unknown" if self.opened is None else "open"
+
+
+def stream_of(epoch: int) -> Stream:
+    return Stream("epoch", str(epoch))
+
+
+def evolve_epoch(epoch: Epoch, fact: EpochFact) -> Epoch:
+    match fact:
+        case EpochOpened():
+            return replace(epoch, opened=fact)
+        case EpochClosing():
+            return replace(epoch, closing=fact)
+        case EpochSealed():
+            return replace(epoch, sealed=fact)
+        case RewardsCredited():
+            return replace(
+                epoch,
+                chunk_hashes=(*epoch.chunk_hashes, _chunk_hash(fact.rewards)),
+                credited_units=epoch.credited_units + _units(fact.rewards),
+                credited_count=epoch.credited_count + len(fact.rewards),
+                last_account_id=fact.rewards[-1].account_id,
+            )
+        case RewardsMatured():
+            return replace(epoch, matured_count=epoch.matured_count + 1)
+        case _:
+            assert_never(fact)
+
+
+def epoch_of(world: World, epoch: int) -> Epoch:
+    """The state of an epoch. Raises Refused: EPOCH_UNKNOWN when it was never opened."""
+    state = _state(world, epoch)
+    if state.opened is None:
+        raise Refused(Reason.EPOCH_UNKNOWN, epoch=epoch)
+    return state
+
+
+def settlement_of(
+    world: World, epoch: int, cut_position: int, weights: Sequence[tuple[str, int]]
+) -> Settlement:
+    """What sealing this epoch now would pay: policy, carry and cap are read from the world.
+
+    Raises Refused: EPOCH_UNKNOWN, EPOCH_OUT_OF_ORDER and like `settle`.
+    """
+    opened = epoch_of(world, epoch).opened
+    assert opened is not None
+    policy = policy_version(world, opened.policy_version)
+    carry_before = _carry_before(world, epoch)
+    unissued = world.balance("emission:unissued")
+    return settle(epoch, cut_position, policy, weights, carry_before, unissued)
+
+
+def _state(world: World, epoch: int) -> Epoch:
+    state = world.state(stream_of(epoch))
+    assert isinstance(state, Epoch)
+    return state
+
+
+def _carry_before(world: World, epoch: int) -> int:
+    if epoch == 1:
+        return 0
+    sealed = _state(world, epoch - 1).sealed
+    if sealed is None:
+        raise Refused(Reason.EPOCH_OUT_OF_ORDER, epoch=epoch, rule="the one before is not sealed")
+    return sealed.compute_carry.units
+
+
+def _units(rewards: Sequence[Reward]) -> int:
+    return sum(reward.amount.units for reward in rewards)
+
+
+def _chunk_hash(rewards: Sequence[Reward]) -> str:
+    rows = [[reward.account_id, str(reward.amount.units)] for reward in rewards]
+    return sha256(json.dumps(rows, separators=(",", ":")).encode()).hexdigest()
+
+
+# How we decide.
+
+
+def decide_open(command: OpenEpoch, world: World) -> list[Change]:
+    """Raises Refused: POLICY_VERSION, EPOCH_STATE, EPOCH_OUT_OF_ORDER."""
+    known = _state(world, command.epoch).opened
+    if known is not None:
+        if known.start_us == command.start_us:
+            return []
+        raise Refused(Reason.EPOCH_STATE, epoch=command.epoch, start_us=known.start_us)
+    if command.epoch != 1:
+        raise Refused(Reason.EPOCH_OUT_OF_ORDER, epoch=command.epoch)
+    return [_opening(world, command.epoch, command.start_us, command.at_us)]
+
+
+def _opening(world: World, epoch: int, start_us: int, at_us: int) -> Change:
+    policy = policy_for(world, epoch)
+    fact = EpochOpened(
+        epoch=epoch,
+        start_us=start_us,
+        end_us=start_us + policy.epoch_length_us,
+        policy_version=policy.version,
+        at_us=at_us,
+    )
+    return Change(stream_of(epoch), fact)
+
+
+def decide_close(command: CloseEpoch, world: World) -> list[Change]:
+    """The end of the epoch, its cut right after it, and the next epoch, in one append.
+
+    Raises Refused: EPOCH_UNKNOWN, EPOCH_STATE, EPOCH_NOT_OVER, CUT_INCOMPLETE,
+    USAGE_POSITION_FELL.
+    """
+    epoch = epoch_of(world, command.epoch)
+    assert epoch.opened is not None
+    if epoch.closing is not None:
+        if epoch.closing.by == command.by and last_pin(world) == command.pin:
+            return []
+        raise Refused(Reason.EPOCH_STATE, epoch=command.epoch, status=epoch.status)
+    if command.at_us < epoch.opened.end_us:
+        raise Refused(Reason.EPOCH_NOT_OVER, epoch=command.epoch, end_us=epoch.opened.end_us)
+    if command.missing:
+        raise Refused(Reason.CUT_INCOMPLETE, epoch=command.epoch, missing=command.missing)
+    closing = EpochClosing(epoch=command.epoch, by=command.by, at_us=command.at_us)
+    return [
+        Change(stream_of(command.epoch), closing),
+        pinned(command.pin, world),
+        _opening(world, command.epoch + 1, epoch.opened.end_us, command.at_us),
+    ]
+
+
+def decide_seal(command: SealEpoch, world: World) -> list[Change]:
+    """Raises Refused: EPOCH_UNKNOWN, EPOCH_STATE, EPOCH_OUT_OF_ORDER, REWARDS_MISMATCH (the file
+    is not the one this cut gives), DUPLICATE_ID, NEGATIVE_WEIGHT.
+    """
+    epoch = epoch_of(world, command.epoch)
+    if epoch.sealed is not None and _same_seal(epoch.sealed, command):
+        return []
+    if epoch.status != "closing":
+        raise Refused(Reason.EPOCH_STATE, epoch=command.epoch, status=epoch.status)
+    settlement = settlement_of(world, command.epoch, command.cut_position, command.weights)
+    if file_sha256(settlement) != command.file_sha256:
+        raise Refused(Reason.REWARDS_MISMATCH, epoch=command.epoch, file=command.file_sha256)
+    fact = sealed_fact(settlement, command.at_us)
+    return [Change(stream_of(command.epoch), fact)]
+
+
+def sealed_fact(settlement: Settlement, at_us: int) -> EpochSealed:
+    """The totals of a settlement, as sealed."""
+    return EpochSealed(
+        epoch=settlement.epoch,
+        cut_position=settlement.cut_position,
+        policy_version=settlement.policy_version,
+        emission=token(settlement.emission),
+        compute_pool=token(settlement.compute_pool),
+        availability_pool=token(settlement.availability_pool),
+        treasury_pool=token(settlement.treasury_pool),
+        compute_carry_before=token(settlement.compute_carry_before),
+        rewards=token(settlement.total),
+        compute_carry=token(settlement.compute_carry),
+        recipients=len(settlement.rewards),
+        chunks=len(chunks_of(settlement.rewards)),
+        file_sha256=file_sha256(settlement),
+        at_us=at_us,
+    )
+
+
+def _same_seal(sealed: EpochSealed, command: SealEpoch) -> bool:
+    """The hash covers cut, weights and rewards: equal hashes are equal seals."""
+    return (sealed.file_sha256, sealed.cut_position) == (command.file_sha256, command.cut_position)
+
+
+def decide_credit(command: CreditRewards, world: World) -> list[Change]:
+    """Raises Refused: EPOCH_UNKNOWN, EPOCH_STATE, CHUNK_OUT_OF_ORDER, REWARDS_MISMATCH."""
+    epoch = epoch_of(world, command.epoch)
+    if epoch.sealed is None:
+        raise Refused(Reason.EPOCH_STATE, epoch=command.epoch, status=epoch.status)
+    if _has_credited(epoch, command.chunk, command.rewards):
+        return []
+    if command.chunk != len(epoch.chunk_hashes) + 1 or command.chunk > epoch.sealed.chunks:
+        raise Refused(Reason.CHUNK_OUT_OF_ORDER, epoch=command.epoch, chunk=command.chunk)
+    _check_chunk(command, epoch, epoch.sealed)
+    stream = stream_of(command.epoch)
+    credited = RewardsCredited(**_chunk(command))
+    if policy_version(world, epoch.sealed.policy_version).holdback_epochs:
+        return [Change(stream, credited)]
+    return [Change(stream, credited), Change(stream, RewardsMatured(**_chunk(command)))]
+
+
+def _chunk(command: CreditRewards | MatureRewards) -> dict[str, Any]:
+    return {field.name: getattr(command, field.name) for field in fields(command)}
+
+
+def _has_credited(epoch: Epoch, chunk: int, rewards: Sequence[Reward]) -> bool:
+    known = 1 <= chunk <= len(epoch.chunk_hashes)
+    return known and epoch.chunk_hashes[chunk - 1] == _chunk_hash(rewards)
+
+
+def _check_chunk(command: CreditRewards, epoch: Epoch, sealed: EpochSealed) -> None:
+    """Together the chunks are exactly what was sealed: as many recipients, each once, same sum."""
+    ids = [epoch.last_account_id.encode(), *(r.account_id.encode() for r in command.rewards)]
+    units_left = sealed.rewards.units - epoch.credited_units - _units(command.rewards)
+    count_left = sealed.recipients - epoch.credited_count - len(command.rewards)
+    is_last = command.chunk == sealed.chunks
+    sound = (
+        len(command.rewards) == min(CHUNK_MAX, sealed.recipients - epoch.credited_count)
+        and all(reward.amount == token(max(reward.amount.units, 1)) for reward in command.rewards)
+        and all(one < following for one, following in pairwise(ids))
+        and (units_left == 0 and count_left == 0 if is_last else units_left >= count_left)
+    )
+    if not sound:
+        raise Refused(Reason.REWARDS_MISMATCH, epoch=command.epoch, chunk=command.chunk)
+
+
+def decide_mature(command: MatureRewards, world: World) -> list[Change]:
+    """Only with a holdback; without one a chunk matures as it is credited.
+
+    Raises Refused: EPOCH_UNKNOWN, EPOCH_STATE, EPOCH_NOT_OVER, CHUNK_OUT_OF_ORDER,
+    REWARDS_MISMATCH.
+    """
+    epoch = epoch_of(world, command.epoch)
+    if epoch.sealed is None or epoch.opened is None:
+        raise Refused(Reason.EPOCH_STATE, epoch=command.epoch, status=epoch.status)
+    policy = policy_version(world, epoch.sealed.policy_version)
+    due_us = epoch.opened.end_us + policy.holdback_epochs * policy.epoch_length_us
+    if command.at_us < due_us:
+        raise Refused(Reason.EPOCH_NOT_OVER, epoch=command.epoch, due_us=due_us)
+    if command.chunk > min(len(epoch.chunk_hashes), epoch.matured_count + 1):
+        raise Refused(Reason.CHUNK_OUT_OF_ORDER, epoch=command.epoch, chunk=command.chunk)
+    if not _has_credited(epoch, command.chunk, command.rewards):
+        raise Refused(Reason.REWARDS_MISMATCH, epoch=command.epoch, chunk=command.chunk)
+    if command.chunk <= epoch.matured_count:
+        return []
+    return [Change(stream_of(command.epoch), RewardsMatured(**_chunk(command)))]
+
+
+STREAMS: dict[str, tuple[Any, Any]] = {"epoch": (Epoch(), evolve_epoch)}
+DECIDERS: dict[type[Any], Any] = {
+    OpenEpoch: decide_open,
+    CloseEpoch: decide_close,
+    SealEpoch: decide_seal,
+    CreditRewards: decide_credit,
+    MatureRewards: decide_mature,
+}

@@ -1,22 +1,28 @@
-"""Network policy: the numbers that decide rewards, as dated versions.
+"""Network policy: the numbers that decide rewards, as dated versions that never change.
 
-Pool shares sum to exactly 1,000,000 ppm, with one declared pool that takes the remainder.
+    compute_ppm + availability_ppm + treasury_ppm == 1,000,000;   the treasury takes the remainder
+    sum of all emission, over every version and every epoch, <= hard cap
+
+Not the formulas (`domain/emission.py`, `domain/epoch.py`), only their numbers. An epoch keeps the
+version it was opened under.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from itertools import pairwise
+from typing import Any
 
-from domain.money import Amount, Big
+from domain.emission import EmissionSegment as EmissionSegment
+from domain.emission import check_segments, scheduled_through
+from domain.gpu_time import SECOND_US
+from domain.money import PPM, Amount, Asset
+from domain.refusal import Reason, Refused
+from domain.stream import Change, Stream, World
 
+COMPUTE_BASES = ("burned_value", "gpu_time")
 
-@dataclass(frozen=True, slots=True)
-class EmissionSegment:
-    """`total` units emitted over `n_epochs` epochs from `start_epoch` (epochs count from 1)."""
-
-    start_epoch: int
-    n_epochs: int
-    total: Big
+# Facts.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,3 +41,147 @@ class PolicyPublished:
     effective_from_epoch: int
     by: str
     at_us: int
+
+
+# Commands.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishPolicy:
+    """A next version. The first is for epoch 1; later ones are for epochs not yet opened."""
+
+    version: int
+    epoch_length_us: int
+    segments: tuple[EmissionSegment, ...]
+    hard_cap: Amount
+    compute_ppm: int
+    availability_ppm: int
+    treasury_ppm: int
+    compute_base: str
+    holdback_epochs: int
+    effective_from_epoch: int
+    by: str
+    at_us: int
+
+
+# What we remember.
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyState:
+    """Every version, in order: version n is `published[n - 1]`."""
+
+    published: tuple[PolicyPublished, ...] = ()
+
+
+NETWORK = Stream("policy", "network")
+
+
+def evolve_policy(state: PolicyState, fact: PolicyPublished) -> PolicyState:
+    return PolicyState((*state.published, fact))
+
+
+def policies_of(world: World) -> tuple[PolicyPublished, ...]:
+    state = world.state(NETWORK)
+    assert isinstance(state, PolicyState)
+    return state.published
+
+
+def policy_for(world: World, epoch: int) -> PolicyPublished:
+    """The version in force for an epoch. Raises Refused: POLICY_VERSION when there is none."""
+    for policy in reversed(policies_of(world)):
+        if policy.effective_from_epoch <= epoch:
+            return policy
+    raise Refused(Reason.POLICY_VERSION, epoch=epoch)
+
+
+def policy_version(world: World, version: int) -> PolicyPublished:
+    """A version by its number. Raises Refused: POLICY_VERSION when there is none."""
+    published = policies_of(world)
+    if not 1 <= version <= len(published):
+        raise Refused(Reason.POLICY_VERSION, version=version)
+    return published[version - 1]
+
+
+# How we decide.
+
+
+def decide_publish(command: PublishPolicy, world: World) -> list[Change]:
+    """Raises Refused: POLICY_VERSION, POLICY_INVALID, BAD_SEGMENT, SEGMENTS_OVERLAP."""
+    fact = PolicyPublished(**{f.name: getattr(command, f.name) for f in fields(command)})
+    published = policies_of(world)
+    if 1 <= fact.version <= len(published) and _same(published[fact.version - 1], fact):
+        return []
+    if fact.version != len(published) + 1:
+        raise Refused(Reason.POLICY_VERSION, version=fact.version, expected=len(published) + 1)
+    _check_start(fact, published, world)
+    _check_numbers(fact)
+    if published:
+        _check_constants(fact, published[0])
+    check_segments(fact.segments)
+    _check_cap((*published, fact))
+    return [Change(NETWORK, fact)]
+
+
+def _same(one: PolicyPublished, other: PolicyPublished) -> bool:
+    return replace(one, by="", at_us=0) == replace(other, by="", at_us=0)
+
+
+def _invalid(rule: str, **facts: object) -> Refused:
+    return Refused(Reason.POLICY_INVALID, rule=rule, **facts)
+
+
+def _check_start(
+    fact: PolicyPublished, published: tuple[PolicyPublished, ...], world: World
+) -> None:
+    """In force from the first epoch on, and after that only for epochs nobody works in yet."""
+    start = fact.effective_from_epoch
+    if not published:
+        if start != 1:
+            raise _invalid("the first version starts with epoch 1", effective_from_epoch=start)
+        return
+    if start <= published[-1].effective_from_epoch:
+        raise _invalid("a version starts after the one before", effective_from_epoch=start)
+    if world.state(Stream("epoch", str(start))).opened is not None:
+        raise _invalid("the epoch has begun", effective_from_epoch=start)
+
+
+def _check_numbers(fact: PolicyPublished) -> None:
+    if fact.epoch_length_us <= 0 or fact.epoch_length_us % SECOND_US:
+        raise _invalid("an epoch is whole seconds long", epoch_length_us=fact.epoch_length_us)
+    if fact.hard_cap.asset is not Asset.TOKEN or fact.hard_cap.units < 0:
+        raise _invalid("the hard cap is an amount of TOKEN")
+    shares = (fact.compute_ppm, fact.availability_ppm, fact.treasury_ppm)
+    if min(shares) < 0 or sum(shares) != PPM:
+        raise _invalid("pool shares sum to exactly 1000000 ppm", sum_ppm=sum(shares))
+    if fact.compute_base not in COMPUTE_BASES:
+        raise _invalid("compute base", compute_base=fact.compute_base)
+    if fact.holdback_epochs < 0:
+        raise _invalid("holdback is not negative", holdback_epochs=fact.holdback_epochs)
+    if any(segment.start_epoch < 1 for segment in fact.segments):
+        raise Refused(Reason.BAD_SEGMENT, rule="epochs count from 1")
+
+
+def _check_constants(fact: PolicyPublished, first: PolicyPublished) -> None:
+    """What the contracts were deployed with cannot change by a vote of ours."""
+    if fact.hard_cap != first.hard_cap:
+        raise _invalid("the hard cap never changes")
+    if fact.epoch_length_us != first.epoch_length_us:
+        raise _invalid("the epoch length never changes")
+
+
+def _check_cap(versions: tuple[PolicyPublished, ...]) -> None:
+    planned = sum(
+        scheduled_through(one.segments, following.effective_from_epoch - 1)
+        - scheduled_through(one.segments, one.effective_from_epoch - 1)
+        for one, following in pairwise(versions)
+    )
+    last = versions[-1]
+    planned += sum(segment.total for segment in last.segments)
+    planned -= scheduled_through(last.segments, last.effective_from_epoch - 1)
+    if planned > last.hard_cap.units:
+        raise _invalid("emission stays within the hard cap", planned=planned)
+
+
+STREAMS: dict[str, tuple[Any, Any]] = {"policy": (PolicyState(), evolve_policy)}
+DECIDERS: dict[type[Any], Any] = {PublishPolicy: decide_publish}
