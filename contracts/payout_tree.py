@@ -1,0 +1,213 @@
+"""The payout tree: OpenZeppelin's StandardMerkleTree ("standard-v1"), byte for byte.
+
+    leaf = keccak256(keccak256(abi.encode(row)))      node = keccak256(min || max)
+    tree = 2n - 1 hashes: root at 0, children of k at 2k+1 and 2k+2, i-th smallest leaf at 2n-2-i
+
+A leaf is hashed twice, so no inner node can pass for one. keccak-256 is Ethereum's hash and is
+not `hashlib.sha3_256`. This file knows trees and totals; it knows neither chain nor ledger.
+
+    sum(leaves) == committed      and      leaf(account) never falls from one root to the next
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sha3
+
+from domain.refusal import Reason, Refused
+
+PAYOUT_ENCODING = ("uint256", "address", "address", "uint256")
+"""Chain id, distributor, account, lifetime total in token units."""
+
+WORD_END = 1 << 256
+
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
+
+Row = tuple[int | str, ...]
+"""The fields of one leaf in the order of the encoding: int for uint256, 0x-text for address."""
+
+
+class TotalFell(Exception):
+    """An account's lifetime total is below the one in the previous root."""
+
+
+class CommittedMismatch(Exception):
+    """The leaves do not add up to the total that the ledger commits to."""
+
+
+def keccak256(data: bytes) -> bytes:
+    """Ethereum's hash."""
+    digest: bytes = sha3.keccak_256(data).digest()
+    return digest
+
+
+def leaf_hash(row: Row, encoding: Sequence[str] = PAYOUT_ENCODING) -> bytes:
+    """The hash of one row; the row must already have passed `check_rows`."""
+    words = b"".join(_word(kind, value) for kind, value in zip(encoding, row, strict=True))
+    return keccak256(keccak256(words))
+
+
+def verify(
+    root: bytes, row: Row, proof: Sequence[bytes], encoding: Sequence[str] = PAYOUT_ENCODING
+) -> bool:
+    """Whether `row` is a leaf under `root`.
+
+    Takes the row and hashes it here: given a ready-made hash, an inner node would pass for a leaf.
+    """
+    node = leaf_hash(row, encoding)
+    for sibling in proof:
+        node = _node_hash(node, sibling)
+    return node == root
+
+
+@dataclass(frozen=True, slots=True)
+class StandardTree:
+    """A built tree: its rows, its 2n - 1 hashes, and where each row's leaf stands."""
+
+    rows: Sequence[Row]
+    hashes: Sequence[bytes]
+    index_by_row: Sequence[int]
+    encoding: Sequence[str]
+
+    @property
+    def root(self) -> bytes:
+        return self.hashes[0]
+
+    def proof(self, row_index: int) -> list[bytes]:
+        """Sibling hashes from the row's leaf up to the root; empty for a tree of one leaf."""
+        at_index = self.index_by_row[row_index]
+        siblings = []
+        while at_index > 0:
+            siblings.append(self.hashes[at_index + (1 if at_index % 2 else -1)])
+            at_index = (at_index - 1) // 2
+        return siblings
+
+    def dump(self) -> dict[str, Any]:
+        """The library's own file form: everything needed to load, prove and check it elsewhere."""
+        return {
+            "format": "standard-v1",
+            "leafEncoding": list(self.encoding),
+            "tree": [_hex(node) for node in self.hashes],
+            "values": [
+                {"value": [str(field) for field in row], "treeIndex": index}
+                for row, index in zip(self.rows, self.index_by_row, strict=True)
+            ],
+        }
+
+
+def build(rows: Sequence[Row], encoding: Sequence[str] = PAYOUT_ENCODING) -> StandardTree:
+    """The tree over `rows`; proofs keep the order of the rows, the root does not depend on it.
+
+    Raises Refused, in this order: EMPTY_TREE, BAD_ADDRESS, AMOUNT_OUT_OF_RANGE, ZERO_AMOUNT (last
+    field), DUPLICATE_LEAF (equal in all fields but the last). Rule: conformance suite `merkle`.
+    """
+    check_rows(rows, encoding)
+    leaves = [leaf_hash(row, encoding) for row in rows]
+    count = len(leaves)
+    hashes, index_by_row = [b""] * (2 * count - 1), [0] * count
+    for rank, row_index in enumerate(sorted(range(count), key=leaves.__getitem__)):
+        index_by_row[row_index] = 2 * count - 2 - rank
+        hashes[2 * count - 2 - rank] = leaves[row_index]
+    keccak = sha3.keccak_256  # bound once: this loop is the time of a large tree
+    for index in range(count - 2, -1, -1):
+        left, right = hashes[2 * index + 1], hashes[2 * index + 2]
+        hashes[index] = keccak(left + right if left < right else right + left).digest()
+    return StandardTree(tuple(rows), hashes, index_by_row, tuple(encoding))
+
+
+def check_rows(rows: Sequence[Row], encoding: Sequence[str] = PAYOUT_ENCODING) -> None:
+    """Raise like `build`, without building."""
+    if not rows:
+        raise Refused(Reason.EMPTY_TREE)
+    kinds = list(enumerate(encoding))
+    addresses = [index for index, kind in kinds if kind == "address"]
+    amounts = [index for index, kind in kinds if kind == "uint256"]
+    assert len(addresses) + len(amounts) == len(kinds), encoding
+    assert all(len(row) == len(kinds) for row in rows), "a row has another number of fields"
+    for row in rows:
+        for index in addresses:
+            if not _ADDRESS.fullmatch(str(row[index])):
+                raise Refused(Reason.BAD_ADDRESS, address=row[index])
+    for row in rows:
+        for index in amounts:
+            if not 0 <= int(row[index]) < WORD_END:
+                raise Refused(Reason.AMOUNT_OUT_OF_RANGE, amount=row[index])
+    for row in rows:
+        if int(row[-1]) == 0:
+            raise Refused(Reason.ZERO_AMOUNT, row=row)
+    seen = set()
+    for row in rows:
+        key = tuple(field.lower() if isinstance(field, str) else field for field in row[:-1])
+        if key in seen:
+            raise Refused(Reason.DUPLICATE_LEAF, row=row)
+        seen.add(key)
+
+
+def payout_tree(
+    chain_id: int,
+    distributor: str,
+    totals: Sequence[tuple[str, int]],
+    *,
+    previous: Mapping[str, int],
+    committed: int,
+) -> StandardTree:
+    """The tree of one root: a leaf per account with the lifetime total it may have claimed.
+
+    `totals` is (account address, lifetime total in token units); `previous` the totals of the last
+    accepted root, by address in any case; `committed` the sum that the ledger stands for.
+    Raises Refused like `build`, TotalFell when an account has less than before or is missing,
+    CommittedMismatch when the leaves do not add up. Corrections go into later epochs.
+    """
+    rows: list[Row] = [(chain_id, distributor, account, total) for account, total in totals]
+    tree = build(rows)
+    now = {account.lower(): total for account, total in totals}
+    for account, before in previous.items():
+        if now.get(account.lower(), 0) < before:
+            raise TotalFell(f"{account}: {now.get(account.lower(), 0)} after {before}")
+    if sum(now.values()) != committed:
+        raise CommittedMismatch(f"leaves {sum(now.values())}, committed {committed}")
+    return tree
+
+
+def load(dump: Mapping[str, Any]) -> StandardTree:
+    """A tree from its file form, rebuilt from the values alone and compared with what is written.
+
+    Raises ValueError when the file is not the tree of its values; Refused like `build`.
+    """
+    encoding = tuple(dump["leafEncoding"])
+    rows = [_row(encoding, entry["value"]) for entry in dump["values"]]
+    tree = build(rows, encoding)
+    if tree.dump() != dict(dump):
+        raise ValueError("the tree in the file is not the tree of its values")
+    return tree
+
+
+def conform(case_input: Mapping[str, Any]) -> dict[str, Any]:
+    """Conformance suite `merkle`: root and proofs of the rows. Raises Refused like `build`."""
+    encoding = tuple(case_input["leaf_encoding"])
+    tree = build([_row(encoding, values) for values in case_input["values"]], encoding)
+    proofs = [[_hex(node) for node in tree.proof(index)] for index in range(len(tree.rows))]
+    return {"root": _hex(tree.root), "proofs": proofs}
+
+
+def _row(encoding: Sequence[str], values: Sequence[str]) -> Row:
+    pairs = zip(encoding, values, strict=True)
+    return tuple(int(value) if kind == "uint256" else value for kind, value in pairs)
+
+
+def _word(kind: str, value: int | str) -> bytes:
+    if kind == "address":
+        return bytes(12) + bytes.fromhex(str(value)[2:])
+    return int(value).to_bytes(32, "big")
+
+
+def _node_hash(one: bytes, other: bytes) -> bytes:
+    return keccak256(one + other if one < other else other + one)
+
+
+def _hex(node: bytes) -> str:
+    return "0x" + node.hex()
