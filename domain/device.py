@@ -8,9 +8,14 @@ Every reservation appends here with an expected version, so two leases cannot ge
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any, TypeAlias, assert_never
 
-from domain.money import Amount, Big
+from domain.money import PPM, Amount, Asset, Big
+from domain.refusal import Reason, Refused
+from domain.stream import Change, Stream, World
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,5 +61,326 @@ class CapacityAccrued:
     leased: Amount
     stranded: Amount
     unavailable: Amount
-    leased_ppm_us: Big  # cumulative and unfloored, so that no fraction is ever lost
+    physical_us: Big  # from here on cumulative and unfloored, so that no fraction is ever lost
+    leased_ppm_us: Big
+    stranded_ppm_us: Big
+    unavailable_ppm_us: Big
     at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceRetired:
+    """Its node left. Appended here too, so that nobody reserves a device of a retired node."""
+
+    device_id: str
+    node_id: str
+    at_us: int
+
+
+# Commands.
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A stretch of time [from_us, to_us)."""
+
+    from_us: int
+    to_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccrueCapacity:
+    """Book the device's time up to `to_us`. Once an hour, and at the seal."""
+
+    device_id: str
+    to_us: int
+    unavailable: tuple[Span, ...]  # offline, in maintenance or unproven; may overlap
+    at_us: int
+    min_share_ppm: int = 1  # the smallest share that can be sold
+
+
+# State.
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    share_ppm: int
+    mem_ppm: int
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """How full the device is from a moment on, until the next level."""
+
+    from_us: int
+    share_ppm: int
+    mem_ppm: int
+    is_present: bool  # registered and not retired
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Where the time went since the first registration, unfloored."""
+
+    physical_us: Big = 0
+    leased_ppm_us: Big = 0
+    stranded_ppm_us: Big = 0
+    unavailable_ppm_us: Big = 0
+
+    def booked_ms(self) -> Booked:
+        """Whole GPU-milliseconds: floor(ppm x us / 10^9), on the cumulative sum."""
+        return Booked(
+            physical=self.physical_us // US_PER_MS,
+            leased=self.leased_ppm_us // PPM_US_PER_GPU_MS,
+            stranded=self.stranded_ppm_us // PPM_US_PER_GPU_MS,
+            unavailable=self.unavailable_ppm_us // PPM_US_PER_GPU_MS,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Booked:
+    physical: int
+    leased: int
+    stranded: int
+    unavailable: int
+
+    @property
+    def idle(self) -> int:
+        """The rest, which owns every remainder. Never below zero."""
+        return self.physical - self.leased - self.stranded - self.unavailable
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceState:
+    registered: DeviceRegistered | None = None  # the latest
+    is_retired: bool = False
+    holders: dict[str, Held] = field(default_factory=dict)  # lease id -> what it holds
+    counted_to_us: int = 0  # booked up to here
+    levels: tuple[Level, ...] = ()  # since `counted_to_us`, the first one at or before it
+    totals: Totals = Totals()
+
+    @property
+    def is_live(self) -> bool:
+        """Registered on a node that has not retired."""
+        return self.registered is not None and not self.is_retired
+
+    @property
+    def node_id(self) -> str | None:
+        return self.registered.node_id if self.registered is not None else None
+
+    @property
+    def gpu_class(self) -> str | None:
+        return self.registered.gpu_class if self.registered is not None else None
+
+
+DeviceFact: TypeAlias = (
+    DeviceRegistered | DeviceReserved | DeviceReleased | CapacityAccrued | DeviceRetired
+)
+
+US_PER_MS = 1_000
+PPM_US_PER_GPU_MS = PPM * US_PER_MS
+
+
+def evolve(state: DeviceState, fact: DeviceFact) -> DeviceState:
+    match fact:
+        case DeviceRegistered():
+            started = fact.at_us if state.registered is None else state.counted_to_us
+            here = replace(state, registered=fact, is_retired=False, counted_to_us=started)
+            return _levelled(here, fact.at_us)
+        case DeviceReserved():
+            held = Held(fact.share_ppm, fact.mem_ppm)
+            return _levelled(
+                replace(state, holders={**state.holders, fact.lease_id: held}), fact.at_us
+            )
+        case DeviceReleased():
+            left = {who: held for who, held in state.holders.items() if who != fact.lease_id}
+            return _levelled(replace(state, holders=left), fact.at_us)
+        case DeviceRetired():
+            return _levelled(replace(state, is_retired=True), fact.at_us)
+        case CapacityAccrued():
+            totals = Totals(
+                physical_us=fact.physical_us,
+                leased_ppm_us=fact.leased_ppm_us,
+                stranded_ppm_us=fact.stranded_ppm_us,
+                unavailable_ppm_us=fact.unavailable_ppm_us,
+            )
+            levels = _levels_from(state.levels, fact.to_us)
+            return replace(state, counted_to_us=fact.to_us, levels=levels, totals=totals)
+        case _:
+            assert_never(fact)
+
+
+def _levelled(state: DeviceState, at_us: int) -> DeviceState:
+    """A new level from `at_us` on. What is booked stays booked: a change that is dated earlier
+    than the last booking or the last change, as by a late timer, counts from there.
+    """
+    last_us = state.levels[-1].from_us if state.levels else at_us
+    level = Level(
+        from_us=max(at_us, last_us, state.counted_to_us),
+        share_ppm=_held_share(state),
+        mem_ppm=_held_mem(state),
+        is_present=state.is_live,
+    )
+    before = state.levels
+    if before and before[-1].from_us == level.from_us:
+        before = before[:-1]
+    return replace(state, levels=(*before, level))
+
+
+def _levels_from(levels: tuple[Level, ...], from_us: int) -> tuple[Level, ...]:
+    """The levels that still matter after `from_us`: later ones, and the one in force there."""
+    in_force = sum(level.from_us <= from_us for level in levels)
+    return levels[max(0, in_force - 1) :]
+
+
+# Holding a share.
+
+
+def device_of(world: World, device_id: str) -> DeviceState:
+    state = world.state(Stream("device", device_id))
+    assert isinstance(state, DeviceState)
+    return state
+
+
+def free_share(state: DeviceState) -> int:
+    """Compute share, in ppm, that nobody holds; 0 if the device is not in service."""
+    return PPM - _held_share(state) if state.is_live else 0
+
+
+def free_mem(state: DeviceState) -> int:
+    """Memory share, in ppm, that nobody holds; 0 if the device is not in service."""
+    return PPM - _held_mem(state) if state.is_live else 0
+
+
+def reserve(
+    state: DeviceState, lease_id: str, share_ppm: int, mem_ppm: int, at_us: int
+) -> DeviceReserved:
+    """The fact that gives a lease its share, for the device's stream.
+
+    A whole device and shares of it never mix: with a whole one held, nothing is free.
+    Raises Refused: DEVICE_UNKNOWN, DEVICE_TAKEN, SHARE_OUT_OF_RANGE.
+    """
+    if state.registered is None or state.is_retired:
+        raise Refused(Reason.DEVICE_UNKNOWN)
+    device_id = state.registered.device_id
+    if lease_id in state.holders:
+        raise Refused(Reason.DEVICE_TAKEN, device_id=device_id, lease_id=lease_id)
+    if share_ppm > free_share(state) or mem_ppm > free_mem(state):
+        if share_ppm <= PPM and mem_ppm <= PPM:
+            raise Refused(
+                Reason.DEVICE_TAKEN,
+                device_id=device_id,
+                free_share_ppm=free_share(state),
+                free_mem_ppm=free_mem(state),
+            )
+        raise Refused(Reason.SHARE_OUT_OF_RANGE, share_ppm=share_ppm, mem_ppm=mem_ppm)
+    if share_ppm < 1 or mem_ppm < 1:
+        raise Refused(Reason.SHARE_OUT_OF_RANGE, share_ppm=share_ppm, mem_ppm=mem_ppm)
+    return DeviceReserved(
+        device_id=device_id, lease_id=lease_id, share_ppm=share_ppm, mem_ppm=mem_ppm, at_us=at_us
+    )
+
+
+def release(state: DeviceState, lease_id: str, at_us: int) -> DeviceReleased:
+    """The fact that takes a lease's share back. Only a holder can be released."""
+    assert state.registered is not None
+    held = state.holders[lease_id]
+    return DeviceReleased(
+        device_id=state.registered.device_id,
+        lease_id=lease_id,
+        share_ppm=held.share_ppm,
+        mem_ppm=held.mem_ppm,
+        at_us=at_us,
+    )
+
+
+def _held_share(state: DeviceState) -> int:
+    return sum(held.share_ppm for held in state.holders.values())
+
+
+def _held_mem(state: DeviceState) -> int:
+    return sum(held.mem_ppm for held in state.holders.values())
+
+
+# Where the time went.
+
+
+def decide_accrue(command: AccrueCapacity, world: World) -> list[Change]:
+    """Book [last booking, `to_us`). Every moment is whole and counts once:
+
+    - what leases hold is leased, also while the device is unavailable;
+    - while it is unavailable, all the rest is unavailable;
+    - else the rest is stranded if it is below `min_share_ppm` or has no memory left to go with
+      it, and idle if it can be sold.
+
+    Rule: conformance suite `conservation`. Raises Refused: DEVICE_UNKNOWN, DEVICE_INTERVAL.
+    """
+    state = device_of(world, command.device_id)
+    if state.registered is None:
+        raise Refused(Reason.DEVICE_UNKNOWN, device_id=command.device_id)
+    if command.to_us == state.counted_to_us:
+        return []
+    if not state.counted_to_us < command.to_us <= command.at_us:
+        raise Refused(
+            Reason.DEVICE_INTERVAL, counted_to_us=state.counted_to_us, to_us=command.to_us
+        )
+    if any(span.from_us >= span.to_us for span in command.unavailable):
+        raise Refused(Reason.DEVICE_INTERVAL, device_id=command.device_id)
+    totals = _counted(state, command)
+    before, after = state.totals.booked_ms(), totals.booked_ms()
+    assert after.idle >= 0, (state, command)
+    accrued = CapacityAccrued(
+        device_id=command.device_id,
+        from_us=state.counted_to_us,
+        to_us=command.to_us,
+        physical=Amount(Asset.GPU_MS, after.physical - before.physical),
+        leased=Amount(Asset.GPU_MS, after.leased - before.leased),
+        stranded=Amount(Asset.GPU_MS, after.stranded - before.stranded),
+        unavailable=Amount(Asset.GPU_MS, after.unavailable - before.unavailable),
+        physical_us=totals.physical_us,
+        leased_ppm_us=totals.leased_ppm_us,
+        stranded_ppm_us=totals.stranded_ppm_us,
+        unavailable_ppm_us=totals.unavailable_ppm_us,
+        at_us=command.at_us,
+    )
+    return [Change(Stream("device", command.device_id), accrued)]
+
+
+def _counted(state: DeviceState, command: AccrueCapacity) -> Totals:
+    """The totals with [counted_to_us, to_us) added, piece by piece: a piece ends wherever a level
+    or an unavailable span begins or ends.
+    """
+    from_us, to_us = state.counted_to_us, command.to_us
+    edges = {from_us, to_us}
+    edges.update(level.from_us for level in state.levels)
+    for span in command.unavailable:
+        edges.update((span.from_us, span.to_us))
+    cuts = sorted(edge for edge in edges if from_us <= edge <= to_us)
+    totals = state.totals
+    for start_us, end_us in pairwise(cuts):
+        level = _level_at(state.levels, start_us)
+        if level is not None and level.is_present:
+            out = any(span.from_us <= start_us < span.to_us for span in command.unavailable)
+            totals = _added(totals, level, end_us - start_us, out, command.min_share_ppm)
+    return totals
+
+
+def _level_at(levels: tuple[Level, ...], at_us: int) -> Level | None:
+    return next((level for level in reversed(levels) if level.from_us <= at_us), None)
+
+
+def _added(totals: Totals, level: Level, us: int, is_out: bool, min_share_ppm: int) -> Totals:
+    rest = PPM - level.share_ppm
+    cannot_be_sold = rest < min_share_ppm or level.mem_ppm == PPM
+    return Totals(
+        physical_us=totals.physical_us + us,
+        leased_ppm_us=totals.leased_ppm_us + level.share_ppm * us,
+        stranded_ppm_us=totals.stranded_ppm_us
+        + (rest * us if cannot_be_sold and not is_out else 0),
+        unavailable_ppm_us=totals.unavailable_ppm_us + (rest * us if is_out else 0),
+    )
+
+
+STREAMS: dict[str, tuple[Any, Callable[[Any, Any], Any]]] = {"device": (DeviceState(), evolve)}
+
+DECIDERS: dict[type[Any], Callable[[Any, World], list[Change]]] = {AccrueCapacity: decide_accrue}

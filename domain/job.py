@@ -6,9 +6,17 @@ ran what was asked. Secrets never enter: an environment reference names one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, assert_never
 
-from domain.money import Amount
+from domain.account import existing_account
+from domain.money import PPM, Amount
+from domain.offer import require_price
+from domain.refusal import Reason, Refused
+from domain.stream import Change, Stream, World
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,3 +52,179 @@ class JobCancelled:
 class JobCompleted:
     job_id: str
     at_us: int
+
+
+# Commands.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubmitJob:
+    job_id: str
+    account_id: str
+    client_id: str
+    project_id: str
+    end_user_ref: str
+    kind: str
+    image: str | None
+    command: tuple[str, ...]
+    env_refs: tuple[str, ...]
+    gpu_count: int
+    share_ppm: int  # on each of gpu_count devices
+    mem_ppm: int
+    models: tuple[str, ...]
+    max_price_per_gpu_hour: Amount
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CancelJob:
+    job_id: str
+    by: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompleteJob:
+    job_id: str
+    at_us: int
+
+
+JOB_KINDS = ("batch", "notebook", "endpoint", "scheduled", "queue")
+
+GPU_COUNT_MAX = 64
+"""Devices of one lease, which is one node."""
+
+# State.
+
+
+@dataclass(frozen=True, slots=True)
+class JobState:
+    submitted: JobSubmitted | None = None
+    phase: str = ""  # "", "submitted", "cancelled", "completed"
+
+    @property
+    def exists(self) -> bool:
+        return self.submitted is not None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether leases may still be opened for it."""
+        return self.phase == "submitted"
+
+
+def evolve(state: JobState, fact: JobSubmitted | JobCancelled | JobCompleted) -> JobState:
+    match fact:
+        case JobSubmitted():
+            return JobState(fact, "submitted")
+        case JobCancelled():
+            return replace(state, phase="cancelled")
+        case JobCompleted():
+            return replace(state, phase="completed")
+        case _:
+            assert_never(fact)
+
+
+# Decisions.
+
+
+def job_of(world: World, job_id: str) -> JobState:
+    state = world.state(Stream("job", job_id))
+    assert isinstance(state, JobState)
+    return state
+
+
+def existing_job(world: World, job_id: str) -> JobSubmitted:
+    """What was submitted. Raises Refused: JOB_UNKNOWN."""
+    submitted = job_of(world, job_id).submitted
+    if submitted is None:
+        raise Refused(Reason.JOB_UNKNOWN, job_id=job_id)
+    return submitted
+
+
+def workload_hash(image: str | None, command: tuple[str, ...], env_refs: tuple[str, ...]) -> str:
+    """SHA-256, hex, of the work as JSON: keys sorted, no spaces, ASCII with escapes, UTF-8.
+
+    {"command":[...],"env_refs":[...],"image":...}, lists in the order given.
+    """
+    work = {"command": list(command), "env_refs": list(env_refs), "image": image}
+    text = json.dumps(work, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def decide_submit(command: SubmitJob, world: World) -> list[Change]:
+    """A share below a whole with several devices means exactly that share on each of them."""
+    existing_account(world, command.account_id)
+    submitted = _submitted(command)
+    present = job_of(world, command.job_id).submitted
+    if present is not None:
+        if replace(submitted, at_us=present.at_us) == present:
+            return []
+        raise Refused(Reason.JOB_EXISTS, job_id=command.job_id)
+    if not command.image and not command.command:
+        raise Refused(Reason.WORKLOAD_EMPTY, job_id=command.job_id)
+    require_price(command.max_price_per_gpu_hour)
+    require_shape(command.gpu_count, command.share_ppm, command.mem_ppm)
+    if command.kind not in JOB_KINDS:
+        raise Refused(Reason.UNKNOWN_MODE, kind=command.kind)
+    return [Change(Stream("job", command.job_id), submitted)]
+
+
+def decide_cancel(command: CancelJob, world: World) -> list[Change]:
+    """Its leases are closed by their own commands; a cancelled job gets no new ones."""
+    existing_job(world, command.job_id)
+    phase = job_of(world, command.job_id).phase
+    if phase == "cancelled":
+        return []
+    if phase != "submitted":
+        raise Refused(Reason.JOB_STATE, job_id=command.job_id, phase=phase)
+    cancelled = JobCancelled(job_id=command.job_id, by=command.by, at_us=command.at_us)
+    return [Change(Stream("job", command.job_id), cancelled)]
+
+
+def decide_complete(command: CompleteJob, world: World) -> list[Change]:
+    existing_job(world, command.job_id)
+    phase = job_of(world, command.job_id).phase
+    if phase == "completed":
+        return []
+    if phase != "submitted":
+        raise Refused(Reason.JOB_STATE, job_id=command.job_id, phase=phase)
+    completed = JobCompleted(job_id=command.job_id, at_us=command.at_us)
+    return [Change(Stream("job", command.job_id), completed)]
+
+
+def require_shape(gpu_count: int, share_ppm: int, mem_ppm: int) -> None:
+    """Raises Refused: COUNT_OUT_OF_RANGE, SHARE_OUT_OF_RANGE."""
+    if not 1 <= gpu_count <= GPU_COUNT_MAX:
+        raise Refused(Reason.COUNT_OUT_OF_RANGE, gpu_count=gpu_count, gpu_count_max=GPU_COUNT_MAX)
+    if not (1 <= share_ppm <= PPM and 1 <= mem_ppm <= PPM):
+        raise Refused(Reason.SHARE_OUT_OF_RANGE, share_ppm=share_ppm, mem_ppm=mem_ppm)
+
+
+def _submitted(command: SubmitJob) -> JobSubmitted:
+    return JobSubmitted(
+        job_id=command.job_id,
+        account_id=command.account_id,
+        client_id=command.client_id,
+        project_id=command.project_id,
+        end_user_ref=command.end_user_ref,
+        kind=command.kind,
+        image=command.image,
+        command=command.command,
+        env_refs=command.env_refs,
+        workload_sha256=workload_hash(command.image, command.command, command.env_refs),
+        gpu_count=command.gpu_count,
+        share_ppm=command.share_ppm,
+        mem_ppm=command.mem_ppm,
+        models=command.models,
+        max_price_per_gpu_hour=command.max_price_per_gpu_hour,
+        at_us=command.at_us,
+    )
+
+
+STREAMS: dict[str, tuple[Any, Callable[[Any, Any], Any]]] = {"job": (JobState(), evolve)}
+
+DECIDERS: dict[type[Any], Callable[[Any, World], list[Change]]] = {
+    SubmitJob: decide_submit,
+    CancelJob: decide_cancel,
+    CompleteJob: decide_complete,
+}

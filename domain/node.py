@@ -8,7 +8,15 @@ permissionless region's policy) admits it. Its devices become streams of their o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias, assert_never
+
+from domain.device import DeviceRegistered, DeviceRetired, DeviceState, device_of
+from domain.hardware_class import class_of
+from domain.provider import existing_provider, existing_region
+from domain.refusal import Reason, Refused
+from domain.stream import Change, Stream, World
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,3 +132,445 @@ class NodeEquivocated:
     first_leaf: str
     second_leaf: str
     at_us: int
+
+
+# Commands.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IssueJoinCode:
+    code_sha256: str
+    provider_id: str
+    region_id: str
+    by: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinNode:
+    code_sha256: str
+    node_id: str
+    key_id: str
+    public_key: str
+    token_sha256: str
+    agent: str
+    client_id: str | None
+    devices: tuple[DeviceSpec, ...]
+    host: HostSpec
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportSpecs:
+    node_id: str
+    devices: tuple[DeviceSpec, ...]
+    host: HostSpec
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfirmNodeKey:
+    """The owner has compared the key's fingerprint with the one the machine shows."""
+
+    node_id: str
+    key_id: str
+    by: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdmitNode:
+    node_id: str
+    by: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActivateNode:
+    node_id: str
+    by: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartMaintenance:
+    node_id: str
+    by: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetireNode:
+    node_id: str
+    by: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordEquivocation:
+    node_id: str
+    lane: int
+    node_seq: int
+    first_leaf: str
+    second_leaf: str
+    at_us: int
+
+
+JOIN_CODE_LIFE_US = 600_000_000
+"""Ten minutes."""
+
+# State.
+
+
+@dataclass(frozen=True, slots=True)
+class JoinCodeState:
+    issued: JoinCodeIssued | None = None
+    node_id: str | None = None  # who used it
+
+
+@dataclass(frozen=True, slots=True)
+class NodeState:
+    joined: NodeJoinRequested | None = None
+    phase: str = ""  # "", "joining", "confirmed", "maintenance", "active", "retired"
+    is_quarantined: bool = False
+    specs: NodeSpecReported | None = None  # the latest
+    device_ids: tuple[str, ...] = ()  # every device that was ever admitted here
+
+    @property
+    def exists(self) -> bool:
+        return self.joined is not None
+
+    @property
+    def is_admitted(self) -> bool:
+        return self.phase in ("maintenance", "active")
+
+    @property
+    def is_matchable(self) -> bool:
+        """Whether new leases may go there."""
+        return self.phase == "active" and not self.is_quarantined
+
+    @property
+    def accepts_usage(self) -> bool:
+        """Whether its signed reports are taken. A retired node still empties its spool."""
+        return self.phase not in ("", "joining") and not self.is_quarantined
+
+
+NodeFact: TypeAlias = (
+    NodeJoinRequested
+    | NodeSpecReported
+    | NodeKeyConfirmed
+    | NodeAdmitted
+    | NodeActivated
+    | NodeMaintenanceStarted
+    | NodeRetired
+    | NodeEquivocated
+)
+
+
+def evolve_join_code(state: JoinCodeState, fact: JoinCodeIssued | JoinCodeUsed) -> JoinCodeState:
+    match fact:
+        case JoinCodeIssued():
+            return JoinCodeState(fact)
+        case JoinCodeUsed():
+            return replace(state, node_id=fact.node_id)
+        case _:
+            assert_never(fact)
+
+
+def evolve(state: NodeState, fact: NodeFact) -> NodeState:
+    match fact:
+        case NodeJoinRequested():
+            return replace(state, joined=fact, phase="joining")
+        case NodeSpecReported():
+            return replace(state, specs=fact)
+        case NodeKeyConfirmed():
+            return replace(state, phase="confirmed")
+        case NodeAdmitted():
+            assert state.specs is not None
+            ids = (*state.device_ids, *(device.device_id for device in state.specs.devices))
+            phase = state.phase if state.is_admitted else "maintenance"
+            return replace(state, phase=phase, device_ids=tuple(dict.fromkeys(ids)))
+        case NodeActivated():
+            return replace(state, phase="active")
+        case NodeMaintenanceStarted():
+            return replace(state, phase="maintenance")
+        case NodeRetired():
+            return replace(state, phase="retired")
+        case NodeEquivocated():
+            return replace(state, is_quarantined=True)
+        case _:
+            assert_never(fact)
+
+
+# Decisions.
+
+
+def node_of(world: World, node_id: str) -> NodeState:
+    state = world.state(Stream("node", node_id))
+    assert isinstance(state, NodeState)
+    return state
+
+
+def existing_node(world: World, node_id: str) -> NodeState:
+    """Raises Refused: NODE_UNKNOWN."""
+    state = node_of(world, node_id)
+    if not state.exists:
+        raise Refused(Reason.NODE_UNKNOWN, node_id=node_id)
+    return state
+
+
+def join_code_of(world: World, code_sha256: str) -> JoinCodeState:
+    state = world.state(Stream("join", code_sha256))
+    assert isinstance(state, JoinCodeState)
+    return state
+
+
+def failing_rules(devices: tuple[DeviceSpec, ...]) -> tuple[str, ...]:
+    """The rules of joining that this inventory breaks; their names as in the conformance suite
+    `hardware_admission`, of which these are the part a device list can answer.
+    """
+    rules = {
+        "has_gpu": len(devices) >= 1,
+        "same_gpu_model": len({device.model for device in devices}) <= 1,
+        "unique_device": len({device.device_id for device in devices}) == len(devices),
+    }
+    return tuple(name for name, holds in rules.items() if not holds)
+
+
+def decide_issue_code(command: IssueJoinCode, world: World) -> list[Change]:
+    existing_provider(world, command.provider_id)
+    if existing_region(world, command.region_id).provider_id != command.provider_id:
+        raise Refused(Reason.REGION_UNKNOWN, region_id=command.region_id)
+    if join_code_of(world, command.code_sha256).issued is not None:
+        raise Refused(Reason.JOIN_CODE_USED)
+    issued = JoinCodeIssued(
+        code_sha256=command.code_sha256,
+        provider_id=command.provider_id,
+        region_id=command.region_id,
+        expires_at_us=command.at_us + JOIN_CODE_LIFE_US,
+        by=command.by,
+        at_us=command.at_us,
+    )
+    return [Change(Stream("join", command.code_sha256), issued)]
+
+
+def decide_join(command: JoinNode, world: World) -> list[Change]:
+    """The code names provider and region; the node brings its key and its inventory. A node that
+    lost the answer may ask again with the same code, key and token.
+    """
+    code = join_code_of(world, command.code_sha256)
+    if code.issued is None:
+        raise Refused(Reason.JOIN_CODE_UNKNOWN)
+    present = node_of(world, command.node_id).joined
+    joined = NodeJoinRequested(
+        node_id=command.node_id,
+        provider_id=code.issued.provider_id,
+        region_id=code.issued.region_id,
+        client_id=command.client_id,
+        key_id=command.key_id,
+        public_key=command.public_key,
+        token_sha256=command.token_sha256,
+        agent=command.agent,
+        at_us=command.at_us,
+    )
+    if code.node_id is not None:
+        if present is not None and replace(joined, at_us=present.at_us) == present:
+            return []
+        raise Refused(Reason.JOIN_CODE_USED)
+    if command.at_us >= code.issued.expires_at_us:
+        raise Refused(Reason.JOIN_CODE_EXPIRED, expires_at_us=code.issued.expires_at_us)
+    if present is not None:
+        raise Refused(Reason.NODE_EXISTS, node_id=command.node_id)
+    used = JoinCodeUsed(
+        code_sha256=command.code_sha256, node_id=command.node_id, at_us=command.at_us
+    )
+    return [
+        Change(Stream("join", command.code_sha256), used),
+        _on(command.node_id, joined),
+        _on(command.node_id, _specs(command)),
+    ]
+
+
+def decide_specs(command: ReportSpecs, world: World) -> list[Change]:
+    """A new inventory. Devices it adds can be leased after the node is admitted again."""
+    state = existing_node(world, command.node_id)
+    if state.phase == "retired":
+        raise Refused(Reason.NODE_STATE, node_id=command.node_id, phase=state.phase)
+    reported = _specs(command)
+    if state.specs is not None and replace(reported, at_us=state.specs.at_us) == state.specs:
+        return []
+    return [_on(command.node_id, reported)]
+
+
+def decide_confirm_key(command: ConfirmNodeKey, world: World) -> list[Change]:
+    state = existing_node(world, command.node_id)
+    assert state.joined is not None
+    if state.phase == "retired":
+        raise Refused(Reason.NODE_STATE, node_id=command.node_id, phase=state.phase)
+    if command.key_id != state.joined.key_id:
+        raise Refused(Reason.NODE_KEY_MISMATCH, key_id=command.key_id)
+    if state.phase != "joining":
+        return []
+    confirmed = NodeKeyConfirmed(
+        node_id=command.node_id,
+        key_id=command.key_id,
+        public_key=state.joined.public_key,
+        by=command.by,
+        at_us=command.at_us,
+    )
+    return [_on(command.node_id, confirmed)]
+
+
+def decide_admit(command: AdmitNode, world: World) -> list[Change]:
+    """Let a confirmed node in and give each of its devices a stream. Admitting again follows a
+    changed inventory: added devices come in, missing ones that nobody holds go, and a model that
+    the registry of classes has learned to price since gets its class.
+    """
+    state = existing_node(world, command.node_id)
+    if state.phase not in ("confirmed", "maintenance", "active") or state.is_quarantined:
+        raise Refused(Reason.NODE_STATE, node_id=command.node_id, phase=_told(state))
+    if state.specs is None:
+        raise Refused(Reason.NODE_SPECS_MISSING, node_id=command.node_id)
+    failing = failing_rules(state.specs.devices)
+    if failing:
+        raise Refused(Reason.NODE_NOT_JOINABLE, node_id=command.node_id, failing=failing)
+    registered = [
+        Change(Stream("device", fact.device_id), fact)
+        for fact in _registrations(command, state, state.specs, world)
+    ]
+    listed = {spec.device_id for spec in state.specs.devices}
+    gone = [
+        _retiring(command, device_id)
+        for device_id, device in _own_devices(command.node_id, state, world).items()
+        if device_id not in listed and not device.holders
+    ]
+    if state.is_admitted and not registered and not gone:
+        return []
+    admitted = NodeAdmitted(node_id=command.node_id, by=command.by, at_us=command.at_us)
+    return [_on(command.node_id, admitted), *registered, *gone]
+
+
+def decide_activate(command: ActivateNode, world: World) -> list[Change]:
+    state = existing_node(world, command.node_id)
+    if not state.is_admitted or state.is_quarantined:
+        raise Refused(Reason.NODE_STATE, node_id=command.node_id, phase=_told(state))
+    if state.phase == "active":
+        return []
+    activated = NodeActivated(node_id=command.node_id, by=command.by, at_us=command.at_us)
+    return [_on(command.node_id, activated)]
+
+
+def decide_maintenance(command: StartMaintenance, world: World) -> list[Change]:
+    """No new leases from now on. Running ones go on: maintenance never breaks a lease."""
+    state = existing_node(world, command.node_id)
+    if not state.is_admitted:
+        raise Refused(Reason.NODE_STATE, node_id=command.node_id, phase=_told(state))
+    if state.phase == "maintenance":
+        return []
+    started = NodeMaintenanceStarted(node_id=command.node_id, by=command.by, at_us=command.at_us)
+    return [_on(command.node_id, started)]
+
+
+def decide_retire(command: RetireNode, world: World) -> list[Change]:
+    """The node leaves for good, with its devices, which may then join on another node."""
+    state = existing_node(world, command.node_id)
+    if state.phase == "retired":
+        return []
+    devices = _own_devices(command.node_id, state, world)
+    for device_id, device in devices.items():
+        if device.holders:
+            raise Refused(Reason.NODE_BUSY, device_id=device_id, leases=tuple(device.holders))
+    retired = NodeRetired(node_id=command.node_id, by=command.by, at_us=command.at_us)
+    gone = [_retiring(command, device_id) for device_id in devices]
+    return [_on(command.node_id, retired), *gone]
+
+
+def decide_equivocation(command: RecordEquivocation, world: World) -> list[Change]:
+    """One proof is enough: the node is quarantined, and its reports are refused from now on."""
+    if existing_node(world, command.node_id).is_quarantined:
+        return []
+    equivocated = NodeEquivocated(
+        node_id=command.node_id,
+        lane=command.lane,
+        node_seq=command.node_seq,
+        first_leaf=command.first_leaf,
+        second_leaf=command.second_leaf,
+        at_us=command.at_us,
+    )
+    return [_on(command.node_id, equivocated)]
+
+
+def _on(node_id: str, fact: NodeFact) -> Change:
+    return Change(Stream("node", node_id), fact)
+
+
+def _specs(command: JoinNode | ReportSpecs) -> NodeSpecReported:
+    return NodeSpecReported(
+        node_id=command.node_id, devices=command.devices, host=command.host, at_us=command.at_us
+    )
+
+
+def _told(state: NodeState) -> str:
+    return "quarantined" if state.is_quarantined else state.phase
+
+
+def _own_devices(node_id: str, state: NodeState, world: World) -> dict[str, DeviceState]:
+    """The devices that are registered on this node now, whatever its latest inventory says."""
+    devices = {device_id: device_of(world, device_id) for device_id in state.device_ids}
+    return {
+        device_id: device
+        for device_id, device in devices.items()
+        if device.is_live and device.node_id == node_id
+    }
+
+
+def _retiring(command: AdmitNode | RetireNode, device_id: str) -> Change:
+    fact = DeviceRetired(device_id=device_id, node_id=command.node_id, at_us=command.at_us)
+    return Change(Stream("device", device_id), fact)
+
+
+def _registrations(
+    command: AdmitNode, state: NodeState, specs: NodeSpecReported, world: World
+) -> list[DeviceRegistered]:
+    """What is new about the node's devices. A device lives on one node (T1: one UUID, one node).
+
+    Raises Refused: DEVICE_ELSEWHERE.
+    """
+    assert state.joined is not None
+    facts: list[DeviceRegistered] = []
+    for spec in specs.devices:
+        present = device_of(world, spec.device_id)
+        if present.is_live and present.node_id != command.node_id:
+            raise Refused(Reason.DEVICE_ELSEWHERE, device_id=spec.device_id)
+        fact = DeviceRegistered(
+            device_id=spec.device_id,
+            node_id=command.node_id,
+            provider_id=state.joined.provider_id,
+            vendor=spec.vendor,
+            model=spec.model,
+            gpu_class=class_of(spec.model, command.at_us),
+            memory_mib=spec.memory_mib,
+            at_us=command.at_us,
+        )
+        known = present.registered if present.is_live else None
+        if known is None or replace(fact, at_us=known.at_us) != known:
+            facts.append(fact)
+    return facts
+
+
+STREAMS: dict[str, tuple[Any, Callable[[Any, Any], Any]]] = {
+    "join": (JoinCodeState(), evolve_join_code),
+    "node": (NodeState(), evolve),
+}
+
+DECIDERS: dict[type[Any], Callable[[Any, World], list[Change]]] = {
+    IssueJoinCode: decide_issue_code,
+    JoinNode: decide_join,
+    ReportSpecs: decide_specs,
+    ConfirmNodeKey: decide_confirm_key,
+    AdmitNode: decide_admit,
+    ActivateNode: decide_activate,
+    StartMaintenance: decide_maintenance,
+    RetireNode: decide_retire,
+    RecordEquivocation: decide_equivocation,
+}

@@ -6,9 +6,17 @@ paid. A later price touches no open lease, because a lease locks its price.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, assert_never
 
-from domain.money import Amount
+from domain.device import device_of
+from domain.money import Amount, Asset
+from domain.node import NodeState, existing_node
+from domain.provider import existing_provider
+from domain.refusal import Reason, Refused
+from domain.stream import Change, Stream, World
+from domain.tariff import tariff_in_force, usage_fee
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,3 +38,154 @@ class OfferWithdrawn:
     offer_id: str
     by: str
     at_us: int
+
+
+# Commands.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishOffer:
+    offer_id: str
+    provider_id: str
+    node_id: str
+    price_per_gpu_hour: Amount
+    settlement: str
+    fractions: bool
+    available_until_us: int | None
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WithdrawOffer:
+    offer_id: str
+    by: str
+    at_us: int
+
+
+SETTLEMENTS = ("cash", "burn")
+
+PRICE_UNITS_MAX = 10**12
+"""A million credits per GPU-hour."""
+
+# State.
+
+
+@dataclass(frozen=True, slots=True)
+class OfferState:
+    published: OfferPublished | None = None
+    is_withdrawn: bool = False
+
+    @property
+    def exists(self) -> bool:
+        return self.published is not None
+
+    def is_open(self, at_us: int) -> bool:
+        """Whether a new lease may be taken from it at this moment."""
+        if self.published is None or self.is_withdrawn:
+            return False
+        until_us = self.published.available_until_us
+        return until_us is None or at_us < until_us
+
+
+def evolve(state: OfferState, fact: OfferPublished | OfferWithdrawn) -> OfferState:
+    match fact:
+        case OfferPublished():
+            return OfferState(fact)
+        case OfferWithdrawn():
+            return replace(state, is_withdrawn=True)
+        case _:
+            assert_never(fact)
+
+
+# Decisions.
+
+
+def offer_of(world: World, offer_id: str) -> OfferState:
+    state = world.state(Stream("offer", offer_id))
+    assert isinstance(state, OfferState)
+    return state
+
+
+def existing_offer(world: World, offer_id: str) -> OfferPublished:
+    """What was published. Raises Refused: OFFER_UNKNOWN."""
+    published = offer_of(world, offer_id).published
+    if published is None:
+        raise Refused(Reason.OFFER_UNKNOWN, offer_id=offer_id)
+    return published
+
+
+def require_price(price_per_gpu_hour: Amount) -> None:
+    """Raises Refused: AMOUNT_NOT_POSITIVE, AMOUNT_OUT_OF_RANGE."""
+    asset, units = price_per_gpu_hour.asset, price_per_gpu_hour.units
+    if units <= 0:
+        raise Refused(Reason.AMOUNT_NOT_POSITIVE, units=units)
+    if asset is not Asset.CREDIT or units > PRICE_UNITS_MAX:
+        raise Refused(Reason.AMOUNT_OUT_OF_RANGE, asset=asset.value, units=units)
+
+
+def decide_publish(command: PublishOffer, world: World) -> list[Change]:
+    """Offer an admitted node of one's own, at no less than its usage fee in the tariff in force.
+
+    Raises Refused: PROVIDER_UNKNOWN, NODE_UNKNOWN, NODE_STATE, OFFER_EXISTS, GPU_CLASS_UNPRICED,
+    TARIFF_UNKNOWN, AMOUNT_NOT_POSITIVE, AMOUNT_OUT_OF_RANGE, PRICE_BELOW_USAGE_FEE, UNKNOWN_MODE.
+    """
+    existing_provider(world, command.provider_id)
+    node = existing_node(world, command.node_id)
+    assert node.joined is not None
+    if node.joined.provider_id != command.provider_id:
+        raise Refused(Reason.NODE_UNKNOWN, node_id=command.node_id)
+    published = _published(command)
+    present = offer_of(world, command.offer_id).published
+    if present is not None and replace(published, at_us=present.at_us) == present:
+        return []
+    if not node.is_admitted or node.is_quarantined:
+        raise Refused(Reason.NODE_STATE, node_id=command.node_id, phase=node.phase)
+    if present is not None:
+        raise Refused(Reason.OFFER_EXISTS, offer_id=command.offer_id)
+    fee = _usage_fee(node, command.at_us, world)
+    require_price(command.price_per_gpu_hour)
+    if command.price_per_gpu_hour < fee:
+        raise Refused(Reason.PRICE_BELOW_USAGE_FEE, usage_fee=fee.units)
+    if command.settlement not in SETTLEMENTS:
+        raise Refused(Reason.UNKNOWN_MODE, settlement=command.settlement)
+    return [Change(Stream("offer", command.offer_id), published)]
+
+
+def decide_withdraw(command: WithdrawOffer, world: World) -> list[Change]:
+    """No new leases from it. Open leases keep their locked price. Twice is once."""
+    existing_offer(world, command.offer_id)
+    if offer_of(world, command.offer_id).is_withdrawn:
+        return []
+    withdrawn = OfferWithdrawn(offer_id=command.offer_id, by=command.by, at_us=command.at_us)
+    return [Change(Stream("offer", command.offer_id), withdrawn)]
+
+
+def _published(command: PublishOffer) -> OfferPublished:
+    return OfferPublished(
+        offer_id=command.offer_id,
+        provider_id=command.provider_id,
+        node_id=command.node_id,
+        price_per_gpu_hour=command.price_per_gpu_hour,
+        settlement=command.settlement,
+        fractions=command.fractions,
+        available_until_us=command.available_until_us,
+        at_us=command.at_us,
+    )
+
+
+def _usage_fee(node: NodeState, at_us: int, world: World) -> Amount:
+    """The highest usage fee of the node's devices. One device without a class prices none."""
+    devices = (device_of(world, device_id) for device_id in node.device_ids)
+    classes = {device.gpu_class for device in devices if device.is_live}
+    if not classes or None in classes:
+        raise Refused(Reason.GPU_CLASS_UNPRICED)
+    tariff = tariff_in_force(world, at_us)
+    return max(usage_fee(tariff, gpu_class) for gpu_class in classes)
+
+
+STREAMS: dict[str, tuple[Any, Callable[[Any, Any], Any]]] = {"offer": (OfferState(), evolve)}
+
+DECIDERS: dict[type[Any], Callable[[Any, World], list[Change]]] = {
+    PublishOffer: decide_publish,
+    WithdrawOffer: decide_withdraw,
+}

@@ -6,7 +6,13 @@ new region (C-4).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, assert_never
+
+from domain.account import existing_account
+from domain.refusal import Reason, Refused
+from domain.stream import Change, Stream, World
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,3 +45,219 @@ class RegionPolicySet:
     allow_public_jobs: bool
     by: str
     at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegionNameTaken:
+    """Stream `region-name:{provider_id}|{name}`: two regions of a provider never share a name."""
+
+    provider_id: str
+    name: str
+    region_id: str
+    at_us: int
+
+
+# Commands.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegisterProvider:
+    provider_id: str
+    account_id: str
+    kind: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenRegion:
+    region_id: str
+    provider_id: str
+    name: str
+    storage_mode: str
+    setting: str
+    admission: str
+    allow_public_jobs: bool
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetRegionPolicy:
+    region_id: str
+    allow_public_jobs: bool
+    by: str
+    at_us: int
+
+
+PROVIDER_KINDS = ("physical", "gcp")
+STORAGE_MODES = ("local", "central")
+SETTINGS = ("edge", "datacenter")
+ADMISSIONS = ("operator", "permissionless")
+
+REGION_NAME_PATTERN = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
+"""The DNS label a region's name should be (C-4); the door checks it."""
+
+# State.
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderState:
+    account_id: str = ""
+    kind: str = ""
+
+    @property
+    def exists(self) -> bool:
+        return self.account_id != ""
+
+
+@dataclass(frozen=True, slots=True)
+class RegionState:
+    opened: RegionOpened | None = None
+    allow_public_jobs: bool = False
+
+    @property
+    def exists(self) -> bool:
+        return self.opened is not None
+
+
+@dataclass(frozen=True, slots=True)
+class RegionNameState:
+    region_id: str | None = None
+
+
+def evolve(_state: ProviderState, fact: ProviderRegistered) -> ProviderState:
+    return ProviderState(fact.account_id, fact.kind)
+
+
+def evolve_region(state: RegionState, fact: RegionOpened | RegionPolicySet) -> RegionState:
+    match fact:
+        case RegionOpened():
+            return RegionState(fact, fact.allow_public_jobs)
+        case RegionPolicySet():
+            return replace(state, allow_public_jobs=fact.allow_public_jobs)
+        case _:
+            assert_never(fact)
+
+
+def evolve_region_name(_state: RegionNameState, fact: RegionNameTaken) -> RegionNameState:
+    return RegionNameState(fact.region_id)
+
+
+# Decisions.
+
+
+def provider_of(world: World, provider_id: str) -> ProviderState:
+    state = world.state(Stream("provider", provider_id))
+    assert isinstance(state, ProviderState)
+    return state
+
+
+def existing_provider(world: World, provider_id: str) -> ProviderState:
+    """Raises Refused: PROVIDER_UNKNOWN."""
+    state = provider_of(world, provider_id)
+    if not state.exists:
+        raise Refused(Reason.PROVIDER_UNKNOWN, provider_id=provider_id)
+    return state
+
+
+def region_of(world: World, region_id: str) -> RegionState:
+    state = world.state(Stream("region", region_id))
+    assert isinstance(state, RegionState)
+    return state
+
+
+def existing_region(world: World, region_id: str) -> RegionOpened:
+    """How the region was opened. Raises Refused: REGION_UNKNOWN."""
+    opened = region_of(world, region_id).opened
+    if opened is None:
+        raise Refused(Reason.REGION_UNKNOWN, region_id=region_id)
+    return opened
+
+
+def region_name_stream(provider_id: str, name: str) -> Stream:
+    return Stream("region-name", f"{provider_id}|{name}")
+
+
+def decide_register(command: RegisterProvider, world: World) -> list[Change]:
+    """An account may run several providers; clients and auditors run none."""
+    owner = existing_account(world, command.account_id)
+    if owner.kind not in ("party", "operator"):
+        raise Refused(Reason.NOT_PERMITTED, kind=owner.kind)
+    present = provider_of(world, command.provider_id)
+    if present == ProviderState(command.account_id, command.kind):
+        return []
+    if present.exists:
+        raise Refused(Reason.PROVIDER_EXISTS, provider_id=command.provider_id)
+    if command.kind not in PROVIDER_KINDS:
+        raise Refused(Reason.PROVIDER_KIND_UNKNOWN, kind=command.kind)
+    registered = ProviderRegistered(
+        provider_id=command.provider_id,
+        account_id=command.account_id,
+        kind=command.kind,
+        at_us=command.at_us,
+    )
+    return [Change(Stream("provider", command.provider_id), registered)]
+
+
+def decide_open_region(command: OpenRegion, world: World) -> list[Change]:
+    existing_provider(world, command.provider_id)
+    opened = RegionOpened(
+        region_id=command.region_id,
+        provider_id=command.provider_id,
+        name=command.name,
+        storage_mode=command.storage_mode,
+        setting=command.setting,
+        admission=command.admission,
+        allow_public_jobs=command.allow_public_jobs,
+        at_us=command.at_us,
+    )
+    present = region_of(world, command.region_id).opened
+    if present is not None and replace(opened, at_us=present.at_us) == present:
+        return []
+    named = region_name_stream(command.provider_id, command.name)
+    holder = world.state(named)
+    assert isinstance(holder, RegionNameState)
+    if present is not None or holder.region_id is not None:
+        raise Refused(Reason.REGION_EXISTS, region_id=command.region_id, name=command.name)
+    _require_modes(command)
+    taken = RegionNameTaken(
+        provider_id=command.provider_id,
+        name=command.name,
+        region_id=command.region_id,
+        at_us=command.at_us,
+    )
+    return [Change(named, taken), Change(Stream("region", command.region_id), opened)]
+
+
+def decide_region_policy(command: SetRegionPolicy, world: World) -> list[Change]:
+    existing_region(world, command.region_id)
+    if region_of(world, command.region_id).allow_public_jobs == command.allow_public_jobs:
+        return []
+    policy = RegionPolicySet(
+        region_id=command.region_id,
+        allow_public_jobs=command.allow_public_jobs,
+        by=command.by,
+        at_us=command.at_us,
+    )
+    return [Change(Stream("region", command.region_id), policy)]
+
+
+def _require_modes(command: OpenRegion) -> None:
+    if command.storage_mode not in STORAGE_MODES:
+        raise Refused(Reason.STORAGE_MODE_UNKNOWN, storage_mode=command.storage_mode)
+    if command.setting not in SETTINGS:
+        raise Refused(Reason.UNKNOWN_MODE, setting=command.setting)
+    if command.admission not in ADMISSIONS:
+        raise Refused(Reason.UNKNOWN_MODE, admission=command.admission)
+
+
+STREAMS: dict[str, tuple[Any, Callable[[Any, Any], Any]]] = {
+    "provider": (ProviderState(), evolve),
+    "region": (RegionState(), evolve_region),
+    "region-name": (RegionNameState(), evolve_region_name),
+}
+
+DECIDERS: dict[type[Any], Callable[[Any, World], list[Change]]] = {
+    RegisterProvider: decide_register,
+    OpenRegion: decide_open_region,
+    SetRegionPolicy: decide_region_policy,
+}
