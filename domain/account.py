@@ -243,7 +243,7 @@ class AccountState:
 
     @property
     def owners(self) -> list[str]:
-        return [member_id for member_id, role in self.members.items() if role == "owner"]
+        return sorted(member_id for member_id, role in self.members.items() if role == "owner")
 
     def wallet_at(self, at_us: int) -> str | None:
         """The address that is paid at this moment: the last one whose delay has passed."""
@@ -403,7 +403,7 @@ def decide_remove_member(command: RemoveMember, world: World) -> list[Change]:
         by=command.by,
         at_us=command.at_us,
     )
-    live = (
+    live = sorted(
         key.key_id
         for key in state.keys.values()
         if key.member_id == command.member_id and key.is_live(command.at_us)

@@ -479,7 +479,9 @@ def decide_retire(command: RetireNode, world: World) -> list[Change]:
     devices = _own_devices(command.node_id, state, world)
     for device_id, device in devices.items():
         if device.holders:
-            raise Refused(Reason.NODE_BUSY, device_id=device_id, leases=tuple(device.holders))
+            raise Refused(
+                Reason.NODE_BUSY, device_id=device_id, leases=tuple(sorted(device.holders))
+            )
     retired = NodeRetired(node_id=command.node_id, by=command.by, at_us=command.at_us)
     gone = [_retiring(command, device_id) for device_id in devices]
     return [_on(command.node_id, retired), *gone]

@@ -79,12 +79,10 @@ class OfferState:
     def exists(self) -> bool:
         return self.published is not None
 
-    def is_open(self, at_us: int) -> bool:
-        """Whether a new lease may be taken from it at this moment."""
-        if self.published is None or self.is_withdrawn:
-            return False
-        until_us = self.published.available_until_us
-        return until_us is None or at_us < until_us
+    @property
+    def is_open(self) -> bool:
+        """Whether new leases may be taken from it, as far as `available_until_us` allows."""
+        return self.exists and not self.is_withdrawn
 
 
 def evolve(state: OfferState, fact: OfferPublished | OfferWithdrawn) -> OfferState:
