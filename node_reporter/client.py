@@ -1,0 +1,228 @@
+"""The wire: one request, one answer, and what the answer asks of us. No retry happens here.
+
+Not the delivery: `delivery.py` decides what to send and when to try again. The transport is a port,
+so a test or the demo can put a server in the same process behind it.
+"""
+
+from __future__ import annotations
+
+import http.client
+import ipaddress
+import json
+import ssl
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+from node_reporter import reports
+from node_reporter.clock import Clock
+from node_reporter.leases import AssignmentsUnreadable, Window, parse_windows
+from node_reporter.reports import ClockOffset, SignedReport
+
+TIMEOUT_S = 10
+ANSWER_BYTES_MAX = 4 * 1024 * 1024
+OFFSETS_KEPT = 8
+
+
+class Unreachable(Exception):
+    """No usable answer came: the server may or may not have done what was asked."""
+
+
+class UrlRefused(Exception):
+    """The server's address cannot be used, or not safely."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Response:
+    """What a transport brings back. Header names are lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Transport(Protocol):
+    """Carries one request to the server."""
+
+    def request(
+        self, method: str, path: str, headers: Mapping[str, str], body: bytes | None
+    ) -> Response:
+        """Raises Unreachable."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """An answer to a usage call, read as leniently as honesty allows: None is not told."""
+
+    status: int
+    code: str = ""
+    detail: str = ""
+    acked_seq: int | None = None
+    head: bytes | None = None
+    retry_after_s: int | None = None
+    receipts: tuple[Mapping[str, Any], ...] = field(default_factory=tuple)
+
+
+class HttpTransport:
+    """One kept connection to one server, TLS checked against the system's authorities."""
+
+    def __init__(self, url: str, *, allow_http: bool = False) -> None:
+        """Raises UrlRefused: plain http is for this machine only unless allowed."""
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise UrlRefused(f"{url!r} is not an http(s) address")
+        if parts.scheme == "http" and not (allow_http or _is_loopback(parts.hostname)):
+            raise UrlRefused(f"{url!r} would send the node's key in the clear: use https")
+        self._prefix = parts.path.rstrip("/")
+        self._host, self._port = parts.hostname, parts.port
+        self._tls = ssl.create_default_context() if parts.scheme == "https" else None
+        self._connection: http.client.HTTPConnection | None = None
+
+    def request(
+        self, method: str, path: str, headers: Mapping[str, str], body: bytes | None
+    ) -> Response:
+        try:
+            connection = self._connected()
+            connection.request(method, self._prefix + path, body=body, headers=dict(headers))
+            answer = connection.getresponse()
+            content = answer.read(ANSWER_BYTES_MAX + 1)
+        except (OSError, http.client.HTTPException) as error:
+            self.close()
+            raise Unreachable(f"{type(error).__name__}: {error}") from error
+        if len(content) > ANSWER_BYTES_MAX or answer.will_close:
+            self.close()
+        if len(content) > ANSWER_BYTES_MAX:
+            raise Unreachable(f"an answer of more than {ANSWER_BYTES_MAX} bytes")
+        named = {name.lower(): value for name, value in answer.getheaders()}
+        return Response(status=answer.status, headers=named, body=content)
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _connected(self) -> http.client.HTTPConnection:
+        if self._connection is None:
+            self._connection = (
+                http.client.HTTPConnection(self._host, self._port, timeout=TIMEOUT_S)
+                if self._tls is None
+                else http.client.HTTPSConnection(
+                    self._host, self._port, timeout=TIMEOUT_S, context=self._tls
+                )
+            )
+        return self._connection
+
+
+class UsageClient:
+    """The calls a node makes about itself, and the clock offset its answers tell."""
+
+    def __init__(
+        self, node_id: str, key_id: str, transport: Transport, clock: Clock, node_key: str = ""
+    ) -> None:
+        self.node_id = node_id
+        self._key_id = key_id
+        self._transport = transport
+        self._clock = clock
+        self._bearer = {"Authorization": f"Bearer {node_key}"} if node_key else {}
+        self._offsets: list[ClockOffset] = []
+
+    @property
+    def offset(self) -> ClockOffset | None:
+        """Server minus node, measured over the smallest round trip of the last eight."""
+        return min(self._offsets, key=lambda o: o.rtt_us, default=None)
+
+    def head(self) -> Answer:
+        """Ask for the last report the server holds. Raises Unreachable."""
+        return self._usage_call("GET", "/usage/head", None)
+
+    def post(self, signed: Sequence[SignedReport]) -> Answer:
+        """Send reports in order. Raises Unreachable."""
+        now = self._clock.now()
+        body = reports.batch(self.node_id, self._key_id, signed, now.wall_us)
+        return self._usage_call("POST", "/usage", body)
+
+    def assignments(self) -> tuple[Window, ...] | None:
+        """The node's leases; None where the server gave no list. Raises Unreachable."""
+        response = self._call("GET", "/assignments", None, self._bearer)
+        if response.status != 200:
+            return None
+        try:
+            return parse_windows(json.loads(response.body))
+        except (ValueError, AssignmentsUnreadable):
+            return None
+
+    def _usage_call(self, method: str, path: str, body: bytes | None) -> Answer:
+        headers = {"Content-Type": reports.CONTENT_TYPE} if body else self._bearer
+        sent = self._clock.now()
+        response = self._call(method, path, body, headers)
+        got = self._clock.now()
+        document = _document(response.body)
+        server_us = document.get("server_time_us")
+        if isinstance(server_us, int):
+            middle_us = (sent.wall_us + got.wall_us) // 2
+            rtt_us = min(max(0, got.mono_us - sent.mono_us), 60_000_000)
+            self._offsets.append(ClockOffset(offset_us=server_us - middle_us, rtt_us=rtt_us))
+            del self._offsets[:-OFFSETS_KEPT]
+        return _answer(response, document)
+
+    def _call(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]
+    ) -> Response:
+        return self._transport.request(
+            method,
+            f"/v1/nodes/{self.node_id}{path}",
+            {"Accept": "application/json", **headers},
+            body,
+        )
+
+
+def _document(body: bytes) -> dict[str, Any]:
+    try:
+        document = json.loads(body)
+    except ValueError:
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def _answer(response: Response, document: Mapping[str, Any]) -> Answer:
+    acked_seq, head = document.get("acked_seq"), document.get("head")
+    known = isinstance(acked_seq, int) and acked_seq >= 0
+    results = document.get("results")
+    return Answer(
+        status=response.status,
+        code=str(document.get("code", "")),
+        detail=str(document.get("detail", ""))[:300],
+        acked_seq=int(document["acked_seq"]) if known else None,
+        head=_hash(head) if known else None,
+        retry_after_s=_seconds(response.headers.get("retry-after")),
+        receipts=tuple(_receipts(results if isinstance(results, list) else [])),
+    )
+
+
+def _receipts(results: Iterable[Any]) -> Iterator[Mapping[str, Any]]:
+    for result in results:
+        receipt = result.get("receipt") if isinstance(result, dict) else None
+        if isinstance(receipt, dict):
+            yield receipt
+
+
+def _hash(text: Any) -> bytes | None:
+    try:
+        return bytes.fromhex(text) if isinstance(text, str) else None
+    except ValueError:
+        return None
+
+
+def _seconds(text: str | None) -> int | None:
+    return int(text) if text is not None and text.strip().isdecimal() else None
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

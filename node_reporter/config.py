@@ -1,0 +1,128 @@
+"""Where the node keeps what it must remember, and which settings are in force.
+
+Flags win over environment (`TALLYSTICK_*`), environment over `node.toml` in the state folder. The
+two secrets are files of their own, mode 0600, and never settings.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from nacl.signing import SigningKey
+
+from node_reporter.identity import KeyUnreadable, load_key, make_key, write_secret
+
+STATE_VARIABLES = ("TALLYSTICK_NODE_DIR", "STATE_DIRECTORY")
+"""The second is what systemd sets for a unit with StateDirectory=."""
+BACKENDS = ("nvml", "sim")
+
+
+class NotJoined(Exception):
+    """The state folder holds no node yet: run `tallystick-node join URL CODE` first."""
+
+
+class ConfigUnreadable(Exception):
+    """A setting or the file of settings cannot be understood."""
+
+
+@dataclass(frozen=True, slots=True)
+class StateFolder:
+    """The files of one node."""
+
+    path: Path
+
+    @property
+    def signing_key(self) -> Path:
+        return self.path / "signing.key"
+
+    @property
+    def node_key(self) -> Path:
+        return self.path / "node.key"
+
+    @property
+    def settings(self) -> Path:
+        return self.path / "node.toml"
+
+    @property
+    def spool(self) -> Path:
+        return self.path / "spool.db"
+
+    @property
+    def lock(self) -> Path:
+        return self.path / "agent.lock"
+
+    def signing_key_or_new(self) -> SigningKey:
+        """The node's key, made on first use. Raises KeyUnreadable."""
+        try:
+            return make_key(self.signing_key)
+        except FileExistsError:
+            return load_key(self.signing_key)
+
+    def remember(self, *, url: str, node_id: str, node_key: str) -> None:
+        """Keep what joining gave us. Raises FileExistsError where a node is kept already."""
+        write_secret(self.node_key, node_key.encode())
+        lines = f"url = {json.dumps(url)}\nnode_id = {json.dumps(node_id)}\n"
+        self.settings.write_text(lines, encoding="utf-8")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What `run` needs."""
+
+    url: str
+    node_id: str
+    node_key: str
+    signing_key: SigningKey
+    spool: Path
+
+
+def state_folder(flag: str | None, environment: Mapping[str, str]) -> StateFolder:
+    """The folder from the flag, the environment, or the user's state folder."""
+    named = flag or next((environment[v] for v in STATE_VARIABLES if environment.get(v)), None)
+    if named is not None:
+        return StateFolder(Path(named))
+    state = environment.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return StateFolder(Path(state) / "tallystick-node")
+
+
+def load(folder: StateFolder, environment: Mapping[str, str], url: str | None) -> Settings:
+    """Everything `run` needs. Raises NotJoined, ConfigUnreadable, KeyUnreadable."""
+    stored = _stored(folder)
+    found_url = url or environment.get("TALLYSTICK_URL") or stored.get("url")
+    node_id = stored.get("node_id")
+    if not found_url or not node_id:
+        raise NotJoined(f"{folder.path} holds no node: run `tallystick-node join URL CODE`")
+    try:
+        node_key = folder.node_key.read_text(encoding="ascii").strip()
+    except OSError as error:
+        raise KeyUnreadable(f"{folder.node_key}: {error.strerror}") from error
+    return Settings(
+        url=found_url,
+        node_id=node_id,
+        node_key=node_key,
+        signing_key=load_key(folder.signing_key),
+        spool=folder.spool,
+    )
+
+
+def _stored(folder: StateFolder) -> dict[str, str]:
+    try:
+        values = tomllib.loads(folder.settings.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigUnreadable(f"{folder.settings}: {error}") from error
+    known = {name: value for name, value in values.items() if isinstance(value, str)}
+    if unknown := set(values) - {"url", "node_id"}:
+        raise ConfigUnreadable(f"{folder.settings}: unknown setting {min(unknown)!r}")
+    return known
+
+
+def process_environment() -> Mapping[str, str]:
+    """The environment this process was started with."""
+    return os.environ

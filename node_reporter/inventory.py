@@ -1,0 +1,62 @@
+"""What the node says about itself when it joins and when its hardware changes.
+
+Only what was read: unknown is None, and a device whose model or memory the driver does not tell
+is left out, because nobody could decide whether to rent it.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Iterable
+from typing import Any
+
+from node_reporter.gpus import Device
+
+MIB = 1_048_576
+SXM_MODELS = ("SXM", "H100 80GB HBM3", "H200", "B200", "GB200")
+"""NVML does not tell the socket; NVIDIA's names of boards without a PCIe slot do."""
+
+
+def specs(devices: Iterable[Device], vendor: str) -> dict[str, Any]:
+    """Devices and host in the form of `POST /v1/nodes/join` and `/v1/nodes/{id}/specs`."""
+    found = list(devices)
+    driver = next((device.driver for device in found if device.driver), None)
+    return {
+        "devices": [
+            _spec(device, vendor)
+            for device in found
+            if device.name is not None and device.mem_bytes is not None
+        ],
+        "host": {
+            "arch": platform.machine(),
+            "os": platform.system().lower(),
+            "cpu_cores": os.cpu_count(),
+            "ram_mib": _ram_mib(),
+            "driver": driver,
+        },
+    }
+
+
+def _spec(device: Device, vendor: str) -> dict[str, Any]:
+    name = device.name or ""
+    return {
+        "device_id": device.id,
+        "vendor": "nvidia" if vendor == "nvml" else vendor,
+        "model": name,
+        "memory_mib": (device.mem_bytes or 0) // MIB,
+        "connection": "sxm" if _is_sxm(name) else "pcie",
+        "pcie_gen": device.pcie_gen,
+        "pcie_lanes": device.pcie_lanes,
+    }
+
+
+def _is_sxm(name: str) -> bool:
+    return any(part in name for part in SXM_MODELS) and "NVL" not in name and "PCIe" not in name
+
+
+def _ram_mib() -> int | None:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // MIB
+    except (AttributeError, OSError, ValueError):
+        return None

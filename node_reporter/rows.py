@@ -1,0 +1,210 @@
+"""From steps to rows: the time of one device, cut at the edges that money depends on.
+
+    sum of len_us over the rows of one lease slot == elapsed time of the steps
+    available_us + unavailable_us + unknown_us == len_us          for every row
+
+A row belongs to one (device, lease), or to no lease when idle. Leases that share a device get a row
+each over the same time, at their share; counters that only the whole board has are then split by
+share and marked so, and gauges that cannot be told apart are None. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from domain import report
+from node_reporter import leases
+from node_reporter.gpus import Device
+from node_reporter.leases import Window
+from node_reporter.meter import Bucket, Step, split
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stretch:
+    """A row that does not know yet at which index of a report its device and lease will stand.
+
+    `row.device` and `row.lease` are placeholders until `place`.
+    """
+
+    device: report.Device
+    lease: str | None
+    row: report.Row
+
+
+def rows_of(
+    device: Device,
+    steps: Sequence[Step],
+    windows: Sequence[Window],
+    clock_offset_us: int,
+    reason: str,
+) -> list[Stretch]:
+    """The rows of one device for these adjoining steps; the last one ends for `reason`.
+
+    `windows` are in server time; `clock_offset_us` is server minus node.
+    """
+    if not steps:
+        return []
+    own = leases.of_device(windows, device.id)
+    stretches: list[Stretch] = []
+    for part, why in _parts(steps, own, clock_offset_us, reason):
+        server_us = part[0].start_us + part[0].wall_from_us + clock_offset_us
+        tenants = [window for window in own if window.covers(server_us)]
+        stretches += [_leased(device, window, part, why) for window in tenants]
+        if not tenants:
+            row = _row(part, why, report.PPM)
+            stretches.append(Stretch(device=device.reported(), lease=None, row=row))
+    return stretches
+
+
+def place(
+    stretches: Iterable[Stretch],
+) -> tuple[tuple[report.Device, ...], tuple[str, ...], tuple[report.Row, ...]]:
+    """Devices, leases and sorted rows of one report. Raises nothing: bounds are the caller's."""
+    stretches = list(stretches)
+    devices = tuple(dict.fromkeys(stretch.device for stretch in stretches))
+    lease_ids = tuple(dict.fromkeys(s.lease for s in stretches if s.lease is not None))
+    device_index = {device: index for index, device in enumerate(devices)}
+    lease_index = {lease: index for index, lease in enumerate(lease_ids)}
+    rows = [
+        replace(
+            stretch.row,
+            device=device_index[stretch.device],
+            lease=None if stretch.lease is None else lease_index[stretch.lease],
+        )
+        for stretch in stretches
+    ]
+    rows.sort(key=lambda r: (r.mono_start_us, r.device, r.lease is None, r.lease or 0))
+    return devices, lease_ids, tuple(rows)
+
+
+def merge(first: Stretch, second: Stretch) -> Stretch | None:
+    """Both as one row where nothing but the report interval separates them, else None.
+
+    Never across an edge that accrual files by: the first must have ended for a mere tick.
+    """
+    a, b = first.row, second.row
+    if (first.device, first.lease, a.driver_epoch) != (second.device, second.lease, b.driver_epoch):
+        return None
+    if a.reason != "tick" or a.mono_end_us != b.mono_start_us:
+        return None
+    row = replace(
+        a,
+        len_us=a.len_us + b.len_us,
+        wall_slew_us=b.wall_end_us - a.wall_start_us - a.len_us - b.len_us,
+        available_us=a.available_us + b.available_us,
+        unavailable_us=a.unavailable_us + b.unavailable_us,
+        unknown_us=a.unknown_us + b.unknown_us,
+        suspended_us=a.suspended_us + b.suspended_us,
+        samples=a.samples + b.samples,
+        busy_us=_sum((a.busy_us, b.busy_us)),
+        mem_byte_s=_sum((a.mem_byte_s, b.mem_byte_s)),
+        energy_mj=_sum((a.energy_mj, b.energy_mj)),
+        energy_gaps=a.energy_gaps + b.energy_gaps,
+        reason=b.reason,
+    )
+    return Stretch(device=first.device, lease=first.lease, row=row)
+
+
+def _parts(
+    steps: Sequence[Step], windows: Sequence[Window], clock_offset_us: int, reason: str
+) -> list[tuple[list[Step], str]]:
+    """Runs of steps that make one row each, and why each run ends."""
+    at_lease = leases.lease_edges(windows)
+    parts: list[tuple[list[Step], str]] = []
+    open_part: list[Step] = []
+    for step in steps:
+        for piece, edge_us in _pieces(step, windows, clock_offset_us):
+            open_part.append(piece)
+            at_edge = None if edge_us is None else "lease" if edge_us in at_lease else "hour"
+            why = "gap" if step.closes == "gap" else at_edge or piece.closes
+            if why:
+                parts.append((open_part, why))
+                open_part = []
+    if open_part:
+        parts.append((open_part, reason))
+    return parts
+
+
+def _pieces(
+    step: Step, windows: Sequence[Window], clock_offset_us: int
+) -> list[tuple[Step, int | None]]:
+    """The step cut at every edge in it, each piece with the edge it ends at, if any.
+
+    An edge met exactly by the end of a step ends its row too.
+    """
+    to_server_us = step.wall_from_us + clock_offset_us
+    start_us, end_us = step.start_us + to_server_us, step.end_us + to_server_us
+    pieces: list[tuple[Step, int | None]] = []
+    for edge_us in leases.edges(windows, start_us, end_us + 1):
+        if edge_us == end_us:
+            return [*pieces, (step, edge_us)]
+        piece, step = split(step, edge_us - to_server_us)
+        pieces.append((piece, edge_us))
+    return [*pieces, (step, None)]
+
+
+def _leased(device: Device, window: Window, part: Sequence[Step], why: str) -> Stretch:
+    shared = window.share_ppm != report.PPM
+    described = device.reported()
+    if shared:
+        described = replace(
+            described,
+            shape=_shared_shape(described.shape, window.share_ppm),
+            share_ppm=window.share_ppm,
+            mem_ppm=window.mem_ppm,
+            busy_source="none",
+            energy_scope="none" if described.energy_scope == "none" else "board_share",
+        )
+    row = _row(part, why, window.share_ppm)
+    if shared:
+        row = replace(row, busy_us=None, mem_byte_s=None)
+    return Stretch(device=described, lease=window.lease_id, row=row)
+
+
+def _shared_shape(shape: str, share_ppm: int) -> str:
+    """A lease on a part of a whole board is a time slice of it, its weight out of 100,000.
+
+    The form allows six digits, so weight and total are written in tens of ppm, rounded down and
+    never 0; the exact share stands in `share_ppm`.
+    """
+    if shape != "whole":
+        return shape
+    return f"ts:{max(1, share_ppm // 10)}/{report.PPM // 10}"
+
+
+def _row(part: Sequence[Step], why: str, share_ppm: int) -> report.Row:
+    first, last = part[0], part[-1]
+    assert all(a.end_us == b.start_us for a, b in pairwise(part)), "steps must adjoin"
+    energy_mj = _sum(step.energy_mj for step in part)
+    mem_byte_us = _sum(step.mem_byte_us for step in part)
+    return report.Row(
+        device=0,
+        lease=None,
+        driver_epoch=first.driver_epoch,
+        mono_start_us=first.start_us,
+        len_us=last.end_us - first.start_us,
+        wall_minus_mono_us=first.wall_from_us,
+        wall_slew_us=last.wall_to_us - first.wall_from_us,
+        available_us=_bucket_us(part, Bucket.AVAILABLE),
+        unavailable_us=_bucket_us(part, Bucket.UNAVAILABLE),
+        unknown_us=_bucket_us(part, Bucket.UNKNOWN),
+        suspended_us=sum(step.suspended_us for step in part),
+        samples=sum(step.samples for step in part),
+        busy_us=_sum(step.busy_us for step in part),
+        mem_byte_s=None if mem_byte_us is None else mem_byte_us // 1_000_000,
+        energy_mj=None if energy_mj is None else energy_mj * share_ppm // report.PPM,
+        energy_gaps=sum(step.energy_gaps for step in part),
+        reason=why,
+    )
+
+
+def _bucket_us(part: Sequence[Step], bucket: Bucket) -> int:
+    return sum(step.len_us for step in part if step.bucket is bucket)
+
+
+def _sum(values: Iterable[int | None]) -> int | None:
+    """The sum of what is known; None where nothing is."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
