@@ -74,7 +74,7 @@ class Attempt:
 class Intent:
     """One transaction to be made, with everything that was tried for it. `gas` 0: not signed yet.
 
-    `mined` names the attempt that is in a block, `note` says why an intent failed.
+    `mined` is the receipt of the attempt that is in a block, `note` says why an intent failed.
     """
 
     id: str
@@ -86,9 +86,7 @@ class Intent:
     nonce: int | None = None
     gas: int = 0
     attempts: tuple[Attempt, ...] = ()
-    mined: str | None = None
-    block_number: int | None = None
-    block_hash: str | None = None
+    mined: Receipt | None = None
     note: str = ""
 
     @property
@@ -102,10 +100,13 @@ class Intent:
 
 
 class Store(Protocol):
-    """Where intents live. `save` is durable when it returns and replaces the intent as a whole."""
+    """Where intents live. `save` is durable when it returns and replaces the intent as a whole.
+
+    It sees every state on the way, in order, so a store can turn each into a recorded fact.
+    """
 
     def lock(self, sender: str, chain_id: int) -> AbstractContextManager[None]:
-        """Held while a nonce of this key is chosen; excludes every other process."""
+        """One at a time per key, over all processes; held over calls to the node and saves."""
         ...
 
     def load(self, intent_id: str) -> Intent | None:
@@ -166,69 +167,76 @@ class Outbox:
         Raises ContractRefused when the call would revert and FeeCapReached; no nonce is used then,
         and the intent waits as INTENDED. Raises IntentDiffers for an id that means another call.
         """
-        intent = self._store.load(intent_id)
-        if intent is None:
-            intent = Intent(
-                id=intent_id,
-                sender=sender,
-                chain_id=self._node.chain_id,
-                to=call.to,
-                data=call.data,
-            )
-            self._store.save(intent)
+        with self._store.lock(sender, self._node.chain_id):
+            intent = self._store.load(intent_id)
+            if intent is None:
+                chain_id = self._node.chain_id
+                intent = self._save(
+                    Intent(
+                        id=intent_id, sender=sender, chain_id=chain_id, to=call.to, data=call.data
+                    )
+                )
         same = (intent.sender.lower(), intent.to.lower(), intent.data)
         if same != (sender.lower(), call.to.lower(), call.data):
             raise IntentDiffers(intent_id)
         return self.advance(intent_id)
 
     def advance(self, intent_id: str) -> Intent:
-        """Take an intent as far as it goes now; call it again when the chain has moved on."""
-        intent = self._load(intent_id)
-        if intent.state in ENDED:
+        """Take an intent as far as it goes now; call it again when the chain has moved on.
+
+        Raises like `submit`.
+        """
+        with self._locked(intent_id) as intent:
+            if intent.state in ENDED:
+                return intent
+            if intent.state is State.INTENDED:
+                intent = self._sign_first(intent)
+            if intent.state is State.SIGNED:
+                intent = self._send(intent)
+            intent = self._watch(intent)
+            if intent.state is State.BROADCAST and self._is_late(intent):
+                intent = self._bump(intent, is_cancel=intent.attempts[-1].is_cancel)
             return intent
-        if intent.state is State.INTENDED:
-            intent = self._sign_first(intent)
-        if intent.state is State.SIGNED:
-            intent = self._send(intent)
-        intent = self._watch(intent)
-        if intent.state is State.BROADCAST and self._is_late(intent):
-            intent = self._bump(intent, is_cancel=intent.attempts[-1].is_cancel)
-        return intent
 
     def advance_all(self) -> list[Intent]:
         """`advance` for everything that has not ended."""
         return [self.advance(intent_id) for intent_id in self._store.unfinished()]
 
     def cancel(self, intent_id: str) -> Intent:
-        """Try to use the nonce up with a transfer of nothing to oneself; the chain decides."""
-        intent = self._load(intent_id)
-        if intent.state is State.INTENDED:
-            return self._save(replace(intent, state=State.CANCELLED))
-        if intent.state in ENDED or intent.state is State.MINED:
-            return intent
-        return self._bump(intent, is_cancel=True)
+        """Try to use the nonce up with a transfer of nothing to oneself; the chain decides.
+
+        Raises FeeCapReached.
+        """
+        with self._locked(intent_id) as intent:
+            if intent.state is State.INTENDED:
+                return self._save(replace(intent, state=State.CANCELLED))
+            if intent.state in ENDED or intent.state is State.MINED:
+                return intent
+            return self._bump(intent, is_cancel=True)
 
     def bump(self, intent_id: str) -> Intent:
-        """Pay more now: the same nonce, both fees up by an eighth."""
-        intent = self._load(intent_id)
-        assert intent.state in {State.SIGNED, State.BROADCAST}, intent.state
-        return self._bump(intent, is_cancel=intent.attempts[-1].is_cancel)
+        """Pay more now: the same nonce, both fees up by an eighth. Raises FeeCapReached."""
+        with self._locked(intent_id) as intent:
+            assert intent.state in {State.SIGNED, State.BROADCAST}, intent.state
+            return self._bump(intent, is_cancel=intent.attempts[-1].is_cancel)
+
+    @contextmanager
+    def _locked(self, intent_id: str) -> Iterator[Intent]:
+        sender = self._load(intent_id).sender
+        with self._store.lock(sender, self._node.chain_id):
+            yield self._load(intent_id)  # another process may have been faster
 
     def _sign_first(self, intent: Intent) -> Intent:
         gas = self._node.estimate_gas(intent.sender, intent.call)
         fees = self._node.fees()
         if fees.max_fee > self._limits.max_fee_cap:
             raise FeeCapReached(f"{fees.max_fee} wei, cap {self._limits.max_fee_cap}")
-        with self._store.lock(intent.sender, intent.chain_id):
-            intent = self._load(intent.id)  # another process may have been faster
-            if intent.state is not State.INTENDED:
-                return intent
-            own = self._store.nonce_max(intent.sender, intent.chain_id)
-            counted = self._node.transaction_count(intent.sender, "latest")
-            nonce = max(counted, -1 if own is None else own + 1)
-            intent = replace(intent, nonce=nonce, gas=gas)
-            attempt = self._attempt(intent, fees, is_cancel=False)
-            return self._save(replace(intent, state=State.SIGNED, attempts=(attempt,)))
+        own = self._store.nonce_max(intent.sender, intent.chain_id)
+        counted = self._node.transaction_count(intent.sender, "latest")
+        nonce = max(counted, -1 if own is None else own + 1)
+        intent = replace(intent, nonce=nonce, gas=gas)
+        attempt = self._attempt(intent, fees, is_cancel=False)
+        return self._save(replace(intent, state=State.SIGNED, attempts=(attempt,)))
 
     def _attempt(self, intent: Intent, fees: Fees, *, is_cancel: bool) -> Attempt:
         assert intent.nonce is not None, intent.id
@@ -254,42 +262,43 @@ class Outbox:
         return self._save(replace(intent, state=State.BROADCAST))
 
     def _watch(self, intent: Intent) -> Intent:
+        nonce = intent.nonce
+        assert nonce is not None, intent.id
         # The final count is read before the receipts: a nonce used up at a final block whose
         # receipt is still missing afterwards was used by somebody else.
         final = self._node.finalized()
         used = self._node.transaction_count(intent.sender, final) if final >= 0 else 0
-        for attempt in intent.attempts:
-            receipt = self._node.receipt(attempt.hash)
-            if receipt is not None and self._is_canonical(receipt):
-                return self._mined(intent, attempt, receipt, final)
-        assert intent.nonce is not None, intent.id
-        if used > intent.nonce:
+        receipt = self._canonical_receipt(intent)
+        if intent.mined is not None and intent.mined != receipt:
+            intent = self._save(replace(intent, state=State.SIGNED, mined=None))
+            intent = self._send(intent)  # reorganised away: the same bytes once more
+        if receipt is not None:
+            if intent.mined is None:
+                intent = self._save(replace(intent, state=State.MINED, mined=receipt))
+            return self._finish(intent, receipt) if receipt.block_number <= final else intent
+        if used > nonce:
             note = "a foreign transaction used the nonce: somebody else has the key"
             return self._save(replace(intent, state=State.FAILED, note=note))
-        if intent.state is State.MINED:  # reorganised away: the same bytes once more
-            intent = replace(intent, state=State.SIGNED, mined=None)
-            return self._send(self._save(replace(intent, block_number=None, block_hash=None)))
+        if intent.state is State.BROADCAST:
+            self._node.send(intent.attempts[-1].raw)  # the node may have forgotten it
         return intent
 
-    def _is_canonical(self, receipt: Receipt) -> bool:
-        block = self._node.block(receipt.block_number)
-        return block is not None and block.hash == receipt.block_hash
+    def _canonical_receipt(self, intent: Intent) -> Receipt | None:
+        for attempt in intent.attempts:
+            receipt = self._node.receipt(attempt.hash)
+            if receipt is None:
+                continue
+            block = self._node.block(receipt.block_number)
+            if block is not None and block.hash == receipt.block_hash:
+                return receipt
+        return None
 
-    def _mined(self, intent: Intent, attempt: Attempt, receipt: Receipt, final: int) -> Intent:
-        state, note = State.MINED, ""
-        if receipt.block_number <= final:
-            state = State.CANCELLED if attempt.is_cancel else State.FINAL
-            if not receipt.ok:
-                state, note = State.FAILED, "reverted"
-        now = replace(
-            intent,
-            state=state,
-            mined=attempt.hash,
-            block_number=receipt.block_number,
-            block_hash=receipt.block_hash,
-            note=note,
-        )
-        return intent if now == intent else self._save(now)
+    def _finish(self, intent: Intent, receipt: Receipt) -> Intent:
+        if not receipt.ok:
+            return self._save(replace(intent, state=State.FAILED, note="reverted"))
+        (attempt,) = (attempt for attempt in intent.attempts if attempt.hash == receipt.hash)
+        state = State.CANCELLED if attempt.is_cancel else State.FINAL
+        return self._save(replace(intent, state=state))
 
     def _is_late(self, intent: Intent) -> bool:
         waited = self._node.head().number - intent.attempts[-1].block
@@ -402,6 +411,7 @@ def _decode(data: bytes) -> Intent:
         for entry in document.pop("attempts")
     )
     document["state"] = State(document["state"])
+    document["mined"] = document["mined"] and Receipt(**document["mined"])
     document["chain_id"] = int(document["chain_id"])
     document["data"] = bytes.fromhex(document["data"])
     return Intent(**document, attempts=tuple(attempts))

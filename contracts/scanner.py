@@ -3,7 +3,7 @@
 The cursor is (block number, block hash). Each step compares the next block's parent with it; on a
 mismatch it walks back to the last block both histories share and marks what came after as
 orphaned. A log line is known by (chain id, block hash, log index); the effect it stands for by
-(contract, purchase id | seq + account + cumulative | epoch), which no reorganisation changes.
+(contract, purchase id | seq + account + cumulative | epoch | seq + transaction).
 
     an effect leaves the scanner only when final, and once: known effects are not let out again
 
@@ -70,11 +70,14 @@ class ScannerStore(Protocol):
         ...
 
     def final(self) -> int:
-        """The highest block number ever let out as final; -1 before that."""
+        """The highest block number ever known to be final; -1 before that."""
         ...
 
-    def advance(self, blocks: Sequence[Cursor], seen: Sequence[Observation]) -> None:
-        """Remember blocks (ascending) and observations; the last block becomes the cursor."""
+    def advance(self, blocks: Sequence[Cursor], seen: Sequence[Observation], *, final: int) -> None:
+        """Remember blocks (ascending) and observations; the last block becomes the cursor.
+
+        `final` is the highest of them that is final; it is kept if it is higher than before.
+        """
         ...
 
     def rewind(self, to: Cursor) -> None:
@@ -85,8 +88,8 @@ class ScannerStore(Protocol):
         """Not orphaned, with an effect that is not done, block <= final; in chain order."""
         ...
 
-    def done(self, effect_key: str, final: int) -> None:
-        """The effect is in the ledger; `final` is the block number it was final at."""
+    def done(self, effect_key: str) -> None:
+        """The effect is in the ledger."""
         ...
 
 
@@ -126,8 +129,9 @@ class Scanner:
         last = min(head, cursor.number + RANGE_MAX)
         if last <= cursor.number:
             return 0
+        final = self._blocks.finalized()
         events, last = self._events(cursor.number + 1, last)
-        headers = self._headers(cursor, last)
+        headers = self._headers(cursor, last, final)
         if headers is None:
             return 0  # the chain moved while we read: nothing is kept, the next step starts over
         hashes = {header.number: header.hash for header in headers}
@@ -137,7 +141,7 @@ class Scanner:
         ):
             return 0
         seen = [observation(self._blocks.chain_id, event) for event in events]
-        self._store.advance(headers, seen)
+        self._store.advance(headers, seen, final=min(final, last))
         return last - cursor.number
 
     def catch_up(self) -> None:
@@ -161,7 +165,7 @@ class Scanner:
     def done(self, effect: Observation) -> None:
         """The ledger has it."""
         assert effect.effect_key is not None, effect
-        self._store.done(effect.effect_key, effect.block_number)
+        self._store.done(effect.effect_key)
 
     def _cursor_number(self) -> int:
         cursor = self._store.cursor()
@@ -173,7 +177,7 @@ class Scanner:
             block = self._blocks.block(self._first - 1)
             assert block is not None, "the deployment is later than the chain"
             cursor = Cursor(block.number, block.hash)
-            self._store.advance([cursor], [])
+            self._store.advance([cursor], [], final=min(self._blocks.finalized(), cursor.number))
             return cursor
         number, known = cursor.number, cursor.hash
         while not self._is_on_chain(number, known):
@@ -201,12 +205,12 @@ class Scanner:
                     raise
                 last = first + (last - first) // 2
 
-    def _headers(self, cursor: Cursor, last: int) -> list[Cursor] | None:
+    def _headers(self, cursor: Cursor, last: int, final: int) -> list[Cursor] | None:
         """Hashes of every block that may still go, and of the last; None when the chain moved.
 
         Final blocks need no remembering one by one: the last final one bounds the way back.
         """
-        start = max(cursor.number + 1, min(self._blocks.finalized(), last))
+        start = max(cursor.number + 1, min(final, last))
         parent, found = (cursor.hash if start == cursor.number + 1 else None), []
         for number in range(start, last + 1):
             block = self._blocks.block(number)
@@ -246,7 +250,11 @@ def effect_key(event: Event) -> str | None:
         case "Claimed":
             parts = ("claim", told["seq"], told["account"].lower(), told["cumulative"])
         case "RootAccepted":
-            parts = ("root", told["seq"])
+            parts = ("accepted", told["seq"])
+        case "RootProposed":
+            parts = ("proposed", told["seq"], event.log.transaction)
+        case "RootVetoed":  # one seq may be proposed and thrown out many times
+            parts = ("vetoed", told["seq"], event.log.transaction)
         case _:
             return None
     return "/".join((event.log.address.lower(), *map(str, parts)))
@@ -271,7 +279,8 @@ class ScannerFile:
     def final(self) -> int:
         return int(self._state["final"])
 
-    def advance(self, blocks: Sequence[Cursor], seen: Sequence[Observation]) -> None:
+    def advance(self, blocks: Sequence[Cursor], seen: Sequence[Observation], *, final: int) -> None:
+        self._state["final"] = max(self._state["final"], final)
         self._state["blocks"] |= {str(block.number): block.hash for block in blocks}
         self._state["seen"] += [asdict(found) for found in seen]
         self._state["cursor"] = asdict(blocks[-1])
@@ -293,9 +302,8 @@ class ScannerFile:
             if found["effect_key"] not in done | {None} and found["block_number"] <= final
         ]
 
-    def done(self, effect_key: str, final: int) -> None:
+    def done(self, effect_key: str) -> None:
         self._state["done"].append(effect_key)
-        self._state["final"] = max(self._state["final"], final)
         self._keep()
 
     def _keep(self) -> None:
