@@ -18,15 +18,15 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, assert_never
 
 from domain.accrual import Reach, RefusedTime, UsageRow, Watermark, Window, count, due
-from domain.device import Device, DeviceReleased, device_of, reserve
+from domain.device import DeviceState, device_of, release, reserve
 from domain.earnings import NOTHING, Parts, peel
 from domain.escrow import funds_end_us
 from domain.gpu_time import charge_for
-from domain.job import job_of
+from domain.job import existing_job, job_of
 from domain.money import PPM, Amount, Big, credit
-from domain.node import node_of
-from domain.offer import OfferPublished, offer_of
-from domain.provider import provider_of
+from domain.node import existing_node
+from domain.offer import OfferPublished, existing_offer, offer_of
+from domain.provider import existing_provider
 from domain.refusal import Reason, Refused
 from domain.stream import Change, Stream, World
 from domain.tariff import tariff_in_force, usage_fee
@@ -381,16 +381,16 @@ def decide_request(command: RequestLease, world: World) -> list[Change]:
     stream = Stream("lease", command.lease_id)
     if world.state(stream).requested is not None:
         raise Refused(Reason.LEASE_EXISTS, lease_id=command.lease_id)
+    spec = existing_job(world, command.job_id)
     job = job_of(world, command.job_id)
-    if job.submitted.account_id != command.account_id:
+    if spec.account_id != command.account_id:
         raise Refused(Reason.JOB_UNKNOWN, job_id=command.job_id)
-    if job.status != "open":
-        raise Refused(Reason.JOB_STATE, job_id=command.job_id, status=job.status)
+    if not job.is_open:
+        raise Refused(Reason.JOB_STATE, job_id=command.job_id, phase=job.phase)
     if command.term_us is not None and command.term_us <= 0:
         raise Refused(Reason.AMOUNT_NOT_POSITIVE, field="term_us")
     if command.funds is not None and command.funds.units <= 0:
         raise Refused(Reason.AMOUNT_NOT_POSITIVE, field="funds")
-    spec = job.submitted
     return [
         Change(
             stream,
@@ -421,18 +421,17 @@ def decide_reserve(command: ReserveLease, world: World) -> list[Change]:
     assert asked is not None
     if lease.status != "requested":
         raise Refused(Reason.LEASE_STATE, lease_id=command.lease_id, status=lease.status)
-    offer = offer_of(world, command.offer_id)
-    node = node_of(world, command.node_id)
-    if offer.status != "published":
+    published = existing_offer(world, command.offer_id)
+    node = existing_node(world, command.node_id)
+    if not offer_of(world, command.offer_id).is_open:
         raise Refused(Reason.OFFER_WITHDRAWN, offer_id=command.offer_id)
-    if node.status != "active":
-        raise Refused(Reason.NODE_STATE, node_id=command.node_id, status=node.status)
-    published = offer.published
+    if not node.is_matchable:
+        raise Refused(Reason.NODE_STATE, node_id=command.node_id, phase=node.phase)
     if published.node_id != command.node_id:
         raise Refused(Reason.OFFER_MISMATCH, offer_id=command.offer_id)
     devices = [device_of(world, device_id) for device_id in command.device_ids]
     _check_devices(command, asked, published, devices)
-    provider = provider_of(world, published.provider_id)
+    provider = existing_provider(world, published.provider_id)
     terms = _terms(asked, published, devices[0], provider.account_id, command.at_us, world)
     cap_units = asked.max_price_per_gpu_hour.units
     if terms.price_per_gpu_hour.units > cap_units:
@@ -464,7 +463,7 @@ def _check_devices(
     command: ReserveLease,
     asked: LeaseRequested,
     offer: OfferPublished,
-    devices: Sequence[Device],
+    devices: Sequence[DeviceState],
 ) -> None:
     """As many distinct devices as asked, all of the offer's node, of an allowed model."""
     if len(set(command.device_ids)) != asked.gpu_count or len(devices) != asked.gpu_count:
@@ -478,14 +477,17 @@ def _check_devices(
     for device in devices:
         if device.node_id != command.node_id:
             raise Refused(Reason.OFFER_MISMATCH, node_id=command.node_id)
-        if asked.models and device.model not in asked.models:
-            raise Refused(Reason.OFFER_MISMATCH, model=device.model)
+        assert device.registered is not None
+        if asked.models and device.registered.model not in asked.models:
+            raise Refused(Reason.OFFER_MISMATCH, model=device.registered.model)
+        if device.gpu_class != devices[0].gpu_class:
+            raise Refused(Reason.OFFER_MISMATCH, gpu_class=device.gpu_class)
 
 
 def _terms(
     asked: LeaseRequested,
     offer: OfferPublished,
-    device: Device,
+    device: DeviceState,
     provider_account_id: str,
     at_us: int,
     world: World,
@@ -493,7 +495,7 @@ def _terms(
     """The price and the tariff this lease will keep, whatever is published later."""
     tariff = tariff_in_force(world, at_us)
     if device.gpu_class is None:
-        raise Refused(Reason.GPU_CLASS_UNPRICED, model=device.model)
+        raise Refused(Reason.GPU_CLASS_UNPRICED, node_id=offer.node_id)
     fee = usage_fee(tariff, device.gpu_class)
     own = provider_account_id == asked.account_id
     return LeaseReserved(
@@ -608,7 +610,7 @@ def decide_close(command: CloseLease, world: World) -> list[Change]:
     asked, stream = lease.requested, Stream("lease", command.lease_id)
     assert asked is not None
     if lease.opened is None:
-        return _cancel(lease, command, stream)
+        return _cancel(lease, command, world)
     closed_at_us = max(
         lease.opened.opened_at_us, min(command.closed_at_us, lease.window_end_us, command.at_us)
     )
@@ -621,7 +623,8 @@ def decide_close(command: CloseLease, world: World) -> list[Change]:
         refund=_surplus(lease, closed_at_us),
         at_us=command.at_us,
     )
-    return [Change(stream, closed), *_release(lease, command.at_us, world)]
+    assert lease.reserved is not None
+    return [Change(stream, closed), *_released(lease.reserved, command.at_us, world)]
 
 
 def decide_settle(command: SettleLease, world: World) -> list[Change]:
@@ -734,7 +737,7 @@ def _parts(reserved: LeaseReserved, charge_units: int) -> Parts:
     )
 
 
-def _cancel(lease: Lease, command: CloseLease, stream: Stream) -> list[Change]:
+def _cancel(lease: Lease, command: CloseLease, world: World) -> list[Change]:
     """A lease that never opened ends at charge 0, and everything goes back at once."""
     assert lease.requested is not None
     account_id = lease.requested.account_id
@@ -755,28 +758,17 @@ def _cancel(lease: Lease, command: CloseLease, stream: Stream) -> list[Change]:
         refund=lease.held,
         at_us=command.at_us,
     )
-    released = [] if lease.reserved is None else _released(lease.reserved, command.at_us)
+    reserved, stream = lease.reserved, Stream("lease", command.lease_id)
+    released = [] if reserved is None else _released(reserved, command.at_us, world)
     return [Change(stream, closed), Change(stream, settled), *released]
 
 
-def _release(lease: Lease, at_us: int, world: World) -> list[Change]:
-    assert lease.reserved is not None
-    for device_id in lease.reserved.device_ids:
-        device_of(world, device_id)  # loaded, so that the append expects its version
-    return _released(lease.reserved, at_us)
-
-
-def _released(reserved: LeaseReserved, at_us: int) -> list[Change]:
+def _released(reserved: LeaseReserved, at_us: int, world: World) -> list[Change]:
+    """Every device of the lease, given back on its own stream."""
     return [
         Change(
             Stream("device", device_id),
-            DeviceReleased(
-                device_id=device_id,
-                lease_id=reserved.lease_id,
-                share_ppm=reserved.share_ppm,
-                mem_ppm=reserved.mem_ppm,
-                at_us=at_us,
-            ),
+            release(device_of(world, device_id), reserved.lease_id, at_us),
         )
         for device_id in reserved.device_ids
     ]

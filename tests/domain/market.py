@@ -1,0 +1,190 @@
+"""A small market for tests: one provider with an active node of four A100s on offer, one renter."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from domain.account import AccountOpened
+from domain.accrual import UsageRow
+from domain.device import DeviceRegistered
+from domain.job import SubmitJob
+from domain.lease import (
+    CloseLease,
+    LeaseOpened,
+    ReadyLease,
+    RequestLease,
+    ReserveLease,
+    SettleLease,
+)
+from domain.money import credit
+from domain.node import (
+    DeviceSpec,
+    HostSpec,
+    NodeActivated,
+    NodeAdmitted,
+    NodeJoinRequested,
+    NodeKeyConfirmed,
+    NodeSpecReported,
+)
+from domain.offer import OfferPublished
+from domain.provider import ProviderRegistered
+from domain.stream import Stream
+from domain.tariff import CLOUDBENDER, TariffPublished
+from tests.given import Scene
+
+NOON_US = 1_795_176_000_000_000
+HOUR_US = 3_600_000_000
+RENTER, OWNER, PROVIDER, NODE = "acct_renter", "acct_owner", "prov_a", "node_aaaaaaaa"
+JOB, LEASE, OFFER, BURN_OFFER = "job_1", "lease_11111111", "offer_cash", "offer_burn"
+DEVICES = ("GPU-0", "GPU-1", "GPU-2", "GPU-3")
+
+lease_stream = Stream("lease", LEASE)
+
+
+def scene(balances: dict[str, int] | None = None) -> Scene:
+    """The market at noon; the renter has 100 credits of cash unless told otherwise."""
+    node = Stream("node", NODE)
+    at = {"at_us": NOON_US - HOUR_US}
+    devices = tuple(DeviceSpec(device, "nvidia", "A100", 81_920) for device in DEVICES)
+    host = HostSpec("x86_64", "linux")
+    offer = OfferPublished(
+        offer_id=OFFER,
+        provider_id=PROVIDER,
+        node_id=NODE,
+        price_per_gpu_hour=credit(2_780_000),
+        settlement="cash",
+        fractions=True,
+        available_until_us=None,
+        **at,
+    )
+    parties = (
+        (
+            Stream("account", account),
+            AccountOpened(account_id=account, kind="party", opened_by="op", **at),
+        )
+        for account in (RENTER, OWNER)
+    )
+    return (
+        Scene()
+        .given(
+            *parties,
+            (
+                Stream("tariff", "network"),
+                TariffPublished(
+                    version=1,
+                    usage_fees=CLOUDBENDER.usage_fees,
+                    provider_share_ppm=CLOUDBENDER.provider_share_ppm,
+                    burn_share_ppm=CLOUDBENDER.burn_share_ppm,
+                    effective_from_us=0,
+                    by="op",
+                    **at,
+                ),
+            ),
+            (
+                Stream("provider", PROVIDER),
+                ProviderRegistered(
+                    provider_id=PROVIDER, account_id=OWNER, kind="physical", **at
+                ),
+            ),
+            (
+                node,
+                NodeJoinRequested(
+                    node_id=NODE, provider_id=PROVIDER, region_id="region_a", client_id=None,
+                    key_id="k", public_key="00", token_sha256="00", agent="0.1.0", **at,
+                ),
+            ),
+            (node, NodeSpecReported(node_id=NODE, devices=devices, host=host, **at)),
+            (node, NodeKeyConfirmed(node_id=NODE, key_id="k", public_key="00", by="o", **at)),
+            (node, NodeAdmitted(node_id=NODE, by="op", **at)),
+            (node, NodeActivated(node_id=NODE, by="op", **at)),
+            *(
+                (
+                    Stream("device", device),
+                    DeviceRegistered(
+                        device_id=device, node_id=NODE, provider_id=PROVIDER, vendor="nvidia",
+                        model="A100", gpu_class="datacenter", memory_mib=81_920, **at,
+                    ),
+                )
+                for device in DEVICES
+            ),
+            (Stream("offer", OFFER), offer),
+            (
+                Stream("offer", BURN_OFFER),
+                replace(offer, offer_id=BURN_OFFER, settlement="burn"),
+            ),
+        )
+        .having({f"party:{RENTER}:cash": 100_000_000} if balances is None else balances)
+    )  # fmt: skip
+
+
+def job(gpus: int = 1, share_ppm: int = 1_000_000, **changes: object) -> SubmitJob:
+    asked = SubmitJob(
+        job_id=JOB, account_id=RENTER, client_id="direct", project_id="p", end_user_ref="u",
+        kind="batch", image=None, command=("python", "train.py"), env_refs=(), gpu_count=gpus,
+        share_ppm=share_ppm, mem_ppm=share_ppm, models=(),
+        max_price_per_gpu_hour=credit(3_000_000), at_us=NOON_US,
+    )  # fmt: skip
+    return replace(asked, **changes)  # type: ignore[arg-type]
+
+
+def request(term_us: int | None = None, funds: int | None = None) -> RequestLease:
+    return RequestLease(
+        lease_id=LEASE, job_id=JOB, account_id=RENTER, term_us=term_us,
+        funds=None if funds is None else credit(funds), at_us=NOON_US,
+    )  # fmt: skip
+
+
+def reserve(gpus: int = 1, offer: str = OFFER) -> ReserveLease:
+    return ReserveLease(
+        lease_id=LEASE, rule="lowest_cost/1", fleet_position=1, candidates=(), considered=1,
+        node_id=NODE, offer_id=offer, device_ids=DEVICES[:gpus], at_us=NOON_US,
+    )  # fmt: skip
+
+
+ready = ReadyLease(lease_id=LEASE, node_id=NODE, endpoint=None, at_us=NOON_US)
+
+
+def opened(
+    gpus: int = 1,
+    share_ppm: int = 1_000_000,
+    term_us: int | None = None,
+    funds: int | None = None,
+    balances: dict[str, int] | None = None,
+    offer: str = OFFER,
+    account: str = RENTER,
+) -> Scene:
+    """A lease that runs since noon."""
+    asked = replace(request(term_us, funds), account_id=account)
+    return (
+        scene(balances)
+        .after(job(gpus, share_ppm, account_id=account))
+        .after(asked)
+        .after(reserve(gpus, offer))
+        .after(ready)
+    )
+
+
+def opening(where: Scene) -> LeaseOpened:
+    return next(fact for _, fact in where.past if isinstance(fact, LeaseOpened))
+
+
+def usage(from_us: int, to_us: int, device: str = "GPU-0", position: int = 1) -> UsageRow:
+    """Honest time of one device, in microseconds after noon."""
+    return UsageRow(
+        position=position, device_id=device, boot="b", mono_start_us=10**9 + from_us,
+        mono_end_us=10**9 + to_us, wall_start_us=NOON_US + from_us, wall_end_us=NOON_US + to_us,
+        available_us=to_us - from_us, share_ppm=1_000_000, received_us=NOON_US + to_us,
+    )  # fmt: skip
+
+
+def close(after_us: int, party: str = "renter", code: int = 1) -> CloseLease:
+    return CloseLease(
+        lease_id=LEASE, closed_at_us=NOON_US + after_us, party=party, code=code,
+        at_us=NOON_US + after_us,
+    )  # fmt: skip
+
+
+def settle(at_us: int, rows: tuple[UsageRow, ...] = (), position: int = 9) -> SettleLease:
+    return SettleLease(
+        lease_id=LEASE, lane=1, usage_position=position, rows=rows, at_us=NOON_US + at_us
+    )

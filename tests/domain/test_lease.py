@@ -1,0 +1,313 @@
+"""Every rule of a lease, as facts given, a command, and the facts that follow."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from domain.lease import (
+    LATE_WINDOW_US,
+    AccrueUsage,
+    EscrowPart,
+    Lease,
+    LeaseClosed,
+    LeaseReserved,
+    LeaseSettled,
+    UsageAccrued,
+)
+from domain.money import credit
+from domain.node import StartMaintenance
+from domain.offer import WithdrawOffer
+from domain.refusal import Reason
+from tests.domain.market import (
+    BURN_OFFER,
+    DEVICES,
+    HOUR_US,
+    LEASE,
+    NODE,
+    NOON_US,
+    OFFER,
+    OWNER,
+    RENTER,
+    close,
+    job,
+    lease_stream,
+    opened,
+    opening,
+    ready,
+    request,
+    reserve,
+    scene,
+    settle,
+    usage,
+)
+from tests.given import Scene
+
+
+def facts(where: Scene, kind: type) -> list:  # type: ignore[type-arg]
+    return [fact for _, fact in where.past if isinstance(fact, kind)]
+
+
+def accrue(at_us: int, rows: tuple = (), position: int = 1) -> AccrueUsage:  # type: ignore[type-arg]
+    return AccrueUsage(
+        lease_id=LEASE, lane=1, usage_position=position, rows=rows, at_us=NOON_US + at_us
+    )
+
+
+def held(where: Scene) -> int:
+    lease = where.state(lease_stream)
+    assert isinstance(lease, Lease)
+    return lease.held_units
+
+
+# Requesting and reserving.
+
+
+def test_only_the_owner_of_a_job_asks_for_its_devices() -> None:
+    strangers = replace(request(), account_id=OWNER)
+    scene().after(job()).when(strangers).then_refused(Reason.JOB_UNKNOWN)
+
+
+def test_a_lease_is_requested_once() -> None:
+    scene().after(job()).after(request()).when(request()).then_refused(Reason.LEASE_EXISTS)
+
+
+def test_an_unknown_lease_is_named() -> None:
+    scene().when(close(0)).then_refused(Reason.LEASE_UNKNOWN)
+
+
+def test_a_fixed_term_holds_its_largest_possible_charge() -> None:
+    where = opened(gpus=2, term_us=HOUR_US // 2)
+    assert facts(where, LeaseReserved)[0].escrow == (EscrowPart("cash", credit(2_780_000)),)
+
+
+def test_an_open_end_holds_at_least_an_hour() -> None:
+    assert held(opened()) == 2_780_000
+    too_little = scene().after(job()).after(request(funds=2_779_999))
+    too_little.when(reserve()).then_refused(Reason.CREDIT_TOO_LOW)
+
+
+def test_sources_are_spent_in_their_order_and_card_money_last() -> None:
+    where = opened(
+        funds=10_000_000,
+        balances={
+            f"party:{RENTER}:card": 9_000_000,
+            f"party:{RENTER}:cash": 2_000_000,
+            f"party:{RENTER}:grant": 1_000_000,
+            f"party:{RENTER}:burned": 50_000_000,
+        },
+    )
+    assert facts(where, LeaseReserved)[0].escrow == (
+        EscrowPart("grant", credit(1_000_000)),
+        EscrowPart("cash", credit(2_000_000)),
+        EscrowPart("card", credit(7_000_000)),
+    )
+
+
+def test_too_little_credit_is_refused_with_what_is_missing() -> None:
+    where = scene({f"party:{RENTER}:cash": 2_779_999}).after(job()).after(request())
+    where.when(reserve()).then_refused(Reason.CREDIT_TOO_LOW)
+
+
+def test_a_burning_offer_takes_burned_credits_only() -> None:
+    where = scene().after(job()).after(request())
+    where.when(reserve(offer=BURN_OFFER)).then_refused(Reason.CREDIT_TOO_LOW)
+
+
+def test_an_unpaid_debt_blocks_new_leases() -> None:
+    where = scene().having({f"party:{RENTER}:owed": 1}).after(job()).after(request())
+    where.when(reserve()).then_refused(Reason.UNPAID_DEBT)
+
+
+def test_a_price_above_the_cap_is_refused() -> None:
+    cheap = job(max_price_per_gpu_hour=credit(2_779_999))
+    scene().after(cheap).after(request()).when(reserve()).then_refused(Reason.PRICE_ABOVE_CAP)
+
+
+def test_a_withdrawn_offer_and_a_node_in_maintenance_take_no_new_leases() -> None:
+    asked = scene().after(job()).after(request())
+    gone = asked.after(WithdrawOffer(offer_id=OFFER, by="o", at_us=NOON_US))
+    gone.when(reserve()).then_refused(Reason.OFFER_WITHDRAWN)
+    closed = asked.after(StartMaintenance(node_id=NODE, by="o", at_us=NOON_US))
+    closed.when(reserve()).then_refused(Reason.NODE_STATE)
+
+
+def test_the_wrong_number_or_model_of_devices_is_refused() -> None:
+    asked = scene().after(job(gpus=2)).after(request())
+    asked.when(reserve(gpus=1)).then_refused(Reason.OFFER_MISMATCH)
+    other = scene().after(job(models=("H200",))).after(request())
+    other.when(reserve()).then_refused(Reason.OFFER_MISMATCH)
+
+
+def test_one_device_is_never_leased_beyond_its_share() -> None:
+    where = opened(share_ppm=600_000)
+    second = replace(request(), lease_id="lease_22222222")
+    where.after(second).when(replace(reserve(), lease_id="lease_22222222")).then_refused(
+        Reason.DEVICE_TAKEN
+    )
+
+
+# Opening.
+
+
+def test_the_price_is_locked_when_the_node_is_ready() -> None:
+    assert opening(opened()).price_per_gpu_hour == credit(2_780_000)
+
+
+def test_ten_credits_of_one_a100_end_at_second_12949() -> None:
+    where = opened(funds=10_000_000)
+    assert opening(where).funds_end_us == NOON_US + 12_949_000_000
+
+
+def test_another_node_cannot_open_a_lease_and_ready_twice_is_once() -> None:
+    reserved = scene().after(job()).after(request()).after(reserve())
+    reserved.when(replace(ready, node_id="node_other")).then_refused(Reason.LEASE_STATE)
+    reserved.after(ready).when(ready).then_nothing()
+
+
+# Accrual.
+
+
+def test_an_hour_is_charged_at_the_locked_price_and_split() -> None:
+    where = opened(funds=10_000_000).after(accrue(HOUR_US, (usage(0, HOUR_US),)))
+    (fact,) = facts(where, UsageAccrued)
+    assert (fact.gpu_us, fact.charge, fact.charge_new) == (
+        HOUR_US, credit(2_780_000), credit(2_780_000)
+    )  # fmt: skip
+    assert (fact.parts.fee, fact.parts.provider, fact.parts.platform, fact.parts.burn) == (
+        250_000, 1_265_000, 1_265_000, 0
+    )  # fmt: skip
+    assert (fact.client_id, fact.project_id, fact.end_user_ref) == ("direct", "p", "u")
+
+
+def test_an_hour_is_accrued_when_it_is_over_and_once() -> None:
+    where = opened(funds=10_000_000)
+    where.when(accrue(HOUR_US - 1)).then_refused(Reason.ACCRUAL_NOT_DUE)
+    where.after(accrue(HOUR_US)).when(accrue(HOUR_US)).then_refused(Reason.ACCRUAL_NOT_DUE)
+
+
+def test_the_position_read_never_falls() -> None:
+    where = opened(funds=10_000_000).after(accrue(HOUR_US, position=7))
+    where.when(accrue(2 * HOUR_US, position=6)).then_refused(Reason.USAGE_POSITION_FELL)
+
+
+def test_own_jobs_pay_the_usage_fee_only() -> None:
+    where = opened(account=OWNER, balances={f"party:{OWNER}:cash": 10_000_000}, funds=750_000)
+    fact = facts(where.after(accrue(HOUR_US, (usage(0, HOUR_US),))), UsageAccrued)[0]
+    assert fact.charge == credit(250_000)
+    assert (fact.parts.fee, fact.parts.provider) == (250_000, 0)
+
+
+def test_burned_credits_are_retired_whole() -> None:
+    where = opened(
+        offer=BURN_OFFER, funds=5_000_000, balances={f"party:{RENTER}:burned": 5_000_000}
+    )
+    fact = facts(where.after(accrue(HOUR_US, (usage(0, HOUR_US),))), UsageAccrued)[0]
+    assert (fact.parts.burn, fact.parts.provider) == (2_780_000, 0)
+    assert fact.drawn == (EscrowPart("burned", credit(2_780_000)),)
+
+
+def test_nothing_served_is_nothing_charged() -> None:
+    where = opened(term_us=HOUR_US // 2).after(close(HOUR_US // 2, "job", 3))
+    late = settle(HOUR_US // 2 + LATE_WINDOW_US)
+    done = where.after(late)
+    assert facts(done, LeaseSettled)[0].charge == credit(0)
+    assert (
+        sum(part.amount.units for fact in facts(done, LeaseClosed) for part in fact.refund)
+        + sum(part.amount.units for fact in facts(done, LeaseSettled) for part in fact.refund)
+        == 1_390_000
+    )
+
+
+# Closing and settling.
+
+
+def test_closing_frees_the_devices_and_returns_what_can_no_longer_be_used() -> None:
+    where = opened(gpus=2, funds=20_000_000).after(close(HOUR_US // 2))
+    assert facts(where, LeaseClosed)[0].refund == (EscrowPart("cash", credit(17_220_000)),)
+    for device in DEVICES[:2]:
+        assert where.state(replace(lease_stream, kind="device", id=device)).holders == {}
+
+
+def test_closing_twice_gives_no_fact() -> None:
+    opened().after(close(5)).when(close(6)).then_nothing()
+
+
+def test_a_late_timer_still_closes_at_the_funded_second() -> None:
+    where = opened(funds=10_000_000).after(close(9 * HOUR_US, "job", 100))
+    assert facts(where, LeaseClosed)[0].closed_at_us == NOON_US + 12_949_000_000
+
+
+def test_a_party_closes_with_its_own_codes_only() -> None:
+    opened().when(close(1, "renter", 10_000)).then_refused(Reason.CLOSE_CODE_PARTY)
+    opened().when(close(1, "stranger", 0)).then_refused(Reason.CLOSE_CODE_PARTY)
+
+
+def test_a_lease_that_never_opened_ends_at_charge_zero_with_everything_back() -> None:
+    reserved = scene().after(job()).after(request()).after(reserve())
+    done = reserved.after(close(1, "renter", 101))
+    assert facts(done, LeaseSettled)[0].refund == (EscrowPart("cash", credit(2_780_000)),)
+    assert facts(done, LeaseSettled)[0].charge == credit(0)
+
+
+def test_settling_waits_for_the_reports_of_every_device() -> None:
+    where = opened(gpus=2, term_us=HOUR_US // 2).after(close(HOUR_US // 2, "job", 3))
+    one = settle(HOUR_US // 2, (usage(0, HOUR_US // 2),))
+    where.when(one).then_refused(Reason.USAGE_INCOMPLETE)
+    both = settle(
+        HOUR_US // 2, (usage(0, HOUR_US // 2), usage(0, HOUR_US // 2, device="GPU-1", position=2))
+    )
+    assert facts(where.after(both), LeaseSettled)[0].charge == credit(2_780_000)
+
+
+def test_settling_twice_gives_no_fact() -> None:
+    half = HOUR_US // 2
+    done = opened(term_us=half).after(close(half, "job", 3)).after(settle(half, (usage(0, half),)))
+    done.when(settle(half, (usage(0, half),))).then_nothing()
+
+
+def test_an_active_lease_does_not_settle() -> None:
+    opened().when(settle(1)).then_refused(Reason.LEASE_STATE)
+
+
+def test_whole_hours_are_accrued_before_the_rest_is_settled() -> None:
+    where = opened(funds=10_000_000).after(close(2 * HOUR_US))
+    where.when(settle(2 * HOUR_US)).then_refused(Reason.ACCRUAL_NOT_DUE)
+
+
+# What must always hold.
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(1, 2 * HOUR_US), st.integers(0, HOUR_US // 10)),
+        min_size=1,
+        max_size=8,
+    ),
+    st.integers(1, 1_000_000),
+)
+def test_charge_is_the_floor_of_the_whole_and_the_escrow_is_conserved(
+    steps: list[tuple[int, int]], share_ppm: int
+) -> None:
+    """charged == floor(gpu_us x price / hour); escrow == charged + refunded; parts == charge."""
+    where = opened(share_ppm=share_ppm, funds=90_000_000)
+    rows, cursor = [], 0
+    for index, (length_us, gap_us) in enumerate(steps, 1):
+        rows.append(usage(cursor, cursor + length_us, position=index))
+        cursor += length_us + gap_us
+    hours = 0
+    while (hours + 1) * HOUR_US < cursor:
+        hours += 1
+        where = where.after(accrue(hours * HOUR_US, tuple(rows), position=99))
+    done = where.after(close(cursor)).after(settle(cursor + LATE_WINDOW_US, tuple(rows), 99))
+    accrued, settled = facts(done, UsageAccrued), facts(done, LeaseSettled)[0]
+    gpu_us = sum(length for length, _ in steps) * share_ppm // 1_000_000
+    assert settled.gpu_us == gpu_us
+    assert settled.charge.units == gpu_us * 2_780_000 // HOUR_US
+    assert sum(fact.charge_new.units for fact in accrued) == settled.charge.units
+    assert all(fact.parts.total == fact.charge.units for fact in accrued)
+    refunds = [*facts(done, LeaseClosed), *facts(done, LeaseSettled)]
+    returned = sum(part.amount.units for fact in refunds for part in fact.refund)
+    assert settled.charge.units + returned == 90_000_000
