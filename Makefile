@@ -1,0 +1,80 @@
+# Every target sets up what it needs; a newcomer runs `make demo` first.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help demo serve test test-long bench lint types-strict locks contracts audit-deps clean
+
+PYTHON ?= $(firstword $(foreach p,python3.11 python3.12 python3.13 python3,$(shell command -v $(p) 2>/dev/null)))
+VENV := .venv
+PIP := $(VENV)/bin/python -m pip --disable-pip-version-check --quiet
+RUN := $(VENV)/bin
+
+help:  ## what each target does
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+# --- set-up: the versions and hashes of requirements/*.txt, nothing else ---
+
+$(VENV)/.python:
+	@echo "setting up: virtual environment in $(VENV)"
+	@"$(PYTHON)" -c 'import sys; sys.exit("tallystick needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
+	@"$(PYTHON)" -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.server: $(VENV)/.python requirements/server.txt pyproject.toml
+	@echo "setting up: installing the pinned dependencies"
+	@$(PIP) install --require-hashes -r requirements/server.txt
+	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.server requirements/dev.txt
+	@echo "setting up: installing the pinned test tools"
+	@$(PIP) install --require-hashes -r requirements/dev.txt
+	@touch $@
+
+# --- running ---
+
+demo: $(VENV)/.server  ## the main job on embedded parts, from a signed report to a paid claim
+	@$(RUN)/tallystick demo
+
+serve: $(VENV)/.server  ## API, console and background jobs on the embedded database
+	@$(RUN)/tallystick serve
+
+# --- checking ---
+
+lint: $(VENV)/.dev  ## style, types and import rules
+	@$(RUN)/ruff check .
+	@$(RUN)/ruff format --check .
+	@$(RUN)/mypy
+	@$(RUN)/lint-imports
+
+test: lint  ## everything a commit must pass
+	@$(RUN)/python -m pytest -m "not long"
+
+test-long: $(VENV)/.dev  ## fault injection and long simulations
+	@$(RUN)/python -m pytest -m "long" --timeout 3600
+
+types-strict: $(VENV)/.dev  ## pyright in strict mode (optional)
+	@$(RUN)/pyright
+
+bench: $(VENV)/.dev  ## ratio tables beside peers, written to benchmarks/results/latest.json
+	@$(RUN)/python -m benchmarks
+
+audit-deps: $(VENV)/.dev  ## known vulnerabilities in the pinned dependencies
+	@$(RUN)/pip-audit --require-hashes -r requirements/dev.txt
+
+# --- maintaining ---
+
+locks: $(VENV)/.dev  ## write requirements/*.txt anew from pyproject.toml
+	@for extras in "node" "node,server" "node,server,dev"; do \
+	  name=$${extras##*,}; \
+	  $(RUN)/pip-compile --quiet --strip-extras --allow-unsafe --generate-hashes --no-header \
+	    --no-emit-index-url --no-emit-trusted-host --no-emit-options --no-emit-find-links \
+	    $$(echo "$$extras" | tr ',' '\n' | sed 's/^/--extra /' | tr '\n' ' ') \
+	    --output-file requirements/$$name.txt pyproject.toml; \
+	done
+
+contracts:  ## compile the contracts (needs node) and write contracts/artifacts
+	@cd contracts && npm ci --no-audit --no-fund --loglevel error && node build.mjs
+
+clean:  ## remove what set-up and tests left behind
+	@rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

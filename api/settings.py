@@ -1,0 +1,142 @@
+"""Settings: flags first, then the environment (TALLYSTICK_*), then a TOML file, then defaults.
+
+Every value remembers where it came from, so that `tallystick config` can say it. Secrets are read
+from files in the data folder, never from the command line, and are masked wherever they are shown.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+PREFIX = "TALLYSTICK_"
+SECRET = frozenset({"database_url"})
+
+
+class SettingsInvalid(Exception):
+    """A setting has a value it cannot have; the message names the setting and the rule."""
+
+
+def default_data_dir() -> Path:
+    """The user's data folder for a server with no database of its own."""
+    base = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
+    return Path(base) / "tallystick"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What is in force. Unset `database_url` means the embedded PostgreSQL in `data_dir`."""
+
+    data_dir: Path = field(default_factory=default_data_dir)
+    database_url: str | None = None
+    host: str = "127.0.0.1"
+    port: int = 8420
+    workers: int = 1
+    ssl_certfile: Path | None = None
+    ssl_keyfile: Path | None = None
+    log_origin: str = "localhost/v1/audit/log"
+    chain_url: str | None = None  # None: the embedded EVM in data_dir
+    chain_deployment: Path | None = None
+    reports_per_second: int = 1
+    reports_burst: int = 120
+    requests_per_second: int = 50
+    requests_burst: int = 200
+    pin_every_s: int = 60
+    jobs: bool = True  # run background jobs inside `serve`
+    environment: str = "production"  # "development" permits fake drivers and test keys
+
+    def __post_init__(self) -> None:
+        for name in ("port", "workers", "reports_per_second", "reports_burst", "pin_every_s",
+                     "requests_per_second", "requests_burst"):  # fmt: skip
+            if getattr(self, name) < 1:
+                raise SettingsInvalid(f"{name}: must be 1 or more")
+        if self.environment not in ("production", "development"):
+            raise SettingsInvalid("environment: must be production or development")
+        if " " in self.log_origin or "+" in self.log_origin:
+            raise SettingsInvalid("log_origin: no space and no plus sign")
+        if (self.ssl_certfile is None) != (self.ssl_keyfile is None):
+            raise SettingsInvalid("ssl_certfile and ssl_keyfile: both or neither")
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Settings and, by name, where each value came from."""
+
+    settings: Settings
+    sources: Mapping[str, str]
+
+    def shown(self) -> dict[str, dict[str, str | None]]:
+        """Every setting with value and source; secrets masked."""
+        return {
+            name: {"value": _shown(name, getattr(self.settings, name)), "source": source}
+            for name, source in self.sources.items()
+        }
+
+
+def load(
+    flags: Mapping[str, Any] | None = None,
+    environ: Mapping[str, str] | None = None,
+    file: Path | None = None,
+) -> Loaded:
+    """Merge the sources. Raises SettingsInvalid."""
+    environ = os.environ if environ is None else environ
+    named = environ.get(PREFIX + "CONFIG")
+    file = file or (Path(named) if named else None)
+    from_file = _read(file) if file else {}
+    values: dict[str, Any] = {}
+    sources: dict[str, str] = {}
+    for setting in fields(Settings):
+        name = setting.name
+        env_name = PREFIX + name.upper()
+        if flags and flags.get(name) is not None:
+            values[name], sources[name] = flags[name], "flag"
+        elif environ.get(env_name):
+            values[name], sources[name] = environ[env_name], f"environment {env_name}"
+        elif name in from_file:
+            values[name], sources[name] = from_file[name], f"file {file}"
+        else:
+            sources[name] = "default"
+    typed = {name: _typed(name, str(_kind(name)), value) for name, value in values.items()}
+    return Loaded(Settings(**typed), sources)
+
+
+def _kind(name: str) -> str:
+    return next(f.type for f in fields(Settings) if f.name == name)  # type: ignore[return-value]
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        read = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise SettingsInvalid(f"{file}: {error}") from error
+    unknown = read.keys() - {f.name for f in fields(Settings)}
+    if unknown:
+        raise SettingsInvalid(f"{file}: unknown setting {min(unknown)}")
+    return read
+
+
+def _typed(name: str, kind: str, value: Any) -> Any:
+    """The value in the type its field declares."""
+    try:
+        if kind.startswith("int"):
+            return int(value)
+        if kind.startswith("bool"):
+            return value if isinstance(value, bool) else _BOOLEANS[str(value).lower()]
+        if kind.startswith("Path"):
+            return Path(value)
+    except (KeyError, TypeError, ValueError):
+        raise SettingsInvalid(f"{name}: {value!r} is not a {kind}") from None
+    return str(value)
+
+
+_BOOLEANS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
+
+
+def _shown(name: str, value: Any) -> str | None:
+    if value is None:
+        return None
+    return "********" if name in SECRET else str(value)
