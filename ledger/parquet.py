@@ -120,5 +120,7 @@ def read_log(path: Path, schema: pa.Schema) -> Iterator[Row]:
                 raise FileDamaged(f"{path.name}: other columns than those of this log")
             for batch in file.iter_batches(GROUP_ROWS):
                 yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
-    except (pa.ArrowException, OSError) as error:
+    except FileDamaged:
+        raise
+    except (pa.ArrowException, OSError, ValueError) as error:
         raise FileDamaged(f"{path.name}: {str(error).splitlines()[0]}") from None

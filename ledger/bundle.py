@@ -1,0 +1,172 @@
+"""What an export bundle looks like, shared by its writer and its reader. No database, no network.
+
+manifest.json   what is there, and each file's SHA-256, bytes and rows
+checkpoint      the signed note over the market log
+keys.json       the log's verifier key; the nodes' keys, by the market position that gave them
+log/            market-<first>-<last>.parquet, usage-<lane>-<first>-<last>.parquet
+epochs/         <n>.json, the canonical epoch files
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from domain.report import LANES
+from ledger.cut import LaneRecord
+from ledger.proof import PIN_NAME
+
+FORMAT = 1
+MANIFEST_FILE = "manifest.json"
+CHECKPOINT_FILE = "checkpoint"
+KEYS_FILE = "keys.json"
+KEY_FACTS = ("node.join-requested.v1", "node.key-confirmed.v1")
+SEALED_FACT = "epoch.sealed.v1"
+POLICY_FACT = "policy.published.v1"
+
+_MARKET_FILE = re.compile(r"log/market-([1-9][0-9]{0,17})-([1-9][0-9]{0,17})\.parquet")
+_LANE_FILE = re.compile(r"log/usage-([0-9]{1,2})-([1-9][0-9]{0,17})-([1-9][0-9]{0,17})\.parquet")
+_EPOCH_FILE = re.compile(r"epochs/([1-9][0-9]{0,17})\.json")
+
+
+def lane_prefix(lane: int) -> str:
+    """The start of the names of a lane's files."""
+    return f"log/usage-{lane}"
+
+
+def pretty(value: Any) -> bytes:
+    """JSON for people and for diffs."""
+    return json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False).encode() + b"\n"
+
+
+class BodyWrong(ValueError):
+    """A fact that the audit reads has not the fields it must have."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeKey:
+    """A node's public key, and the first fact that gave it."""
+
+    node_id: str
+    key_id: str
+    public_key: bytes
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class PinFact:
+    """A `UsagePinned` fact, read from its stored bytes."""
+
+    position: int
+    lanes: tuple[LaneRecord, ...]
+    lanes_root: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    """What an `EpochSealed` fact commits to outside the log."""
+
+    position: int
+    epoch: int
+    cut_position: int
+    file_sha256: str
+
+
+@dataclass(slots=True)
+class MarketNotes:
+    """What the audit needs to know of the facts, collected while they pass."""
+
+    pins: list[PinFact] = field(default_factory=list)
+    node_keys: dict[tuple[str, str], NodeKey] = field(default_factory=dict)
+    sealed: list[Sealed] = field(default_factory=list)
+    policy_versions: set[int] = field(default_factory=set)
+
+    def take(self, position: int, name: str, body: bytes) -> None:
+        """Look at one fact. Raises BodyWrong."""
+        try:
+            if name == PIN_NAME:
+                self.pins.append(_pin(position, json.loads(body)))
+            elif name in KEY_FACTS:
+                self._take_key(position, json.loads(body))
+            elif name == SEALED_FACT:
+                self.sealed.append(_sealed(position, json.loads(body)))
+            elif name == POLICY_FACT:
+                self.policy_versions.add(int(json.loads(body)["version"]))
+        except (KeyError, TypeError, ValueError, RecursionError, OverflowError) as error:
+            raise BodyWrong(f"{name}: {error!r}") from None
+
+    def _take_key(self, position: int, body: dict[str, Any]) -> None:
+        key = (str(body["node_id"]), str(body["key_id"]))
+        public = bytes.fromhex(body["public_key"])
+        known = self.node_keys.setdefault(key, NodeKey(*key, public, position))
+        if known.public_key != public:
+            raise ValueError(f"another key under the id given at position {known.position}")
+
+    def keys(self, log_key: str) -> dict[str, Any]:
+        """The content of keys.json."""
+        nodes = sorted(self.node_keys.values(), key=lambda key: (key.position, key.key_id))
+        return {
+            "log": log_key,
+            "receipts": None,
+            "witnesses": [],
+            "nodes": [
+                {
+                    "node_id": key.node_id,
+                    "key_id": key.key_id,
+                    "public_key": key.public_key.hex(),
+                    "position": key.position,
+                }
+                for key in nodes
+            ],
+        }
+
+
+def _pin(position: int, body: dict[str, Any]) -> PinFact:
+    lanes = tuple(
+        LaneRecord(
+            int(row["lane"]),
+            int(row["size"]),
+            bytes.fromhex(row["head"]),
+            bytes.fromhex(row["root"]),
+        )
+        for row in body["lanes"]
+    )
+    if [lane.lane for lane in lanes] != list(range(LANES)):
+        raise ValueError("not the 64 lanes in order")
+    if any(
+        len(lane.head) != 32 or len(lane.root) != 32 or not 0 <= lane.size < 1 << 63
+        for lane in lanes
+    ):
+        raise ValueError("not a lane record")
+    return PinFact(position, lanes, bytes.fromhex(body["lanes_root"]))
+
+
+def _sealed(position: int, body: dict[str, Any]) -> Sealed:
+    return Sealed(position, int(body["epoch"]), int(body["cut_position"]), str(body["file_sha256"]))
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """One Parquet file of a log by its name; `lane` is None for the market log."""
+
+    path: str
+    lane: int | None
+    first: int
+    last: int
+
+
+def log_file(path: str) -> LogFile | None:
+    """What a path of the manifest is, if it is a file of a log."""
+    if match := _MARKET_FILE.fullmatch(path):
+        return LogFile(path, None, int(match[1]), int(match[2]))
+    if match := _LANE_FILE.fullmatch(path):
+        return LogFile(path, int(match[1]), int(match[2]), int(match[3]))
+    return None
+
+
+def epoch_of(path: str) -> int | None:
+    """The number of the epoch whose file this path is."""
+    match = _EPOCH_FILE.fullmatch(path)
+    return int(match[1]) if match else None

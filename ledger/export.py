@@ -1,0 +1,212 @@
+"""Writes the export bundle: both logs under one signed checkpoint, for auditors without a server.
+
+    rows of the market log  == 1 .. size of the checkpoint
+    rows of a usage lane    == 1 .. its size in the cut, the last pin under that checkpoint
+
+so that every row of the bundle is committed to by the one signature in it. Every row is checked as
+it is read; a bundle is never written over a row that fails. Books and billing files are made from
+the same facts elsewhere; this writes what cannot be recomputed.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from ledger import parquet, trees
+from ledger.bundle import (
+    CHECKPOINT_FILE,
+    FORMAT,
+    KEYS_FILE,
+    MANIFEST_FILE,
+    BodyWrong,
+    MarketNotes,
+    lane_prefix,
+    pretty,
+)
+from ledger.chain import GENESIS_MARKET, genesis_usage, market_leaf, usage_leaf
+from ledger.checkpoint import Checkpoint, VerifierKey, open_checkpoint
+from ledger.cut import LaneRecord
+from ledger.walk import RowWrong, Walk
+
+Connection = psycopg.Connection[Any]
+
+_MARKET_ROWS = """
+    SELECT notification_id, originator_id, originator_version, topic, state, leaf, chain
+    FROM market_events WHERE notification_id <= %s ORDER BY notification_id
+"""
+_USAGE_ROWS = """
+    SELECT lane, position, node_id, node_seq, name, body, leaf, chain, flags, recorded_us
+    FROM usage_event WHERE lane = %s AND position <= %s ORDER BY position
+"""
+
+
+class NothingSigned(Exception):
+    """There is no signed checkpoint to export under: let the followers run, then sign."""
+
+
+class ExportRefused(Exception):
+    """A row of the log is not what its hashes say: `log`, `position`, `what`."""
+
+    def __init__(self, log: str, position: int, what: str) -> None:
+        super().__init__(f"{log} position {position}: {what}")
+        self.log = log
+        self.position = position
+        self.what = what
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """What a bundle holds."""
+
+    checkpoint: Checkpoint
+    cut_position: int | None
+    facts: int
+    reports: int
+    files: tuple[parquet.FileInfo, ...]
+
+
+def export_bundle(
+    conninfo: str,
+    directory: Path,
+    key: VerifierKey,
+    code_version: str,
+    *,
+    last: int | None = None,
+    epochs: Mapping[int, bytes] | None = None,
+) -> Exported:
+    """Write the bundle into a new directory, under the latest checkpoint of at most `last` facts.
+
+    `epochs` are canonical epoch files by number; they are copied. The directory appears when it is
+    complete and not before. Raises NothingSigned, NoteInvalid when the checkpoint is not `key`'s,
+    ExportRefused, and FileExistsError.
+    """
+    if directory.exists():
+        raise FileExistsError(f"{directory} is there already")
+    part = directory.with_name(f".{directory.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir(parents=True)
+    try:
+        with psycopg.connect(conninfo, autocommit=True) as conn, _one_snapshot(conn):
+            signed = trees.latest_checkpoint(conn, last)
+            if signed is None:
+                raise NothingSigned
+            made = _write(conn, part, signed[1], key, code_version, epochs or {})
+        part.rename(directory)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    return made
+
+
+@contextmanager
+def _one_snapshot(conn: Connection) -> Generator[None, None, None]:
+    with conn.transaction():
+        conn.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        yield
+
+
+def _write(
+    conn: Connection,
+    root: Path,
+    note: str,
+    key: VerifierKey,
+    code_version: str,
+    epochs: Mapping[int, bytes],
+) -> Exported:
+    checkpoint = open_checkpoint(note, key)
+    notes = MarketNotes()
+    rows = _market_rows(conn, checkpoint, notes)
+    files = parquet.write_log(root, "log/market", parquet.MARKET, rows)
+    cut = notes.pins[-1] if notes.pins else None
+    for record in cut.lanes if cut else ():
+        usage = _usage_rows(conn, record)
+        files += parquet.write_log(root, lane_prefix(record.lane), parquet.USAGE, usage)
+    files.append(_file(root, CHECKPOINT_FILE, note.encode()))
+    files.append(_file(root, KEYS_FILE, pretty(notes.keys(str(key)))))
+    for number in sorted(epochs):
+        files.append(_file(root, f"epochs/{number}.json", epochs[number]))
+    manifest = {
+        "format": FORMAT,
+        "origin": checkpoint.origin,
+        "first": 1,
+        "last": checkpoint.size,
+        "cut": {"position": cut.position, "sizes": [x.size for x in cut.lanes]} if cut else None,
+        "checkpoint": {"size": checkpoint.size, "root": checkpoint.root.hex()},
+        "code_version": code_version,
+        "policy_versions": sorted(notes.policy_versions),
+        "files": [asdict(each) for each in files],
+    }
+    (root / MANIFEST_FILE).write_bytes(pretty(manifest))
+    return Exported(
+        checkpoint,
+        cut.position if cut else None,
+        checkpoint.size,
+        sum(record.size for record in cut.lanes) if cut else 0,
+        tuple(files),
+    )
+
+
+def _file(root: Path, name: str, content: bytes) -> parquet.FileInfo:
+    path = root / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(content)
+    return parquet.info(root, path, 0)
+
+
+def _market_rows(
+    conn: Connection, checkpoint: Checkpoint, notes: MarketNotes
+) -> Iterator[parquet.Row]:
+    walk = Walk(GENESIS_MARKET)
+    try:
+        for position, stream, version, name, body, leaf, chain in _stream(
+            conn, _MARKET_ROWS, (checkpoint.size,)
+        ):
+            walk.step(position, market_leaf(stream, version, name, body), leaf, chain)
+            notes.take(position, name, body)
+            yield position, stream.bytes, version, name, body, leaf, chain
+    except RowWrong as wrong:
+        raise ExportRefused("market", wrong.position, wrong.what) from None
+    except BodyWrong as wrong:
+        raise ExportRefused("market", walk.position, str(wrong)) from None
+    if walk.position != checkpoint.size:
+        raise ExportRefused("market", walk.position + 1, "missing, though it was signed")
+    if walk.tree.root() != checkpoint.root:
+        raise ExportRefused("market", walk.position, "these facts have not the root that is signed")
+
+
+def _usage_rows(conn: Connection, record: LaneRecord) -> Iterator[parquet.Row]:
+    log, walk = f"usage/{record.lane}", Walk(genesis_usage(record.lane))
+    try:
+        for row in _stream(conn, _USAGE_ROWS, (record.lane, record.size)):
+            lane, position, node_id, node_seq, name, body, leaf, chain, _, _ = row
+            computed = usage_leaf(lane, node_id, node_seq, body, name.encode())
+            walk.step(position, computed, leaf, chain)
+            yield row
+    except RowWrong as wrong:
+        raise ExportRefused(log, wrong.position, wrong.what) from None
+    if walk.position != record.size:
+        raise ExportRefused(log, walk.position + 1, "missing, though it was pinned")
+    if walk.head != record.head or walk.tree.root() != record.root:
+        raise ExportRefused(log, walk.position, "these reports are not those that were pinned")
+
+
+def _stream(conn: Connection, query: str, parameters: tuple[int, ...]) -> Iterator[parquet.Row]:
+    """Rows of a query, a group at a time, by a cursor on the server."""
+    with conn.cursor("export", binary=True) as cursor:
+        cursor.itersize = parquet.GROUP_ROWS
+        yield from cursor.execute(query.encode(), parameters)
+
+
+def read_epoch_files(folder: Path) -> dict[int, bytes]:
+    """The canonical epoch files `<n>.json` of a folder, by number."""
+    return {
+        int(path.stem): path.read_bytes()
+        for path in sorted(folder.glob("*.json"))
+        if path.stem.isdecimal()
+    }

@@ -1,0 +1,414 @@
+"""The offline verifier: recomputes everything an export bundle says, trusting nobody.
+
+    every row its leaf, every leaf its chain, positions gapless           (ledger/walk.py)
+    root over all facts            == the root in the signed checkpoint
+    every pin                      == chain and tree of its 64 lanes at its sizes
+    every report                   signed by its node's key, next in its node's own chain
+    first n facts                  == the published root at n, when one is given
+
+Needs no network, no database and no driver. What it cannot see without a root kept by somebody
+else: a tail cut off and signed again, or a whole other history; so it says when it had none.
+Whether the books follow from the facts is for the replay.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from domain.report import LANES, NAME, ReportInvalid, genesis, lane_of, pae, parse, report_hash
+from ledger import merkle, parquet
+from ledger.bundle import (
+    CHECKPOINT_FILE,
+    FORMAT,
+    KEYS_FILE,
+    MANIFEST_FILE,
+    BodyWrong,
+    MarketNotes,
+    PinFact,
+    epoch_of,
+    log_file,
+)
+from ledger.chain import GENESIS_MARKET, genesis_usage, market_leaf, split_body, usage_leaf
+from ledger.checkpoint import (
+    Checkpoint,
+    NoteInvalid,
+    VerifierKey,
+    open_checkpoint,
+    parse_checkpoint,
+    parse_verifier_key,
+    signed_by,
+)
+from ledger.cut import lanes_tree
+from ledger.walk import RowWrong, Walk
+
+_PREV = re.compile(rb'"prev"\s*:\s*"([0-9a-f]{64})"')
+_SEQ = re.compile(rb'"seq"\s*:\s*([0-9]{1,19})')
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that differs. `where` is a log or a file; `position` is 0 where there is none."""
+
+    where: str
+    position: int
+    what: str
+
+    def __str__(self) -> str:
+        at = f" position {self.position}" if self.position else ""
+        return f"{self.where}{at}: {self.what}"
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyReport:
+    """What was found. `against` is the published root it was compared with, if there was one."""
+
+    problems: tuple[Problem, ...]
+    checkpoint: Checkpoint | None
+    against: Checkpoint | None
+    key_given: bool
+    facts: int
+    reports: int
+    pins: int
+    nodes: int
+
+    @property
+    def ok(self) -> bool:
+        return not self.problems
+
+    @property
+    def first_bad(self) -> Problem | None:
+        """The first problem that has a position, or else the first."""
+        placed = [problem for problem in self.problems if problem.position]
+        return next(iter(placed or self.problems), None)
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.facts} facts, {self.reports} reports of {self.nodes} nodes, {self.pins} pins"
+        ]
+        if self.checkpoint is not None:
+            head = f"{self.checkpoint.origin} {self.checkpoint.size} {self.checkpoint.root.hex()}"
+            lines.append(f"checkpoint: {head}")
+        if not self.key_given:
+            lines.append("the log's key was taken from the bundle itself")
+        if self.against is None:
+            lines.append("not checked against a published root")
+        elif self.ok:
+            lines.append(f"begins with the {self.against.size} facts of the published root")
+        if self.first_bad is not None:
+            lines.append(f"first bad: {self.first_bad}")
+            rest = [str(each) for each in self.problems if each != self.first_bad]
+            lines += [f"also: {each}" for each in rest]
+        lines.append("verified" if self.ok else "NOT VERIFIED")
+        return "\n".join(lines)
+
+
+def verify_bundle(
+    directory: Path, root: Path | None = None, key: str | None = None
+) -> VerifyReport:
+    """Recompute a bundle. `root` is a file with a checkpoint got from elsewhere, earlier or now;
+    `key` the log's verifier key, else the one in the bundle is used.
+
+    Never raises for what a bundle contains: what differs is in `problems`.
+    """
+    work = _Verification(directory)
+    with suppress(_Stop):
+        work.run(root, key)
+    return work.report(key is not None)
+
+
+class _Stop(Exception):
+    """Nothing further can be said."""
+
+
+@dataclass(slots=True)
+class _NodeChain:
+    seq: int
+    prev: bytes
+
+
+@dataclass(slots=True)
+class _Verification:
+    directory: Path
+    problems: list[Problem] = field(default_factory=list)
+    manifest: dict[str, Any] = field(default_factory=dict)
+    files: dict[str, dict[str, Any]] = field(default_factory=dict)
+    notes: MarketNotes = field(default_factory=MarketNotes)
+    checkpoint: Checkpoint | None = None
+    against: Checkpoint | None = None
+    facts: int = 0
+    reports: int = 0
+    nodes: dict[str, _NodeChain] = field(default_factory=dict)
+
+    def bad(self, where: str, what: str, position: int = 0) -> None:
+        self.problems.append(Problem(where, position, what))
+
+    def report(self, key_given: bool) -> VerifyReport:
+        return VerifyReport(
+            tuple(self.problems),
+            self.checkpoint,
+            self.against,
+            key_given,
+            self.facts,
+            self.reports,
+            len(self.notes.pins),
+            len(self.nodes),
+        )
+
+    def run(self, root: Path | None, given_key: str | None) -> None:
+        self._read_manifest()
+        key = self._log_key(given_key)
+        self._open_checkpoint(key)
+        if root is not None:
+            self._open_published(root, key)
+        self._walk_market()
+        self._check_pins()
+        for lane in range(LANES):
+            self._walk_lane(lane)
+        self._check_side_files(str(key))
+
+    # --- what the bundle says of itself -----------------------------------------------------
+
+    def _read_manifest(self) -> None:
+        try:
+            self.manifest = json.loads((self.directory / MANIFEST_FILE).read_bytes())
+            self.files = {str(entry["path"]): entry for entry in self.manifest["files"]}
+            if self.manifest["format"] != FORMAT or self.manifest["first"] != 1:
+                raise ValueError("another format")
+        except (OSError, KeyError, TypeError, ValueError, RecursionError) as error:
+            self.bad(MANIFEST_FILE, f"cannot be read: {error!r}")
+            raise _Stop from None
+        for path, entry in self.files.items():
+            self._check_file(path, entry)
+
+    def _check_file(self, path: str, entry: dict[str, Any]) -> None:
+        known = log_file(path) or epoch_of(path) or path in (CHECKPOINT_FILE, KEYS_FILE)
+        file = self.directory / path
+        if not known:
+            self.bad(path, "no such file belongs to a bundle")
+        elif not file.is_file():
+            self.bad(path, "missing")
+        elif parquet.sha256_of(file) != entry.get("sha256"):
+            self.bad(path, "its SHA-256 is not the one in the manifest")
+
+    def _log_key(self, given: str | None) -> VerifierKey:
+        try:
+            return parse_verifier_key(self._keys()["log"] if given is None else given)
+        except (NoteInvalid, KeyError, TypeError, AttributeError) as error:
+            self.bad(KEYS_FILE, f"the log's key cannot be read: {error!r}")
+            raise _Stop from None
+
+    def _keys(self) -> Any:
+        try:
+            return json.loads((self.directory / KEYS_FILE).read_bytes())
+        except (OSError, ValueError, RecursionError):
+            return None
+
+    def _open_checkpoint(self, key: VerifierKey) -> None:
+        try:
+            note = (self.directory / CHECKPOINT_FILE).read_text(encoding="utf-8")
+            self.checkpoint = open_checkpoint(note, key)
+        except (OSError, ValueError) as error:
+            self.bad(CHECKPOINT_FILE, str(error))
+            return
+        said = self.manifest.get("checkpoint")
+        here = {"size": self.checkpoint.size, "root": self.checkpoint.root.hex()}
+        if said != here or self.manifest.get("last") != here["size"]:
+            self.bad(MANIFEST_FILE, "says another checkpoint than the one that is signed")
+        if self.manifest.get("origin") != self.checkpoint.origin:
+            self.bad(MANIFEST_FILE, "says another origin than the checkpoint")
+
+    def _open_published(self, root: Path, key: VerifierKey) -> None:
+        """A signed note must be the log's own; three bare lines are trusted as they are."""
+        try:
+            text = root.read_text(encoding="utf-8")
+            published = open_checkpoint(text, key) if "\n\n" in text else parse_checkpoint(text)
+            if published.origin != key.name:
+                raise NoteInvalid(f"of another log: {published.origin}")
+            self.against = published
+        except (OSError, ValueError) as error:
+            self.bad("published root", str(error))
+
+    # --- the market log ---------------------------------------------------------------------
+
+    def _walk_market(self) -> None:
+        """Raises _Stop at a bad fact: without the keys and pins after it, lanes say nothing."""
+        walk, roots = Walk(GENESIS_MARKET), {0: merkle.EMPTY_ROOT}
+        heads = [head for head in (self.checkpoint, self.against) if head is not None]
+        try:
+            for row in self._rows(None):
+                self._take_fact(walk, row)
+                self.facts = walk.position
+                if any(head.size == walk.position for head in heads):
+                    roots[walk.position] = walk.tree.root()
+        except RowWrong as wrong:
+            self.bad("market", wrong.what, wrong.position)
+            raise _Stop from None
+        self._check_heads(roots)
+
+    def _take_fact(self, walk: Walk, row: parquet.Row) -> None:
+        position, stream, version, name, body, leaf, chain = row
+        if version < 0:
+            raise RowWrong(walk.position + 1, "a negative version")
+        computed = market_leaf(UUID(bytes=stream), version, name, body)
+        walk.step(position, computed, leaf, chain)
+        try:
+            self.notes.take(position, name, body)
+        except BodyWrong as wrong:
+            raise RowWrong(position, str(wrong)) from None
+
+    def _check_heads(self, roots: dict[int, bytes]) -> None:
+        signed, published = self.checkpoint, self.against
+        if signed is not None:
+            if self.facts < signed.size:
+                self.bad("market", f"missing: {signed.size} facts are signed", self.facts + 1)
+            elif self.facts > signed.size:
+                self.bad("market", "not under the signed checkpoint", signed.size + 1)
+            elif roots[signed.size] != signed.root:
+                self.bad("market", "the facts up to here have not the signed root", signed.size)
+        if published is not None:
+            if self.facts < published.size:
+                missing = f"missing: the published root covers {published.size} facts"
+                self.bad("market", missing, self.facts + 1)
+            elif roots[published.size] != published.root:
+                self.bad("market", "the facts up to here are not those published", published.size)
+
+    # --- the pins and the lanes -------------------------------------------------------------
+
+    def _check_pins(self) -> None:
+        sizes = [0] * LANES
+        for pin in self.notes.pins:
+            if lanes_tree(pin.lanes).root() != pin.lanes_root:
+                self.bad("market", "lanes_root is not the root over its lanes", pin.position)
+            for lane in pin.lanes:
+                if lane.size < sizes[lane.lane]:
+                    self.bad(
+                        "market", f"lane {lane.lane} is shorter than pinned before", pin.position
+                    )
+                sizes[lane.lane] = lane.size
+
+    def _walk_lane(self, lane: int) -> None:
+        walk, where = Walk(genesis_usage(lane)), f"usage/{lane}"
+        pins: dict[int, list[PinFact]] = {}
+        for pin in self.notes.pins:
+            same = pins.setdefault(pin.lanes[lane].size, [pin])
+            if pin.lanes[lane] != same[0].lanes[lane]:
+                same.append(pin)
+        try:
+            self._check_pinned(where, walk, pins)
+            for row in self._rows(lane):
+                self._take_report(walk, lane, row)
+                self._check_pinned(where, walk, pins)
+                self.reports += 1
+        except RowWrong as wrong:
+            self.bad(where, wrong.what, wrong.position)
+            return
+        due = self.notes.pins[-1].lanes[lane].size if self.notes.pins else 0
+        if walk.position < due:
+            self.bad(where, f"missing: {due} reports are pinned", walk.position + 1)
+        elif walk.position > due:
+            self.bad(where, "not under a pin", due + 1)
+
+    def _check_pinned(self, where: str, walk: Walk, pins: dict[int, list[PinFact]]) -> None:
+        for pin in pins.get(walk.position, ()):
+            record = pin.lanes[int(where.removeprefix("usage/"))]
+            if record.head != walk.head or record.root != walk.tree.root():
+                raise RowWrong(
+                    walk.position, f"the reports up to here are not those of the pin {pin.position}"
+                )
+
+    def _take_report(self, walk: Walk, lane: int, row: parquet.Row) -> None:
+        stored_lane, position, node_id, node_seq, name, body, leaf, chain, flags, _ = row
+        due = walk.position + 1
+        if stored_lane != lane or lane_of(node_id) != lane:
+            raise RowWrong(due, f"{node_id} does not report into this lane")
+        if name != NAME or node_seq < 1:
+            raise RowWrong(due, "not a usage report")
+        walk.step(position, usage_leaf(lane, node_id, node_seq, body, name.encode()), leaf, chain)
+        self._check_report(due, node_id, node_seq, body, flags)
+
+    def _check_report(
+        self, position: int, node_id: str, node_seq: int, body: bytes, flags: int
+    ) -> None:
+        try:
+            signed, key_id, signature = split_body(body)
+        except ValueError as error:
+            raise RowWrong(position, str(error)) from None
+        key = self.notes.node_keys.get((node_id, key_id))
+        if key is None:
+            raise RowWrong(position, f"no fact gives the key {key_id!r} of {node_id}")
+        if not signed_by(key.public_key, pae(signed), signature):
+            raise RowWrong(position, f"not signed by the key {key_id!r} of {node_id}")
+        node = self.nodes.setdefault(node_id, _NodeChain(0, genesis(node_id, key.public_key)))
+        if node_seq != node.seq + 1:
+            raise RowWrong(position, f"report {node_seq} of {node_id} follows report {node.seq}")
+        if not (_continues if flags == 0 else _flagged)(signed, node_id, node_seq, node.prev):
+            raise RowWrong(position, f"report {node_seq} of {node_id} does not say so itself")
+        node.seq, node.prev = node_seq, report_hash(signed)
+
+    def _rows(self, lane: int | None) -> Iterator[parquet.Row]:
+        """The rows of one log, file after file. Raises RowWrong where a file cannot be read."""
+        schema = parquet.MARKET if lane is None else parquet.USAGE
+        found = [file for file in map(log_file, self.files) if file and file.lane == lane]
+        for file in sorted(found, key=lambda file: file.first):
+            count = 0
+            try:
+                for row in parquet.read_log(self.directory / file.path, schema):
+                    yield row
+                    count += 1
+            except parquet.FileDamaged as damage:
+                raise RowWrong(file.first + count, str(damage)) from None
+            if count != self.files[file.path].get("rows"):
+                self.bad(file.path, f"{count} rows, the manifest says otherwise")
+
+    # --- beside the logs --------------------------------------------------------------------
+
+    def _check_side_files(self, log_key: str) -> None:
+        if self._keys() != self.notes.keys(log_key):
+            self.bad(KEYS_FILE, "other keys than those the log gives")
+        cut = self.notes.pins[-1] if self.notes.pins else None
+        here = {"position": cut.position, "sizes": [x.size for x in cut.lanes]} if cut else None
+        if self.manifest.get("cut") != here:
+            self.bad(MANIFEST_FILE, "says another cut than the last pin")
+        if self.manifest.get("policy_versions") != sorted(self.notes.policy_versions):
+            self.bad(MANIFEST_FILE, "says other policy versions than the log")
+        self._check_epochs({pin.position for pin in self.notes.pins})
+
+    def _check_epochs(self, pins: set[int]) -> None:
+        for sealed in self.notes.sealed:
+            if sealed.cut_position not in pins:
+                what = f"epoch {sealed.epoch}: its cut {sealed.cut_position} is not a pin"
+                self.bad("market", what, sealed.position)
+        hashes = {sealed.epoch: sealed.file_sha256 for sealed in self.notes.sealed}
+        for path in self.files:
+            epoch, file = epoch_of(path), self.directory / path
+            if epoch is not None and file.is_file():
+                if epoch not in hashes:
+                    self.bad(path, "no fact seals this epoch")
+                elif parquet.sha256_of(file) != hashes[epoch]:
+                    self.bad(path, "not the file that was sealed")
+
+
+def _continues(signed: bytes, node_id: str, node_seq: int, prev: bytes) -> bool:
+    """Whether a valid report names its node, number and predecessor."""
+    try:
+        said = json.loads(signed)
+        return (said["node"], said["seq"], said["prev"]) == (node_id, node_seq, prev.hex())
+    except (KeyError, TypeError, ValueError, RecursionError):
+        return False
+
+
+def _flagged(signed: bytes, _node_id: str, node_seq: int, prev: bytes) -> bool:
+    """Whether a flagged report breaks a rule indeed, and still names number and predecessor."""
+    try:
+        parse(signed)
+    except ReportInvalid:
+        named = str(node_seq).encode() in _SEQ.findall(signed)
+        return named and prev.hex().encode() in _PREV.findall(signed)
+    return False
