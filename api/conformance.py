@@ -1,0 +1,362 @@
+"""Conformance: published cases, run through the functions the product itself uses.
+
+Not a second implementation: each suite below only translates a case into one call of `domain`,
+`ledger` or `contracts` and its answer back into JSON. All files are read before any case runs.
+
+    passed + failed == number of cases
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, TextIO, cast
+
+from domain import earnings, emission, escrow, tariff, token_burn
+from domain.money import share_out, share_out_all
+from domain.refusal import Reason, Refused
+
+Case = Mapping[str, Any]
+Suite = Callable[[Case], dict[str, Any]]
+
+VERSION = 1
+_INT = re.compile(r"0|-?[1-9][0-9]*")
+
+
+class Unusable(Exception):
+    """A file cannot be used, so no case was run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One failing case, and what differs."""
+
+    suite: str
+    name: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How all cases came out, in file and case order."""
+
+    passed: int
+    failures: tuple[Failure, ...]
+
+    @property
+    def failed(self) -> int:
+        return len(self.failures)
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "passed": self.passed,
+            "failed": self.failed,
+            "failures": [
+                {"suite": failure.suite, "name": failure.name, "detail": failure.detail}
+                for failure in self.failures
+            ],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class VectorFile:
+    suite: str
+    cases: tuple[Case, ...]
+
+
+# The command.
+
+
+def main(paths: Sequence[str], *, as_json: bool = False, out: TextIO, err: TextIO) -> int:
+    """The command `conformance FILE...`: the exit code, with the report on the two streams."""
+    try:
+        result = run_files([Path(path) for path in paths])
+    except Unusable as reason:
+        err.write(f"{_printable(str(reason))}\n")
+        return 2
+    if as_json:
+        out.write(json.dumps(result.document()) + "\n")
+    else:
+        for failure in result.failures:
+            line = f"FAIL {failure.suite}/{failure.name}: {failure.detail}"
+            out.write(_printable(line) + "\n")
+        out.write(f"{result.passed} passed, {result.failed} failed\n")
+    return 1 if result.failed else 0
+
+
+def run_files(paths: Sequence[Path]) -> Result:
+    """Run every case of every file. Raises Unusable, before any case has run."""
+    if not paths:
+        raise Unusable("name at least one file of conformance vectors")
+    with _integers_of_any_size():
+        files = [read_file(path) for path in paths]
+        total = sum(len(file.cases) for file in files)
+        failures = tuple(failure for file in files for failure in _failures(file))
+    return Result(total - len(failures), failures)
+
+
+def _failures(file: VectorFile) -> Iterator[Failure]:
+    for case in file.cases:
+        detail = _run(file.suite, case)
+        if detail is not None:
+            yield Failure(file.suite, case["name"], detail)
+
+
+def _run(suite: str, case: Case) -> str | None:
+    """What differs, or None."""
+    try:
+        got: Any = suite_of(suite)(case["input"])
+    except Refused as refusal:
+        got = {"refused": refusal.reason.value}
+    except Exception as error:  # a case that raises is a failing case, whatever it raises
+        return f"raised {type(error).__name__}: {_one_line(str(error))}"
+    return difference(case["expect"], got)
+
+
+# Files.
+
+
+def read_file(path: Path) -> VectorFile:
+    """Read and check one file. Raises Unusable."""
+    try:
+        document = json.loads(path.read_bytes().decode(), parse_constant=_no_constant)
+    except (OSError, ValueError, RecursionError) as error:
+        raise Unusable(f"{path}: {_one_line(str(error))}") from error
+    try:
+        return _checked(document)
+    except Unusable as error:
+        raise Unusable(f"{path}: {error}") from error
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _checked(document: Any) -> VectorFile:
+    kinds = {"suite": str, "version": int, "about": str, "cases": list}
+    _check_shape("the file", document, kinds)
+    if document["version"] != VERSION:
+        raise Unusable(f"version {document['version']} is not {VERSION}")
+    if document["suite"] not in SUITES:
+        raise Unusable(f"unknown suite {json.dumps(document['suite'])}")
+    kinds = {"name": str, "source": str, "input": dict, "expect": dict}
+    for index, case in enumerate(document["cases"]):
+        _check_shape(f"case {index}", case, kinds)
+    names = [case["name"] for case in document["cases"]]
+    if len(set(names)) != len(names):
+        raise Unusable("two cases have one name")
+    return VectorFile(document["suite"], tuple(document["cases"]))
+
+
+def _check_shape(what: str, found: Any, kinds: Mapping[str, type]) -> None:
+    if type(found) is not dict:
+        raise Unusable(f"{what} is not an object")
+    for name, kind in kinds.items():
+        if type(found.get(name)) is not kind:  # exactly: true is not a number
+            raise Unusable(f"{what}: {name} is missing or of another type")
+
+
+# Comparing.
+
+
+def difference(expected: Any, got: Any, where: str = "") -> str | None:
+    """The first difference as JSON values, or None: true is not 1, "5" is not 5."""
+    if type(expected) is not type(got):
+        return _differs(where, expected, got)
+    if isinstance(expected, dict):
+        return _difference_of_objects(expected, got, where)
+    if isinstance(expected, list):
+        if len(expected) != len(got):
+            return f"{where or 'result'}: expected {len(expected)} items, got {len(got)}"
+        parts = (
+            difference(one, other, f"{where}[{index}]")
+            for index, (one, other) in enumerate(zip(expected, got, strict=True))
+        )
+        return next((part for part in parts if part is not None), None)
+    return None if expected == got else _differs(where, expected, got)
+
+
+def _difference_of_objects(
+    expected: Mapping[str, Any], got: Mapping[str, Any], where: str
+) -> str | None:
+    if expected.keys() != got.keys():
+        return _differs(where, expected, got)
+    for key in expected:
+        found = difference(expected[key], got[key], f"{where}.{key}" if where else key)
+        if found is not None:
+            return found
+    return None
+
+
+def _differs(where: str, expected: Any, got: Any) -> str:
+    return f"{where or 'result'}: expected {json.dumps(expected)}, got {json.dumps(got)}"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _printable(text: str) -> str:
+    """One line for any stream: names come from files and may hold anything."""
+    return _one_line(text.encode("ascii", "backslashreplace").decode())
+
+
+@contextmanager
+def _integers_of_any_size() -> Iterator[None]:
+    """Python refuses to read integers beyond 4,300 digits; the format has no such limit."""
+    limit = sys.get_int_max_str_digits()
+    sys.set_int_max_str_digits(0)
+    try:
+        yield
+    finally:
+        sys.set_int_max_str_digits(limit)
+
+
+# Reading inputs.
+
+
+def _int(value: Any) -> int:
+    """An INT: a canonical decimal string."""
+    if type(value) is not str or not _INT.fullmatch(value):
+        raise ValueError(f"not a decimal string: {value!r}")
+    return int(value)
+
+
+def _count(value: Any) -> int:
+    """A count: a plain JSON integer."""
+    if type(value) is not int:
+        raise ValueError(f"not a count: {value!r}")
+    return value
+
+
+def _text(value: Any) -> str:
+    if type(value) is not str:
+        raise ValueError(f"not a string: {value!r}")
+    return value
+
+
+# The suites.
+
+
+def _earnings(case: Case) -> dict[str, Any]:
+    fees = {row.gpu_class: row.per_gpu_hour.units for row in tariff.CLOUDBENDER.usage_fees}
+    member = earnings.member(
+        price_per_gpu_hour=_int(case["price_per_gpu_hour"]),
+        usage_fees=fees,
+        gpu_class=_text(case["gpu_class"]),
+        gpus=_count(case["gpus"]),
+        workers=_count(case["workers"]),
+        own={"own": True, "foreign": False}[_text(case["job"])],
+        federated=_text(case["federated"]),
+        federated_unit=_text(case["federated_unit"]),
+        provider_share_ppm=_count(case["provider_share_ppm"]),
+    )
+    duration_us = _int(case["duration_us"])
+    return {
+        **_earned(earnings.earned_after(member, duration_us)),
+        "postings": [
+            {"elapsed_us": str(posting.elapsed_us), **_earned(posting.new)}
+            for posting in earnings.postings(member, duration_us)
+        ],
+    }
+
+
+def _earned(earned: earnings.Earned) -> dict[str, str]:
+    return {
+        "customer_total": str(earned.customer_total),
+        "usage_fee": str(earned.usage_fee),
+        "federated_fee": str(earned.federated_fee),
+        "provider": str(earned.provider),
+        "platform": str(earned.platform),
+    }
+
+
+def _share_out(case: Case) -> dict[str, Any]:
+    modes = {"floor_carry": share_out, "largest_remainder": share_out_all}
+    mode = modes.get(_text(case["mode"]))
+    if mode is None:
+        raise Refused(Reason.UNKNOWN_MODE, mode=case["mode"])
+    weights = [(_text(row["id"]), _int(row["weight"])) for row in case["weights"]]
+    shares = mode(_int(case["pool"]), weights)
+    return {
+        "shares": {who: str(units) for who, units in shares.by_id.items()},
+        "carry": str(shares.carry),
+    }
+
+
+def _emission(case: Case) -> dict[str, Any]:
+    segments = [
+        emission.EmissionSegment(
+            _count(row["start_epoch"]), _count(row["n_epochs"]), _int(row["total"])
+        )
+        for row in case["segments"]
+    ]
+    epochs = [_count(epoch) for epoch in case["epochs"]]
+    cap = _int(case["cap"]) if "cap" in case else None
+    answers = emission.emitted(segments, epochs, cap)
+    return {
+        "emissions": [str(answer.emission) for answer in answers],
+        "cumulative": [str(answer.cumulative) for answer in answers],
+    }
+
+
+def _burn(case: Case) -> dict[str, Any]:
+    burn = token_burn.burn_for(
+        _int(case["usd_micro"]), _int(case["price_micro_usd_per_token"]), _count(case["fee_bps"])
+    )
+    return {
+        "fee_micro_usd": str(burn.fee),
+        "burn_micro_usd": str(burn.burn),
+        "tokens_burned": str(burn.tokens),
+    }
+
+
+def _escrow(case: Case) -> dict[str, Any]:
+    deposits = [
+        escrow.Deposit(_text(row["depositor"]), _int(row["amount"]), _int(row["reversed"]))
+        for row in case["deposits"]
+    ]
+    rates = [
+        escrow.Rate(_text(row["payee"]), _int(row["rate_per_second"])) for row in case["rates"]
+    ]
+    settled = escrow.settle(deposits, rates, _count(case["elapsed_seconds"]))
+    return {
+        "end_second": None if settled.end_second is None else str(settled.end_second),
+        "ran_seconds": settled.ran_seconds,
+        "paid": {payee: str(units) for payee, units in settled.paid.items()},
+        "owed": {payee: str(units) for payee, units in settled.owed.items()},
+        "refunds": [
+            {"depositor": refund.depositor, "amount": str(refund.amount)}
+            for refund in settled.refunds
+        ],
+    }
+
+
+SUITES: Mapping[str, Suite | str] = {
+    "burn": _burn,
+    "chain_hash": "ledger.chain",
+    "earnings": _earnings,
+    "emission": _emission,
+    "escrow": _escrow,
+    "merkle": "contracts.payout_tree",
+    "share_out": _share_out,
+}
+"""A suite's own translation, or the module whose `conform` answers it, loaded when it is asked."""
+
+
+def suite_of(name: str) -> Suite:
+    """The function that answers one case input of this suite."""
+    suite = SUITES[name]
+    return cast("Suite", import_module(suite).conform) if isinstance(suite, str) else suite
+
+
+if __name__ == "__main__":
+    arguments = sys.argv[1:]
+    files = [argument for argument in arguments if argument != "--json"]
+    raise SystemExit(main(files, as_json=files != arguments, out=sys.stdout, err=sys.stderr))
