@@ -1,0 +1,165 @@
+"""The split of a charge: peeled, so it sums to the unit and no part ever falls."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from domain.earnings import NOTHING, Parts, earned_after, member, peel, postings
+from domain.gpu_time import GPU_HOUR_US
+from domain.money import PPM
+from domain.refusal import Reason, Refused
+
+FEES = {"development": 50_000, "professional": 100_000, "datacenter": 250_000}
+charges = st.integers(0, 10**18)
+ppm = st.integers(0, PPM)
+
+
+@st.composite
+def rates(draw: st.DrawFn) -> tuple[int, int, int, int]:
+    """price, fee <= price, provider share, burn share"""
+    price = draw(st.integers(1, 10**9))
+    return price, draw(st.integers(0, price)), draw(ppm), draw(ppm)
+
+
+@given(charges, rates())
+def test_the_parts_add_up_to_exactly_the_charge(
+    charge: int, rates: tuple[int, int, int, int]
+) -> None:
+    parts = peel(charge, *rates)
+    assert parts.fee + parts.provider + parts.platform + parts.burn == charge == parts.total
+    assert min(parts.fee, parts.provider, parts.platform, parts.burn) >= 0
+
+
+@given(charges, st.integers(0, 10**4), rates())
+def test_no_part_falls_when_the_charge_grows(
+    charge: int, more: int, rates: tuple[int, int, int, int]
+) -> None:
+    new = peel(charge + more, *rates) - peel(charge, *rates)
+    assert min(new.fee, new.provider, new.platform, new.burn) >= 0
+    assert new.total == more
+
+
+@given(st.lists(st.integers(0, 10**7), max_size=30), rates())
+def test_any_batching_of_accruals_pays_the_same(
+    news: list[int], rates: tuple[int, int, int, int]
+) -> None:
+    paid, charge, before = NOTHING, 0, NOTHING
+    for new in news:
+        charge += new
+        now = peel(charge, *rates)
+        step = now - before
+        paid = Parts(
+            fee=paid.fee + step.fee,
+            provider=paid.provider + step.provider,
+            platform=paid.platform + step.platform,
+            burn=paid.burn + step.burn,
+        )
+        before = now
+    assert paid == peel(sum(news), *rates)
+
+
+def test_side_by_side_floors_would_fall_and_peeling_does_not() -> None:
+    """0.5 a tick at a fee of 0.4: floored against time apart, the rest runs 0, 1, 0, 1."""
+    rests = [tick * 5 // 10 - tick * 4 // 10 for tick in range(1, 9)]
+    assert rests != sorted(rests)
+    peeled = [peel(tick * 5 // 10, 5, 4, 0, 0).platform for tick in range(1, 9)]
+    assert peeled == sorted(peeled)
+
+
+def test_four_a100_for_two_and_a_half_hours() -> None:
+    assert peel(27_800_000, 2_780_000, 250_000, 500_000, 0) == Parts(
+        fee=2_500_000, provider=12_650_000, platform=12_650_000, burn=0
+    )
+
+
+def test_one_second_at_a_time_pays_the_provider_what_one_hour_pays() -> None:
+    paid, before = 0, NOTHING
+    for second in range(1, 3_601):
+        now = peel(2_780_000 * second // 3_600, 2_780_000, 250_000, 500_000, 0)
+        paid += (now - before).provider
+        before = now
+    assert paid == 1_265_000
+
+
+def test_a_burning_tariff_burns_from_what_the_provider_leaves() -> None:
+    """RNP-023: provider 35 %, platform 5 %, the rest burns: 12/13 of what the provider leaves."""
+    parts = peel(1_000_000, 1_000_000, 0, 350_000, 923_077)
+    assert parts == Parts(fee=0, provider=350_000, platform=50_000, burn=600_000)
+
+
+def test_a_free_lease_has_nothing_to_split() -> None:
+    assert peel(0, 0, 0, 500_000, 0) == NOTHING
+
+
+def terms(**changed: object) -> dict[str, object]:
+    return {
+        "price_per_gpu_hour": 2_780_000,
+        "usage_fees": FEES,
+        "gpu_class": "datacenter",
+        "gpus": 1,
+        "workers": 1,
+        "own": False,
+        "federated": "none",
+        "federated_unit": "worker",
+        "provider_share_ppm": 500_000,
+        **changed,
+    }
+
+
+@given(
+    st.integers(0, 5 * GPU_HOUR_US),
+    st.booleans(),
+    st.sampled_from(["none", "inference", "training"]),
+    st.integers(1, 16),
+    st.integers(1, 8),
+    ppm,
+)
+def test_postings_add_up_to_the_whole_and_none_is_negative(
+    duration_us: int, own: bool, federated: str, gpus: int, workers: int, share: int
+) -> None:
+    lease = member(
+        **terms(  # type: ignore[arg-type]
+            own=own, federated=federated, gpus=gpus, workers=workers, provider_share_ppm=share
+        )
+    )
+    made = postings(lease, duration_us)
+    whole = earned_after(lease, duration_us)
+    assert whole.customer_total + whole.federated_fee == whole.provider + whole.platform
+    for name in ("customer_total", "usage_fee", "federated_fee", "provider", "platform"):
+        news = [getattr(posting.new, name) for posting in made]
+        assert sum(news) == getattr(whole, name)
+        assert all(new >= 0 for new in news)
+    assert len(made) == -(-duration_us // GPU_HOUR_US)
+
+
+def test_the_federated_fee_counts_workers_or_jobs_but_never_gpus() -> None:
+    hour = GPU_HOUR_US
+    both = {"federated": "training", "gpus": 8, "workers": 4}
+    per_worker = member(**terms(**both, federated_unit="worker"))  # type: ignore[arg-type]
+    per_job = member(**terms(**both, federated_unit="job"))  # type: ignore[arg-type]
+    assert earned_after(per_worker, hour).federated_fee == 4 * 2_650_000
+    assert earned_after(per_job, hour).federated_fee == 2_650_000
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"gpu_class": "tensor", "gpus": 0}, Reason.UNKNOWN_GPU_CLASS),
+        ({"gpus": 0, "provider_share_ppm": -1}, Reason.COUNT_OUT_OF_RANGE),
+        ({"workers": 0}, Reason.COUNT_OUT_OF_RANGE),
+        ({"provider_share_ppm": PPM + 1, "price_per_gpu_hour": 1}, Reason.SHARE_OUT_OF_RANGE),
+        ({"price_per_gpu_hour": 249_999}, Reason.PRICE_BELOW_USAGE_FEE),
+    ],
+)
+def test_the_first_rule_that_is_broken_refuses(changed: dict[str, object], reason: Reason) -> None:
+    with pytest.raises(Refused) as caught:
+        member(**terms(**changed))  # type: ignore[arg-type]
+    assert caught.value.reason is reason
+
+
+def test_ones_own_hardware_costs_the_fee_whatever_its_price() -> None:
+    lease = member(**terms(own=True, price_per_gpu_hour=1))  # type: ignore[arg-type]
+    earned = earned_after(lease, GPU_HOUR_US)
+    assert (earned.customer_total, earned.usage_fee, earned.provider) == (250_000, 250_000, 0)
