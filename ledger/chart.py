@@ -1,0 +1,66 @@
+"""The chart of accounts: which accounts can exist, what they count, and which side is theirs.
+
+    units on the normal side >= 0                  for every account, after every fact
+
+An account is opened by its first posting and by nothing else; a name that matches no row of the
+chart is a bug. Source: the design's economics, section 2. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from domain.lease import LeaseReserved
+from domain.money import Asset
+
+DEBIT, CREDIT = 1, -1
+
+_SOURCE = r"(?:grant(?:\.[^:]+)?|burned|earned|cash|card)"
+
+_ROWS: tuple[tuple[Asset, int, str], ...] = (
+    (Asset.CREDIT, DEBIT, r"world:(?:bank|card|burned)"),
+    (Asset.CREDIT, CREDIT, rf"party:[^:]+:{_SOURCE}"),
+    (Asset.CREDIT, CREDIT, rf"escrow:[^:]+:[0-9]+:{_SOURCE}"),
+    (Asset.CREDIT, CREDIT, r"party:[^:]+:(?:holdback|payable)"),
+    (Asset.CREDIT, DEBIT, r"party:[^:]+:owed"),
+    (Asset.CREDIT, CREDIT, r"network:revenue:(?:usage|federated|device|take)"),
+    (Asset.CREDIT, CREDIT, r"network:(?:burn_due|suspense|chargeback_reserve)"),
+    (Asset.CREDIT, CREDIT, r"payout:in_flight"),
+    (Asset.CREDIT, CREDIT, r"dispute:[^:]+"),
+    (Asset.CREDIT, CREDIT, r"grant:[^:]+:fund"),
+    (Asset.CREDIT, CREDIT, r"region:[^:]+:(?:revenue|carry)"),
+    (Asset.TOKEN, DEBIT, r"(?:emission|recycle):authority"),
+    (Asset.TOKEN, CREDIT, r"emission:unissued|recycle:pool"),
+    (Asset.TOKEN, DEBIT, r"chain:(?:mint_due|distributor)"),
+    (Asset.TOKEN, CREDIT, r"pool:(?:compute|availability)(?::carry)?"),
+    (Asset.TOKEN, CREDIT, r"epoch:[0-9]+:unmatured"),
+    (Asset.TOKEN, CREDIT, r"party:[^:]+:(?:unmatured|matured|bond)"),
+    (Asset.TOKEN, CREDIT, r"grant:[^:]+:(?:locked|unassigned|unlocked)"),
+    (Asset.GPU_MS, CREDIT, r"device:[^:]+:physical"),
+    (Asset.GPU_MS, DEBIT, r"device:[^:]+:(?:leased|idle|stranded|unavailable)"),
+)
+_CHART = tuple((asset, side, re.compile(pattern)) for asset, side, pattern in _ROWS)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What an account counts, and its normal side: 1 where debits raise it, -1 where credits do."""
+
+    asset: Asset
+    side: int
+
+
+@lru_cache(maxsize=65_536)
+def kind_of(name: str) -> Kind:
+    """The kind of an account by its name."""
+    found = [Kind(asset, side) for asset, side, row in _CHART if row.fullmatch(name)]
+    assert len(found) == 1, f"{name} is in {len(found)} rows of the chart"
+    return found[0]
+
+
+def guards_for(fact: Any) -> tuple[str, ...]:
+    """Accounts that must hold nothing when this fact is recorded: who owes opens no lease."""
+    return (f"party:{fact.account_id}:owed",) if type(fact) is LeaseReserved else ()

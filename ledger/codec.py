@@ -1,0 +1,386 @@
+"""The names and bytes facts carry in the log, and nothing about where they are stored.
+
+A name is a promise to every log ever written, so it is spelled out here and never derived from a
+module path: code may move, stored names may not. A body is UTF-8 JSON, keys sorted, no spaces:
+
+    decode(name, body) == fact   and   encode(fact, ...) == (name, body)     for every stored body
+
+Money and everything marked `Big` is a decimal string, because other readers round JSON numbers;
+what is None is left out. `command_id` and `blind` are in the body and not in the fact.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+from collections.abc import Callable
+from dataclasses import MISSING, fields, is_dataclass
+from enum import Enum
+from types import NoneType, UnionType
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+from uuid import UUID
+
+from domain import (
+    account,
+    burn,
+    chain_tx,
+    deposit,
+    device,
+    epoch,
+    job,
+    lease,
+    node,
+    offer,
+    payout,
+    pin,
+    policy,
+    provider,
+    tariff,
+)
+from domain.money import Amount, Asset
+
+BODY_BYTES_MAX = 60_000
+JSON_INT_MAX = 2**53 - 1
+
+NAMES: dict[str, type[Any]] = {
+    "account.opened.v1": account.AccountOpened,
+    "account.member_added.v1": account.MemberAdded,
+    "account.member_removed.v1": account.MemberRemoved,
+    "account.api_key_issued.v1": account.ApiKeyIssued,
+    "account.api_key_revoked.v1": account.ApiKeyRevoked,
+    "account.wallet_linked.v1": account.WalletLinked,
+    "account.wallet_claimed.v1": account.WalletClaimed,
+    "account.operator_bootstrapped.v1": account.OperatorBootstrapped,
+    "burn.intended.v1": burn.BurnIntended,
+    "burn.confirmed.v1": burn.BurnConfirmed,
+    "burn.failed.v1": burn.BurnFailed,
+    "chain_tx.intended.v1": chain_tx.ChainTxIntended,
+    "chain_tx.signed.v1": chain_tx.ChainTxSigned,
+    "chain_tx.broadcast.v1": chain_tx.ChainTxBroadcast,
+    "chain_tx.mined.v1": chain_tx.ChainTxMined,
+    "chain_tx.reorged.v1": chain_tx.ChainTxReorged,
+    "chain_tx.finalized.v1": chain_tx.ChainTxFinalized,
+    "chain_tx.failed.v1": chain_tx.ChainTxFailed,
+    "deposit.confirmed.v1": deposit.DepositConfirmed,
+    "deposit.credits_purchased.v1": deposit.CreditsPurchaseConfirmed,
+    "device.registered.v1": device.DeviceRegistered,
+    "device.reserved.v1": device.DeviceReserved,
+    "device.released.v1": device.DeviceReleased,
+    "device.capacity_accrued.v1": device.CapacityAccrued,
+    "device.retired.v1": device.DeviceRetired,
+    "epoch.opened.v1": epoch.EpochOpened,
+    "epoch.closing.v1": epoch.EpochClosing,
+    "epoch.sealed.v1": epoch.EpochSealed,
+    "epoch.rewards_credited.v1": epoch.RewardsCredited,
+    "epoch.rewards_matured.v1": epoch.RewardsMatured,
+    "epoch.mint_confirmed.v1": payout.EpochMintConfirmed,
+    "job.submitted.v1": job.JobSubmitted,
+    "job.cancelled.v1": job.JobCancelled,
+    "job.completed.v1": job.JobCompleted,
+    "lease.requested.v1": lease.LeaseRequested,
+    "lease.match_decided.v1": lease.MatchDecided,
+    "lease.reserved.v1": lease.LeaseReserved,
+    "lease.ready.v1": lease.LeaseReady,
+    "lease.opened.v1": lease.LeaseOpened,
+    "lease.usage_accrued.v1": lease.UsageAccrued,
+    "lease.closed.v1": lease.LeaseClosed,
+    "lease.settled.v1": lease.LeaseSettled,
+    "node.join_code_issued.v1": node.JoinCodeIssued,
+    "node.join_code_used.v1": node.JoinCodeUsed,
+    "node.join_requested.v1": node.NodeJoinRequested,
+    "node.spec_reported.v1": node.NodeSpecReported,
+    "node.key_confirmed.v1": node.NodeKeyConfirmed,
+    "node.admitted.v1": node.NodeAdmitted,
+    "node.activated.v1": node.NodeActivated,
+    "node.maintenance_started.v1": node.NodeMaintenanceStarted,
+    "node.retired.v1": node.NodeRetired,
+    "node.equivocated.v1": node.NodeEquivocated,
+    "offer.published.v1": offer.OfferPublished,
+    "offer.withdrawn.v1": offer.OfferWithdrawn,
+    "payout.root_built.v1": payout.PayoutRootBuilt,
+    "payout.root_proposed.v1": payout.RootProposed,
+    "payout.root_vetoed.v1": payout.RootVetoed,
+    "payout.root_accepted.v1": payout.RootAccepted,
+    "payout.confirmed.v1": payout.PayoutConfirmed,
+    "policy.published.v1": policy.PolicyPublished,
+    "provider.registered.v1": provider.ProviderRegistered,
+    "region.opened.v1": provider.RegionOpened,
+    "region.name_taken.v1": provider.RegionNameTaken,
+    "region.policy_set.v1": provider.RegionPolicySet,
+    "tariff.published.v1": tariff.TariffPublished,
+    "usage.pinned.v1": pin.UsagePinned,
+}
+
+Values = dict[str, Any]
+Upcast = Callable[[Values], tuple[str, Values]]
+
+UPCASTERS: dict[str, Upcast] = {}
+"""Old name -> what its values are called and look like today. Bytes are never rewritten."""
+
+NAME_OF: dict[type[Any], str] = {fact_type: name for name, fact_type in NAMES.items()}
+assert len(NAME_OF) == len(NAMES), "a fact has two names"
+
+_ASSETS = {asset.value: asset for asset in Asset}
+_ENVELOPE = ("command_id", "blind")
+_dumps = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+).encode
+
+
+class NotStorable(ValueError):
+    """These bytes are not what the log stores under this name."""
+
+
+def blind(blinding_key: bytes, originator_id: UUID, version: int) -> str:
+    """Keeps leaves unguessable: HMAC-SHA-256(blinding key, originator_id || version)[:16], hex."""
+    message = originator_id.bytes + version.to_bytes(8, "big")
+    return hmac.digest(blinding_key, message, hashlib.sha256)[:16].hex()
+
+
+def encode(fact: Any, command_id: str, blind: str) -> tuple[str, bytes]:
+    """The stored name and body of a fact.
+
+    Asserts what the log relies on: at most 60,000 bytes, no NUL (PostgreSQL's JSON has none), and
+    no JSON number above 2^53 - 1.
+    """
+    fact_type = type(fact)
+    values = _encoder(fact_type)(fact)
+    assert command_id
+    values["command_id"] = command_id
+    values["blind"] = blind
+    body: bytes = _dumps(values).encode()
+    assert len(body) <= BODY_BYTES_MAX, f"{NAME_OF[fact_type]}: {len(body)} bytes"
+    assert b"\\u0000" not in body or not _has_nul(json.loads(body)), "NUL in a fact"
+    return NAME_OF[fact_type], body
+
+
+def decode(name: str, body: bytes) -> Any:
+    """The fact stored under this name, of today's shape.
+
+    Raises NotStorable when the bytes do not have exactly that shape.
+    """
+    try:
+        values = json.loads(body)
+    except ValueError as error:
+        raise NotStorable(f"{name}: {error}") from error
+    return decode_values(name, values)
+
+
+def decode_values(name: str, values: Values) -> Any:
+    """`decode` for a body that is parsed already. Raises NotStorable."""
+    while name in UPCASTERS:
+        name, values = UPCASTERS[name](values)
+    fact_type = NAMES.get(name)
+    if fact_type is None:
+        raise NotStorable(f"{name}: no such fact")
+    if not isinstance(values, dict):
+        raise NotStorable(f"{name}: not an object")
+    values = values.copy()
+    for key in _ENVELOPE:
+        if not isinstance(values.pop(key, None), str):
+            raise NotStorable(f"{name}: {key} is missing")
+    try:
+        return _decoder(fact_type)(values)
+    except NotStorable as error:
+        raise NotStorable(f"{name}: {error}") from None
+
+
+def encode_state(state: Any) -> bytes:
+    """The bytes of a folded state: for snapshots only, in no hash."""
+    body: bytes = _dumps(_encoder(type(state))(state)).encode()
+    return body
+
+
+def decode_state(state_type: type[Any], body: bytes) -> Any:
+    """The state that `encode_state` wrote. Raises NotStorable when it has another shape."""
+    return _decoder(state_type)(json.loads(body))
+
+
+# From type hints to plain JSON values and back. One function per type, built once.
+
+_encoders: dict[Any, Callable[[Any], Any]] = {}
+_decoders: dict[Any, Callable[[Any], Any]] = {}
+
+
+def _encoder(kind: Any) -> Callable[[Any], Any]:
+    if kind not in _encoders:
+        _encoders[kind] = _build_encoder(kind)
+    return _encoders[kind]
+
+
+def _decoder(kind: Any) -> Callable[[Any], Any]:
+    if kind not in _decoders:
+        _decoders[kind] = _build_decoder(kind)
+    return _decoders[kind]
+
+
+def _build_encoder(kind: Any) -> Callable[[Any], Any]:
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return _big_to_text
+    if kind is int:
+        return _plain_int
+    if kind in (str, bool):
+        return lambda value: value
+    if kind is Amount:
+        return lambda amount: {"asset": amount.asset.value, "units": str(amount.units)}
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return lambda value: value.value
+    if origin in (Union, UnionType):
+        inner = _encoder(_without_none(arguments))
+        return lambda value: None if value is None else inner(value)
+    if origin in (tuple, frozenset):
+        return _sequence_encoder(origin, arguments)
+    if origin is dict:
+        key, value = map(_encoder, arguments)
+        return lambda values: [[key(k), value(v)] for k, v in sorted(values.items())]
+    assert is_dataclass(kind), f"{kind} has no stored form"
+    return _object_encoder(kind)
+
+
+def _sequence_encoder(origin: Any, arguments: tuple[Any, ...]) -> Callable[[Any], Any]:
+    if origin is tuple and arguments[-1] is not Ellipsis:
+        parts = [_encoder(argument) for argument in arguments]
+        return lambda values: [part(v) for part, v in zip(parts, values, strict=True)]
+    item = _encoder(arguments[0])
+    if origin is frozenset:
+        return lambda values: [item(value) for value in sorted(values)]
+    return lambda values: [item(value) for value in values]
+
+
+def _object_encoder(kind: Any) -> Callable[[Any], Any]:
+    hints = get_type_hints(kind, include_extras=True)
+    parts = [(field.name, _encoder(hints[field.name])) for field in fields(kind)]
+
+    def encode_object(value: Any) -> Values:
+        assert type(value) is kind, f"{type(value).__name__} is not {kind.__name__}"
+        encoded = {}
+        for name, part in parts:
+            plain = getattr(value, name)
+            if plain is not None:
+                encoded[name] = part(plain)
+        return encoded
+
+    return encode_object
+
+
+def _big_to_text(value: int) -> str:
+    assert type(value) is int, value
+    return str(value)
+
+
+def _plain_int(value: int) -> int:
+    assert type(value) is int, value
+    assert -JSON_INT_MAX <= value <= JSON_INT_MAX, f"{value} would be rounded: mark it Big"
+    return value
+
+
+def _build_decoder(kind: Any) -> Callable[[Any], Any]:
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return _big_from_text
+    if kind in (int, str, bool):
+        return _exactly(kind)
+    if kind is Amount:
+        return _amount
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        members = {member.value: member for member in kind}
+        return lambda value: members[value] if value in members else _wrong(value, kind.__name__)
+    if origin in (Union, UnionType):
+        inner = _decoder(_without_none(arguments))
+        return lambda value: None if value is None else inner(value)
+    if origin in (tuple, frozenset):
+        return _sequence_decoder(origin, arguments)
+    if origin is dict:
+        key, value = map(_decoder, arguments)
+        return lambda pairs: {key(k): value(v) for k, v in _exactly(list)(pairs)}
+    assert is_dataclass(kind), f"{kind} has no stored form"
+    return _object_decoder(kind)
+
+
+def _sequence_decoder(origin: Any, arguments: tuple[Any, ...]) -> Callable[[Any], Any]:
+    a_list = _exactly(list)
+    if origin is tuple and arguments[-1] is not Ellipsis:
+        parts = [_decoder(argument) for argument in arguments]
+        return lambda values: tuple(
+            part(value) for part, value in zip(parts, a_list(values), strict=True)
+        )
+    item = _decoder(arguments[0])
+    make = origin
+    return lambda values: make([item(value) for value in a_list(values)])
+
+
+def _object_decoder(kind: Any) -> Callable[[Any], Any]:
+    hints = get_type_hints(kind, include_extras=True)
+    parts = [
+        (field.name, _decoder(hints[field.name]), _is_optional(hints[field.name]))
+        for field in fields(kind)
+        if field.init
+    ]
+    assert all(field.init or field.default is not MISSING for field in fields(kind))
+
+    def decode_object(values: Any) -> Any:
+        if type(values) is not dict:
+            _wrong(values, kind.__name__)
+        decoded = {}
+        absent = 0
+        for name, part, is_optional in parts:
+            if name in values:
+                decoded[name] = part(values[name])
+            elif is_optional:
+                decoded[name] = None
+                absent += 1
+            else:
+                raise NotStorable(f"{kind.__name__}.{name} is missing")
+        if len(values) + absent != len(parts):
+            raise NotStorable(f"{kind.__name__} has no {sorted(values.keys() - decoded.keys())}")
+        return kind(**decoded)
+
+    return decode_object
+
+
+def _exactly(kind: type[Any]) -> Callable[[Any], Any]:
+    def check(value: Any) -> Any:
+        return value if type(value) is kind else _wrong(value, kind.__name__)
+
+    return check
+
+
+def _big_from_text(value: Any) -> int:
+    if type(value) is not str:
+        _wrong(value, "decimal string")
+    try:
+        number = int(value)
+    except ValueError:
+        number = 0
+    return number if str(number) == value else _wrong(value, "decimal string")
+
+
+def _amount(value: Any) -> Amount:
+    if type(value) is not dict or value.keys() != {"asset", "units"}:
+        _wrong(value, "Amount")
+    asset = _ASSETS.get(value["asset"]) or _wrong(value["asset"], "Asset")
+    return Amount(asset, _big_from_text(value["units"]))
+
+
+def _wrong(value: object, wanted: str) -> Any:
+    raise NotStorable(f"{str(value)[:40]!r} is not a stored {wanted}")
+
+
+def _without_none(arguments: tuple[Any, ...]) -> Any:
+    kinds = [argument for argument in arguments if argument is not NoneType]
+    assert len(kinds) == 1, f"{arguments}: a stored value has one type"
+    return kinds[0]
+
+
+def _is_optional(hint: Any) -> bool:
+    return get_origin(hint) in (Union, UnionType) and NoneType in get_args(hint)
+
+
+def _has_nul(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(_has_nul(one) for one in [*value.keys(), *value.values()])
+    if isinstance(value, list):
+        return any(map(_has_nul, value))
+    return isinstance(value, str) and "\0" in value

@@ -1,0 +1,410 @@
+"""The only door into the market log: load, fold, decide, append.
+
+    recorded  <=>  every rule said yes of exactly the state that was there before
+
+The decision is a pure function of the streams it reads and of the balances. The append happens
+only if none of those streams has moved, and PostgreSQL itself refuses an entry that does not sum
+to zero or takes an account below zero; then the door reads again and decides again. No rule of the
+marketplace is here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+from uuid import UUID
+
+from eventsourcing.persistence import (
+    IntegrityError,
+    InterfaceError,
+    OperationalError,
+    PersistenceError,
+)
+
+from domain import rules as market_rules
+from domain.refusal import STORED_REFUSALS, Reason, Refused
+from domain.stream import Change, Stream, derive_id
+from ledger import postings
+from ledger.books import Books
+from ledger.chart import guards_for, kind_of
+from ledger.market import CONNECTIONS_MAX, SNAPSHOT_EVERY, Envelope, Held, Market, Rules
+from ledger.postings import Entry
+from ledger.recorder import APP_ROLE, REFUSAL, Append, Appended, CommandRow
+
+ATTEMPTS_MAX = 5
+LOSSES_MAX = 20
+JOB_ACCOUNT = "job"
+"""The account of commands that come from our own jobs; their keys are natural."""
+
+
+class StreamMoved(Exception):
+    """Somebody else kept changing what this decision depends on. Try again later."""
+
+
+class InProgress(Exception):
+    """The same command is being handled right now. Ask again for its answer."""
+
+
+class LogBusy(Exception):
+    """The log did not become free in time. Nothing was recorded; try again later."""
+
+
+class OutcomeUnknown(Exception):
+    """The connection was lost while appending a command that has no key."""
+
+
+class BooksRefused(Exception):
+    """An entry would break the books in a way no rule answers for: a bug, nothing was recorded."""
+
+
+class FollowedAlready(Exception):
+    """Another worker has moved this tracking position on. Nothing was recorded."""
+
+
+class RefusedBefore(Refused):
+    """The stored refusal of an earlier handling of the same command; facts are strings."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommandKey:
+    """Which command this is. The same key with another fingerprint is refused.
+
+    Jobs use the account "job" and a natural key: `accrue/<lease>/<version>`.
+    """
+
+    account: str
+    key: str
+    fingerprint: bytes = b""
+
+    @property
+    def command_id(self) -> str:
+        """The id in the body of every fact the command leads to."""
+        if self.account == JOB_ACCOUNT:
+            return self.key
+        return derive_id("cmd", self.account, self.key)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the caller was told: kept with the key, and told again to whoever asks again."""
+
+    status: int
+    body: bytes
+
+
+NO_ANSWER = Answer(204, b"")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a command. `position` is the last fact's, or the log's if there was none.
+
+    `replayed` is true when the command had been handled before: then `changes` is empty and answer
+    and position are those of the first time.
+    """
+
+    position: int
+    answer: Answer
+    replayed: bool
+    changes: tuple[Change, ...] = ()
+
+
+class _Later(Exception):
+    """Decide again; `refusal` is the answer when there is no more again."""
+
+    def __init__(self, refusal: Reason | None) -> None:
+        super().__init__()
+        self.refusal = refusal
+
+
+class _World:
+    """What one decision sees: stored states and balances, and on top what it decided already."""
+
+    def __init__(self, market: Market, books: Books, entries_for: EntriesFor) -> None:
+        self._market = market
+        self._books = books
+        self._entries_for = entries_for
+        self._held: dict[Stream, Held] = {}
+        self._balances: dict[str, int] = {}
+        self.changes: list[Change] = []
+        self.versions: dict[Stream, int] = {}
+        self.entries: list[tuple[int, Entry]] = []
+
+    def state(self, stream: Stream) -> Any:
+        return self._hold(stream).state
+
+    def balance(self, account: str) -> int:
+        if account not in self._balances:
+            self._balances[account] = self._books.balance(account)
+        return self._balances[account]
+
+    def apply(self, changes: Sequence[Change]) -> None:
+        """Let the next decision of the same call see these changes."""
+        for change in changes:
+            held = self._hold(change.stream)
+            state = self._market.rules.evolve(change.stream.kind, held.state, change.fact)
+            version = self.versions.get(change.stream, held.originator_version) + 1
+            self.versions[change.stream] = version
+            self._held[change.stream] = Held(
+                held.kind, held.originator_id, held.originator_version, state
+            )
+            self.changes.append(change)
+            for entry in self._entries_for(change.fact):
+                self.entries.append((len(self.changes), entry))
+                self._move(entry)
+
+    def envelopes(self, command_id: str) -> list[Envelope]:
+        """The changes with the versions they get if no stream has moved."""
+        versions: dict[Stream, int] = {}
+        wrapped: list[Envelope] = []
+        for change in self.changes:
+            held = self._held[change.stream]
+            version = versions.get(change.stream, held.originator_version) + 1
+            versions[change.stream] = version
+            natural = command_id or f"{change.stream.kind}/{change.stream.id}/{version}"
+            wrapped.append(Envelope(held.originator_id, version, change.fact, natural))
+        return wrapped
+
+    def seen(self) -> list[tuple[UUID, int]]:
+        """Streams that were read and are not written, with the versions read."""
+        return [
+            (held.originator_id, held.originator_version)
+            for stream, held in self._held.items()
+            if stream not in self.versions
+        ]
+
+    def due_for_snapshot(self) -> list[tuple[Stream, int]]:
+        """Streams that have crossed a multiple of 100 versions, and the versions reached."""
+        return [
+            (stream, version)
+            for stream, version in self.versions.items()
+            if version // SNAPSHOT_EVERY > self._held[stream].originator_version // SNAPSHOT_EVERY
+        ]
+
+    def _hold(self, stream: Stream) -> Held:
+        if stream not in self._held:
+            self._held[stream] = self._market.load(stream)
+        return self._held[stream]
+
+    def _move(self, entry: Entry) -> None:
+        for account, units in entry.lines:
+            if account in self._balances:
+                self._balances[account] += kind_of(account).side * units
+
+
+EntriesFor = Callable[[Any], Sequence[Entry]]
+
+
+class Ledger:
+    """The market log of one database, and the door into it. Safe to use from many threads.
+
+    `blinding_key` (at least 16 bytes) blinds the leaves; it is fixed for a log, and in replays.
+    """
+
+    def __init__(
+        self,
+        conninfo: str,
+        *,
+        blinding_key: bytes,
+        rules: Rules = market_rules,
+        entries_for: EntriesFor = postings.entries_for,
+        role: str = APP_ROLE,
+        connections_max: int = CONNECTIONS_MAX,
+    ) -> None:
+        self.market = Market(
+            conninfo,
+            blinding_key=blinding_key,
+            rules=rules,
+            role=role,
+            connections_max=connections_max,
+        )
+        self.books = Books(self.market.datastore)
+        self._entries_for = entries_for
+
+    def __enter__(self) -> Ledger:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self.market.close()
+
+    def handle(
+        self,
+        commands: Any,
+        *,
+        key: CommandKey | None,
+        now_us: int,
+        answer: Callable[[Sequence[Change]], Answer] | None = None,
+        tracking: tuple[str, int] | None = None,
+    ) -> Outcome:
+        """Record what the command leads to, or several commands decided one after the other.
+
+        All facts or none. `answer` makes the answer kept with the key. `tracking` moves a
+        follower's position in the same transaction.
+
+        Raises Refused (RefusedBefore for a stored one), StreamMoved, InProgress, LogBusy,
+        OutcomeUnknown, FollowedAlready; BooksRefused for a bug.
+        """
+        asked = commands if isinstance(commands, list | tuple) else (commands,)
+        attempt = losses = 0
+        while True:
+            attempt += 1
+            call = _Call(asked, key, now_us, answer, tracking, attempt == ATTEMPTS_MAX)
+            try:
+                return self._attempt(call)
+            except _Later as later:
+                if attempt >= ATTEMPTS_MAX:
+                    if later.refusal is not None:
+                        raise Refused(later.refusal) from later.__cause__
+                    raise StreamMoved from later.__cause__
+            except (OperationalError, InterfaceError) as error:
+                _raise_if_not_lost(error)
+                losses += 1
+                attempt -= 1
+                if key is None:
+                    raise OutcomeUnknown from error
+                if losses > LOSSES_MAX:
+                    raise LogBusy from error
+                # If it was committed, the command row of the next attempt says so.
+                self.market.datastore.forget_lost_connections()
+
+    def _attempt(self, call: _Call) -> Outcome:
+        world = _World(self.market, self.books, self._entries_for)
+        try:
+            for command in call.commands:
+                world.apply(self.market.rules.decide(command, world))
+        except Refused as refused:
+            return self._refuse(call, refused)
+        answer = call.answer(world.changes) if call.answer else NO_ANSWER
+        appended = self._append(call, world, answer)
+        if not appended.recorded:
+            return _replay(call, appended)
+        for stream, version in world.due_for_snapshot():
+            self.market.snapshot(stream, version)
+        return Outcome(appended.position, answer, False, tuple(world.changes))
+
+    def _append(self, call: _Call, world: _World, answer: Answer) -> Appended:
+        if not world.changes and call.key is None:
+            return Appended(True, self.market.head()[0])
+        append = Append(
+            now_us=call.now_us,
+            entries=world.entries,
+            seen=world.seen(),
+            guards=[name for change in world.changes for name in guards_for(change.fact)],
+            command=call.row(answer.status, answer.body),
+            limit_is_final=call.is_final and call.key is not None,
+            limit_body=_refusal_body(Refused(Reason.CREDIT_TOO_LOW)),
+            guard_body=_refusal_body(Refused(Reason.UNPAID_DEBT)),
+            tracking=call.tracking,
+        )
+        command_id = "" if call.key is None else call.key.command_id
+        try:
+            self.market.events.put(world.envelopes(command_id), append=append)
+        except IntegrityError as error:
+            raise _meaning(error) from error
+        assert append.appended is not None
+        return append.appended
+
+    def _refuse(self, call: _Call, refused: Refused) -> Outcome:
+        """A refusal is the answer, unless the command was handled before: then that answer is."""
+        if call.key is None:
+            raise refused
+        if refused.reason in STORED_REFUSALS:
+            append = Append(now_us=call.now_us, command=call.row(REFUSAL, _refusal_body(refused)))
+            self.market.events.put([], append=append)
+            assert append.appended is not None
+            if append.appended.recorded:
+                raise refused
+            return _replay(call, append.appended)
+        stored = self.stored(call.key)
+        if stored is None:
+            raise refused
+        return _replay(call, stored)
+
+    def stored(self, key: CommandKey) -> Appended | None:
+        """How a command ended that was handled before; None if it was not."""
+        rows = self.market.datastore.rows(
+            "SELECT position, fingerprint, status, body FROM command"
+            " WHERE account = %s AND key = %s",
+            (key.account, key.key),
+        )
+        if not rows:
+            return None
+        row = rows[0]
+        return Appended(False, row["position"], row["fingerprint"], row["status"], row["body"])
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """One attempt at one call of the door."""
+
+    commands: Sequence[Any]
+    key: CommandKey | None
+    now_us: int
+    answer: Callable[[Sequence[Change]], Answer] | None
+    tracking: tuple[str, int] | None
+    is_final: bool
+
+    def row(self, status: int, body: bytes) -> CommandRow | None:
+        if self.key is None:
+            return None
+        return CommandRow(self.key.account, self.key.key, self.key.fingerprint, status, body)
+
+
+def _replay(call: _Call, stored: Appended) -> Outcome:
+    assert call.key is not None
+    if stored.fingerprint != call.key.fingerprint:
+        raise Refused(Reason.IDEMPOTENCY_KEY_REUSED)
+    if stored.status == REFUSAL:
+        told = json.loads(stored.body)
+        raise RefusedBefore(Reason(told["reason"]), **told["facts"])
+    return Outcome(stored.position, Answer(stored.status, stored.body), True)
+
+
+def _refusal_body(refused: Refused) -> bytes:
+    facts = {name: str(value) for name, value in refused.facts.items()}
+    return json.dumps({"reason": refused.reason.value, "facts": facts}).encode()
+
+
+def _meaning(error: IntegrityError) -> Exception:
+    """What a violated constraint asks the door to do."""
+    diagnosis = getattr(error.__cause__, "diag", None)
+    constraint = getattr(diagnosis, "constraint_name", None)
+    detail = getattr(diagnosis, "message_detail", None) or ""
+    match constraint:
+        case "market_events_pkey":
+            return _Later(None)
+        case "account_guard":
+            return _Later(Reason.UNPAID_DEBT)
+        case "posting_limit":
+            return _Later(Reason.CREDIT_TOO_LOW)
+        case "account_limit" if "(" in detail and ", party:" in detail:
+            return _Later(Reason.CREDIT_TOO_LOW)
+        case "tracking_moved":
+            return FollowedAlready(str(error))
+        case _:
+            return BooksRefused(f"{constraint}: {error} {detail}")
+
+
+def _raise_if_not_lost(error: PersistenceError) -> None:
+    """Pass on what the server said; come back when the connection was lost."""
+    cause = error.__cause__
+    state = getattr(cause, "sqlstate", None)
+    if state == "55P03":
+        where = getattr(getattr(cause, "diag", None), "context", None) or ""
+        if "market_events_head" in where:
+            raise LogBusy from error
+        raise InProgress from error
+    if state is not None and not state.startswith(("08", "57P")):
+        raise error

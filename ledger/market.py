@@ -1,0 +1,270 @@
+"""The market log as an application of the event sourcing library: names, bytes, streams, snapshots.
+
+    state(stream) == fold(evolve, initial, facts of the stream)        snapshot or not
+
+Reading is here. Appending goes through `ledger/handle.py`, which is the only caller of `put`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any, LiteralString, Protocol, cast
+from uuid import UUID
+
+from eventsourcing.application import AggregateNotFoundError, Application
+from eventsourcing.domain import DomainEventProtocol
+from eventsourcing.persistence import (
+    InfrastructureFactory,
+    IntegrityError,
+    JSONTranscoder,
+    Mapper,
+    StoredEvent,
+)
+from eventsourcing.utils import Environment
+
+from domain import rules as market_rules
+from domain.stream import Change, Stream, World
+from ledger import codec
+from ledger.recorder import APP_ROLE, MarketDatastore, MarketFactory
+
+SNAPSHOT_EVERY = 100
+CONNECTIONS_MAX = 16
+_SNAPSHOT = "state/"
+_SELECT: LiteralString = (
+    "SELECT notification_id, originator_id, originator_version, topic, state, recorded_us"
+    " FROM market_events "
+)
+
+
+class Rules(Protocol):
+    """What the door needs to know about the domain; `domain.rules` is one."""
+
+    def initial(self, kind: str) -> Any: ...
+
+    def evolve(self, kind: str, state: Any, fact: Any) -> Any: ...
+
+    def decide(self, command: Any, world: World) -> Sequence[Change]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """A fact on its way into or out of its stream."""
+
+    originator_id: UUID
+    originator_version: int
+    fact: Any
+    command_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A stream folded up to a version; also what a snapshot holds."""
+
+    kind: str
+    originator_id: UUID
+    originator_version: int
+    state: Any
+
+    @classmethod
+    def take(cls, held: Held) -> Held:
+        """A snapshot of what is held: the same."""
+        return held
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """One fact of the log with everything that is known about it."""
+
+    position: int
+    stream: UUID
+    version: int
+    name: str
+    fact: Any
+    recorded_us: int
+
+
+class SnapshotOutdated(Exception):
+    """A snapshot was taken by other code than this: fold the stream instead."""
+
+
+def domain_fingerprint() -> str:
+    """Changes with every byte of the domain: what was folded by other code is not trusted."""
+    digest = hashlib.sha256()
+    folder = resources.files("domain")
+    for file in sorted(folder.iterdir(), key=lambda file: file.name):
+        if file.name.endswith(".py"):
+            digest.update(file.name.encode() + b"\0" + file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+class MarketMapper(Mapper[UUID]):
+    """Facts to stored names and bytes and back, by `ledger/codec.py`; nothing of the library's."""
+
+    def __init__(self, blinding_key: bytes, rules: Rules, fingerprint: str) -> None:
+        super().__init__(JSONTranscoder())
+        assert len(blinding_key) >= 16
+        self._blinding_key = blinding_key
+        self._rules = rules
+        self._fingerprint = fingerprint
+
+    def to_stored_event(self, domain_event: DomainEventProtocol[UUID]) -> StoredEvent:
+        stream, version = domain_event.originator_id, domain_event.originator_version
+        if isinstance(domain_event, Held):
+            name = f"{_SNAPSHOT}{domain_event.kind}/{self._fingerprint}"
+            return StoredEvent(stream, version, name, codec.encode_state(domain_event.state))
+        assert isinstance(domain_event, Envelope)
+        blind = codec.blind(self._blinding_key, stream, version)
+        name, body = codec.encode(domain_event.fact, domain_event.command_id, blind)
+        return StoredEvent(stream, version, name, body)
+
+    def to_domain_event(self, stored_event: StoredEvent) -> DomainEventProtocol[UUID]:
+        stream, version = stored_event.originator_id, stored_event.originator_version
+        assert isinstance(stream, UUID)
+        if stored_event.topic.startswith(_SNAPSHOT):
+            return self._to_held(stream, version, stored_event)
+        return Envelope(stream, version, codec.decode(stored_event.topic, stored_event.state))
+
+    def _to_held(self, stream: UUID, version: int, stored: StoredEvent) -> Held:
+        _, kind, fingerprint = stored.topic.split("/")
+        if fingerprint != self._fingerprint:
+            raise SnapshotOutdated
+        state_type = type(self._rules.initial(kind))
+        return Held(kind, stream, version, codec.decode_state(state_type, stored.state))
+
+
+class Market(Application[UUID]):
+    """The application named `market`. Its settings are the arguments: no environment variable of
+    the machine reaches the library.
+    """
+
+    name = "market"
+    is_snapshotting_enabled = True
+    snapshot_class = Held
+
+    def __init__(
+        self,
+        conninfo: str,
+        *,
+        blinding_key: bytes,
+        rules: Rules = market_rules,
+        role: str = APP_ROLE,
+        connections_max: int = CONNECTIONS_MAX,
+    ) -> None:
+        self.rules = rules
+        self._blinding_key = blinding_key
+        self._fingerprint = domain_fingerprint()
+        self.datastore = MarketDatastore(conninfo, role=role, connections_max=connections_max)
+        super().__init__()
+
+    def construct_env(self, name: str, env: Mapping[str, str] | None = None) -> Environment:
+        """Only these settings. The library would merge in `os.environ`."""
+        assert env is None
+        nothing = dict.fromkeys(
+            ("POSTGRES_DBNAME", "POSTGRES_HOST", "POSTGRES_USER", "POSTGRES_PASSWORD"), ""
+        )
+        return Environment(name, {**nothing, "IS_SNAPSHOTTING_ENABLED": "y"})
+
+    def construct_factory(self, env: Environment) -> InfrastructureFactory[Any]:
+        return MarketFactory(env, self.datastore)
+
+    def construct_mapper(self) -> Mapper[UUID]:
+        return MarketMapper(self._blinding_key, self.rules, self._fingerprint)
+
+    def load(self, stream: Stream) -> Held:
+        """The present state of a stream, version 0 and the initial state if it has no facts."""
+        try:
+            return self._fold(stream)
+        except SnapshotOutdated:
+            return self._fold_from_start(stream)
+        except AggregateNotFoundError:
+            return Held(stream.kind, stream.uuid, 0, self.rules.initial(stream.kind))
+
+    def load_as_of(self, stream: Stream, position: int) -> Held:
+        """The state of a stream after the facts recorded up to a position of the log."""
+        state, version = self.rules.initial(stream.kind), 0
+        for recorded in self.read_stream(stream):
+            if recorded.position <= position:
+                state = self.rules.evolve(stream.kind, state, recorded.fact)
+                version = recorded.version
+        return Held(stream.kind, stream.uuid, version, state)
+
+    def snapshot(self, stream: Stream, version: int) -> None:
+        """Keep the state of a stream, so that folding starts there. Another worker may be first."""
+        with suppress(IntegrityError, SnapshotOutdated):
+            self.take_snapshot(stream.uuid, version, projector_func=self._projector(stream.kind))
+
+    def read_facts(self, start: int, limit: int) -> list[Recorded]:
+        """The facts after position `start`, at most `limit`, in the order of the log."""
+        rows = self.datastore.rows(
+            _SELECT + "WHERE notification_id > %s ORDER BY notification_id LIMIT %s",
+            (start, limit),
+        )
+        return [_recorded(row) for row in rows]
+
+    def read_stream(self, stream: Stream) -> list[Recorded]:
+        """All facts of one stream, oldest first."""
+        rows = self.datastore.rows(
+            _SELECT + "WHERE originator_id = %s ORDER BY originator_version", (stream.uuid,)
+        )
+        return [_recorded(row) for row in rows]
+
+    def head(self) -> tuple[int, bytes]:
+        """The last position and the chain there."""
+        row = self.datastore.rows("SELECT pos, hash FROM market_events_head")[0]
+        return row["pos"], row["hash"]
+
+    def position_at(self, at_us: int) -> int:
+        """The last position recorded at or before a time; 0 before the first."""
+        row = self.datastore.rows("SELECT market_position_at(%s) AS position", (at_us,))[0]
+        position: int = row["position"]
+        return position
+
+    def _fold(self, stream: Stream) -> Held:
+        held = self.repository.get(stream.uuid, projector_func=self._projector(stream.kind))
+        assert isinstance(held, Held)
+        return held
+
+    def _fold_from_start(self, stream: Stream) -> Held:
+        events = self.events.get(stream.uuid)
+        held = self._projector(stream.kind)(None, events)
+        assert held is not None, "a snapshot of a stream without facts"
+        with self.datastore.get_connection() as connection:
+            connection.execute(
+                "DELETE FROM market_snapshots WHERE originator_id = %s", (stream.uuid,)
+            )
+        return cast("Held", held)
+
+    def _projector(self, kind: str) -> Any:
+        evolve = self.rules.evolve
+
+        def project(held: Held | None, events: Iterable[Any]) -> Held | None:
+            state, version, stream = self.rules.initial(kind), 0, None
+            if held is not None:
+                state, version, stream = held.state, held.originator_version, held.originator_id
+            for event in _unwrapped(events):
+                stream, version = event.originator_id, event.originator_version
+                state = event.state if isinstance(event, Held) else evolve(kind, state, event.fact)
+            return None if stream is None else Held(kind, stream, version, state)
+
+        return project
+
+
+def _recorded(row: dict[str, Any]) -> Recorded:
+    return Recorded(
+        row["notification_id"],
+        row["originator_id"],
+        row["originator_version"],
+        row["topic"],
+        codec.decode(row["topic"], row["state"]),
+        row["recorded_us"],
+    )
+
+
+def _unwrapped(events: Iterable[Any]) -> Iterator[Held | Envelope]:
+    for event in events:
+        assert isinstance(event, Held | Envelope)
+        yield event

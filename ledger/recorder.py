@@ -1,0 +1,295 @@
+"""The market log's recorder: the library's, with one way to append and none of its own SQL for it.
+
+Everything an append does, `market_events_append` of migration 0001 does: one call, one statement,
+one transaction, no pipeline. Positions are gapless and the commit order is the order of positions.
+
+    one append == facts + chain + books + guards + idempotency row + tracking row + notification
+
+Not here: what may be appended (`domain`), and what to do when it could not be (`ledger/handle.py`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, LiteralString
+from uuid import UUID
+
+from eventsourcing.persistence import InterfaceError, OperationalError, StoredEvent
+from eventsourcing.postgres import PostgresApplicationRecorder, PostgresDatastore, PostgresFactory
+from eventsourcing.utils import Environment
+from psycopg import Connection
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.sql import SQL
+from psycopg.types.numeric import Int4, Int8
+
+from ledger import pgbin
+from ledger.chain import market_leaf
+from ledger.chart import kind_of
+from ledger.postings import Entry
+
+APP_ROLE = "tallystick_app"
+REFUSAL = 0
+"""The status of a stored answer that is a refusal."""
+
+READ_ATTEMPTS_MAX = 10
+RECONNECT_SECONDS = 0.2
+
+_APPEND: LiteralString = (
+    "SELECT recorded, pos, fingerprint, status, body, new_ids FROM market_events_append("
+    "%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s,"
+    " %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CommandRow:
+    """What was asked under which key, and the answer to keep with it."""
+
+    account: str
+    key: str
+    fingerprint: bytes
+    status: int
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """How an append ended. `recorded` is false when a stored answer won; then it is given here."""
+
+    recorded: bool
+    position: int
+    fingerprint: bytes = b""
+    status: int = REFUSAL
+    body: bytes = b""
+
+
+@dataclass(slots=True)
+class Append:
+    """What goes with the facts of one append.
+
+    `entries` name their fact by its offset from 1. `seen` are streams the decision read and does
+    not write, with their versions: had one moved, the decision would be out of date. With
+    `limit_is_final` a violated limit or guard becomes the command's stored answer. `appended` is
+    filled in by the recorder.
+    """
+
+    now_us: int = 0
+    entries: Sequence[tuple[int, Entry]] = ()
+    seen: Sequence[tuple[UUID, int]] = ()
+    guards: Sequence[str] = ()
+    command: CommandRow | None = None
+    limit_is_final: bool = False
+    limit_body: bytes = b""
+    guard_body: bytes = b""
+    tracking: tuple[str, int] | None = None
+    appended: Appended | None = None
+
+
+class _BookArrays:
+    """The entries of one append as the arrays that `market_events_append` takes."""
+
+    def __init__(self, entries: Sequence[tuple[int, Entry]], known_ids: dict[str, int]) -> None:
+        self.new_names: list[str] = []
+        ids: list[int] = []
+        assets: list[bytes] = []
+        sums: list[int] = []
+        row_facts: list[int] = []
+        row_assets: list[bytes] = []
+        row_ends: list[int] = []
+        line_accounts: list[int] = []
+        line_units: list[int] = []
+        line_sums: list[int] = []
+        places: dict[str, int] = {}
+        for offset, entry in entries:
+            asset = entry.asset.value.encode()
+            for name, units in entry.lines:
+                place = places.get(name)
+                if place is None:
+                    place = places[name] = len(ids)
+                    known = known_ids.get(name)
+                    if known is None:
+                        assert kind_of(name).asset is entry.asset, (name, entry.asset)
+                        self.new_names.append(name)
+                        known = -len(self.new_names)
+                    ids.append(known)
+                    assets.append(asset)
+                    sums.append(0)
+                sums[place] += units
+                line_accounts.append(place + 1)
+                line_units.append(units)
+                line_sums.append(sums[place])
+            row_facts.append(offset)
+            row_assets.append(asset)
+            row_ends.append(len(line_accounts))
+        row_starts = [1, *(end + 1 for end in row_ends[:-1])] if row_ends else []
+        kinds = [kind_of(name) for name in self.new_names]
+        self.parameters = (
+            pgbin.texts([name.encode() for name in self.new_names]),
+            pgbin.texts([kind.asset.value.encode() for kind in kinds]),
+            pgbin.int2s([kind.side for kind in kinds]),
+            pgbin.int4s(ids),
+            pgbin.texts(assets),
+            pgbin.int8s(sums),
+            pgbin.int4s(row_facts),
+            pgbin.texts(row_assets),
+            pgbin.int4s(row_starts),
+            pgbin.int4s(row_ends),
+            pgbin.int4s(line_accounts),
+            pgbin.int8s(line_units),
+            pgbin.int8s(line_sums),
+        )
+
+
+_NO_BOOKS = _BookArrays((), {})
+
+
+class ChainRecorder(PostgresApplicationRecorder):
+    """The market log behind the library's interface. Tables and functions come from migrations."""
+
+    def __init__(
+        self, datastore: PostgresDatastore, *, events_table_name: str = "market_events"
+    ) -> None:
+        super().__init__(datastore, events_table_name=events_table_name)
+        assert events_table_name == "market_events"
+        assert not datastore.enable_db_functions, "that path of the library loses events"
+        self.sql_create_statements = []
+        # Account numbers are local to the database and never change there.
+        self._account_ids: dict[str, int] = {}
+
+    def insert_events(
+        self, stored_events: Sequence[StoredEvent], **kwargs: Any
+    ) -> Sequence[int] | None:
+        """Append, or answer with what was answered before; the result is in `append.appended`.
+
+        Never retried here: after a lost connection nobody knows whether it was committed.
+        Raises the library's errors; `__cause__.diag` says which constraint was violated.
+        """
+        append = kwargs.pop("append", None) or Append()
+        assert not kwargs, f"not passed on: {sorted(kwargs)}"
+        books = _BookArrays(append.entries, self._account_ids) if append.entries else _NO_BOOKS
+        parameters = _parameters(stored_events, append, books)
+        try:
+            with self.datastore.get_connection() as connection, connection.cursor() as cursor:
+                cursor.execute(_APPEND, parameters, prepare=True)
+                row = cursor.fetchone()
+        except (OperationalError, InterfaceError):
+            self._account_ids.clear()  # whatever comes back may be another database
+            raise
+        assert row is not None
+        if not row["recorded"]:
+            append.appended = Appended(
+                False, row["pos"], row["fingerprint"], row["status"], row["body"]
+            )
+            return None
+        if books.new_names and row["new_ids"]:
+            self._account_ids.update(zip(books.new_names, row["new_ids"], strict=True))
+        last = row["pos"]
+        append.appended = Appended(True, last)
+        return range(last - len(stored_events) + 1, last + 1)
+
+
+def _parameters(
+    events: Sequence[StoredEvent], append: Append, books: _BookArrays
+) -> tuple[Any, ...]:
+    ids: list[bytes] = []
+    versions: list[int] = []
+    names: list[bytes] = []
+    bodies: list[bytes] = []
+    leaves: list[bytes] = []
+    for event in events:
+        stream = event.originator_id
+        assert isinstance(stream, UUID)
+        ids.append(stream.bytes)
+        versions.append(event.originator_version)
+        names.append(event.topic.encode())
+        bodies.append(event.state)
+        leaves.append(market_leaf(stream, event.originator_version, event.topic, event.state))
+    command = append.command
+    tracking = append.tracking
+    return (
+        pgbin.uuids(ids),
+        pgbin.int8s(versions),
+        pgbin.texts(names),
+        pgbin.byteas(bodies),
+        pgbin.byteas(leaves),
+        Int8(append.now_us),
+        pgbin.uuids([stream.bytes for stream, _ in append.seen]),
+        pgbin.int8s([version for _, version in append.seen]),
+        *books.parameters,
+        pgbin.texts([name.encode() for name in append.guards]),
+        command and command.account,
+        command and command.key,
+        command and command.fingerprint,
+        command and Int4(command.status),
+        command and command.body,
+        append.limit_is_final,
+        append.limit_body,
+        append.guard_body,
+        tracking and tracking[0],
+        tracking and Int8(tracking[1]),
+    )
+
+
+class MarketDatastore(PostgresDatastore):
+    """The library's connection pool, with every setting of the address and our role."""
+
+    def __init__(self, conninfo: str, *, role: str, connections_max: int) -> None:
+        given = {name: value for name, value in conninfo_to_dict(conninfo).items() if value}
+        super().__init__(
+            dbname=str(given.get("dbname", "postgres")),
+            host=str(given.get("host", "")),
+            port=str(given.get("port", "5432")),
+            user=str(given.get("user", "")),
+            password=str(given.get("password", "")),
+            connect_timeout=30,
+            idle_in_transaction_session_timeout=5,
+            pool_size=1,
+            max_overflow=connections_max - 1,
+            lock_timeout=2,
+        )
+        assert isinstance(self.pool.kwargs, dict)
+        self.pool.kwargs.update(given)  # the library would drop sslmode and the like
+        self.pool._configure = _configure(role, self.after_connect_func())
+
+    def rows(self, query: LiteralString, parameters: Sequence[Any] = ()) -> list[dict[str, Any]]:
+        """Read; a lost connection is tried again for two seconds, for reading twice is harmless."""
+        for attempt in range(1, READ_ATTEMPTS_MAX + 1):
+            try:
+                with self.get_connection() as connection:
+                    return connection.execute(query, parameters, prepare=True).fetchall()
+            except (OperationalError, InterfaceError):
+                if attempt == READ_ATTEMPTS_MAX:
+                    raise
+                self.forget_lost_connections()
+        raise AssertionError("unreachable: the last attempt returns or raises")
+
+    def forget_lost_connections(self) -> None:
+        """Wait a moment, then throw out the connections that do not answer any more."""
+        time.sleep(RECONNECT_SECONDS)
+        self.pool.check()
+
+
+def _configure(
+    role: str, library: Callable[[Connection[Any]], None]
+) -> Callable[[Connection[Any]], None]:
+    def configure(connection: Connection[Any]) -> None:
+        library(connection)
+        pgbin.register(connection)
+        connection.execute(SQL("SET ROLE {}").format(SQL(role)))
+
+    return configure
+
+
+class MarketFactory(PostgresFactory):
+    """The library's factory on our pool and our recorder; the tables are made by migrations."""
+
+    application_recorder_class = ChainRecorder
+
+    def __init__(self, env: Environment, datastore: MarketDatastore) -> None:
+        super().__init__(env)
+        self.datastore = datastore
+
+    def env_create_table(self) -> bool:
+        return False
