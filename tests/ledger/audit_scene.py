@@ -1,12 +1,13 @@
 """A small real history in both logs for the audit tests: facts, signed reports, pins, a checkpoint.
 
-Facts go in through the SQL function that everybody's facts go through; bodies are built by hand, so
-that these tests need no rule of the marketplace.
+Facts go in as the log stores them, through the SQL function that everybody's facts go through, but
+past the door: these tests need no rule of the marketplace.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,10 @@ import psycopg
 from nacl.signing import SigningKey
 
 from domain import report
+from domain.lease import LeaseReady
+from domain.node import NodeKeyConfirmed
 from domain.stream import Stream
-from ledger import cut, trees, usage
+from ledger import codec, cut, trees, usage
 from ledger.chain import market_leaf
 from ledger.checkpoint import Signer
 
@@ -93,18 +96,18 @@ class Scene:
     versions: dict[UUID, int] = field(default_factory=dict)
     now_us: int = 1_795_161_600_000_000
 
-    def fact(self, stream: Stream, name: str, **values: Any) -> int:
+    def fact(self, stream: Stream, fact: Any) -> int:
         """Append one fact to the market log; its position."""
-        return self.facts([(stream, name, values)])
+        return self.facts([(stream, fact)])
 
-    def facts(self, changes: list[tuple[Stream, str, dict[str, Any]]]) -> int:
+    def facts(self, changes: Sequence[tuple[Stream, Any]]) -> int:
         """Append facts in one transaction; the position of the last."""
         rows: list[tuple[UUID, int, str, bytes, bytes]] = []
-        for stream, name, values in changes:
+        for stream, fact in changes:
             version = self.versions.get(stream.uuid, 0) + 1
             self.versions[stream.uuid] = version
-            rest = {"at_us": self.now_us, "command_id": "test", "blind": "00" * 16}
-            body = json.dumps(values | rest, sort_keys=True, separators=(",", ":")).encode()
+            blind = codec.blind(bytes(32), stream.uuid, version)
+            name, body = codec.encode(fact, "test", blind)
             leaf = market_leaf(stream.uuid, version, name, body)
             rows.append((stream.uuid, version, name, body, leaf))
         columns = [list(column) for column in zip(*rows, strict=True)]
@@ -113,16 +116,32 @@ class Scene:
         assert found is not None
         return int(found[0])
 
+    def anything(self, count: int) -> int:
+        """Append so many facts that the audit has no use for; the position of the last."""
+        first = len(self.versions)
+        names = [f"lease_{first + i:032x}" for i in range(count)]
+        return self.facts(
+            [
+                (
+                    Stream("lease", name),
+                    LeaseReady(lease_id=name, node_id="test", endpoint=None, at_us=self.now_us),
+                )
+                for name in names
+            ]
+        )
+
     def join(self, number: int) -> Node:
         """A node whose key the market log knows."""
         node = Node(f"node_{number:032x}", SigningKey(number.to_bytes(32, "big")), f"k{number}")
         self.fact(
             Stream("node", node.id),
-            "node.key-confirmed.v1",
-            node_id=node.id,
-            key_id=node.key_id,
-            public_key=node.public.hex(),
-            by="acct",
+            NodeKeyConfirmed(
+                node_id=node.id,
+                key_id=node.key_id,
+                public_key=node.public.hex(),
+                by="test",
+                at_us=self.now_us,
+            ),
         )
         return node
 
@@ -135,13 +154,7 @@ class Scene:
     def pin(self) -> int:
         """Let the trees catch up and pin them; the pin's position."""
         trees.follow_all(self.conn)
-        made = cut.pin(self.conn).fact(self.now_us)
-        lanes = [
-            {"lane": one.lane, "size": one.size, "head": one.head, "root": one.root}
-            for one in made.lanes
-        ]
-        stream = Stream("pins", "usage")
-        return self.fact(stream, "usage.pinned.v1", lanes=lanes, lanes_root=made.lanes_root)
+        return self.fact(Stream("pins", "usage"), cut.pin(self.conn).fact(self.now_us))
 
     def sign(self, folder: Path) -> str:
         """Let the trees catch up and sign the head."""

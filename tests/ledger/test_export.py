@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from nacl.signing import SigningKey
 
+from domain.money import token
+from domain.policy import PolicyPublished
 from domain.report import lane_of
 from domain.stream import Stream
 from ledger import parquet
@@ -25,6 +27,21 @@ from tests.ledger.audit_scene import LOG_SEED, ORIGIN, Scene, open_scene
 
 KEY = VerifierKey(ORIGIN, bytes(SigningKey(LOG_SEED).verify_key))
 
+POLICY = PolicyPublished(
+    version=1,
+    epoch_length_us=86_400_000_000,
+    segments=(),
+    hard_cap=token(10**15),
+    compute_ppm=800_000,
+    availability_ppm=100_000,
+    treasury_ppm=100_000,
+    compute_base="burned_value",
+    holdback_epochs=0,
+    effective_from_epoch=1,
+    by="test",
+    at_us=0,
+)
+
 
 @pytest.fixture
 def scene(database: str) -> Generator[Scene, None, None]:
@@ -39,7 +56,7 @@ def test_a_bundle_holds_both_logs_under_one_checkpoint(
     nodes = [scene.join(1), scene.join(2)]
     scene.send(*(node.report() for node in nodes))
     position = scene.pin()
-    scene.fact(Stream("policy", "network"), "policy.published.v1", version=1)
+    scene.fact(Stream("policy", "network"), POLICY)
     scene.send(nodes[0].report())  # after the pin: committed to by nothing yet
     note = scene.sign(tmp_path)
     made = export_bundle(database, tmp_path / "out", KEY, "0.1.0")
@@ -89,7 +106,7 @@ def test_long_logs_become_several_files(
     node = scene.join(1)
     scene.send(*(node.report() for _ in range(9)))
     scene.pin()
-    scene.facts([(Stream("thing", str(i)), "thing.happened.v1", {}) for i in range(7)])
+    scene.anything(7)
     scene.sign(tmp_path)
     export_bundle(database, tmp_path / "out", KEY, "0.1.0")
     lane = lane_of(node.id)
@@ -138,7 +155,7 @@ def test_nothing_is_exported_before_something_is_signed(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_existing_directory_is_left_alone(scene: Scene, database: str, tmp_path: Path) -> None:
+def test_an_existing_directory_is_left_alone(database: str, tmp_path: Path) -> None:
     with pytest.raises(FileExistsError):
         export_bundle(database, tmp_path, KEY, "0.1.0")
 

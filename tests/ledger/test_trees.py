@@ -17,7 +17,6 @@ import pytest
 from psycopg.pq import TransactionStatus
 
 from domain.report import LANES, lane_of
-from domain.stream import Stream
 from ledger import cut, merkle, trees
 from ledger.chain import genesis_usage
 from ledger.checkpoint import (
@@ -36,12 +35,6 @@ def scene(database: str) -> Generator[Scene, None, None]:
         yield made
 
 
-def add_facts(scene: Scene, count: int, start: int = 0) -> None:
-    scene.facts(
-        [(Stream("thing", str(start + i)), "thing.happened.v1", {"n": i}) for i in range(count)]
-    )
-
-
 def market_leaves(conn: psycopg.Connection[Any]) -> list[bytes]:
     rows = conn.execute("SELECT leaf FROM market_events ORDER BY notification_id")
     return [bytes(leaf) for (leaf,) in rows]
@@ -56,7 +49,7 @@ def test_the_trees_of_empty_logs_are_empty(scene: Scene) -> None:
 
 
 def test_the_market_tree_has_the_root_of_the_rfc_at_every_batch_size(scene: Scene) -> None:
-    add_facts(scene, 600)
+    scene.anything(600)
     while trees.follow(scene.conn, leaves_max=83):
         size = trees.head(scene.conn).size
         expected = merkle.root_of(market_leaves(scene.conn)[:size])
@@ -66,7 +59,7 @@ def test_the_market_tree_has_the_root_of_the_rfc_at_every_batch_size(scene: Scen
 
 
 def test_past_sizes_are_proved_from_the_stored_tiles(scene: Scene) -> None:
-    add_facts(scene, 600)
+    scene.anything(600)
     trees.follow_all(scene.conn)
     tree, leaves = trees.tree(scene.conn), market_leaves(scene.conn)
     for size in (1, 2, 255, 256, 257, 512, 600):
@@ -110,7 +103,7 @@ def test_a_pin_is_taken_where_the_trees_are_not_where_the_log_is(scene: Scene) -
 
 
 def test_following_again_changes_nothing(scene: Scene) -> None:
-    add_facts(scene, 300)
+    scene.anything(300)
     trees.follow_all(scene.conn)
     before = scene.conn.execute("SELECT * FROM tree_tile ORDER BY 1, 2, 3").fetchall()
     assert trees.follow_all(scene.conn) == 0
@@ -119,7 +112,7 @@ def test_following_again_changes_nothing(scene: Scene) -> None:
 
 def test_dropped_trees_are_rebuilt_equal(scene: Scene) -> None:
     node = scene.join(1)
-    add_facts(scene, 300)
+    scene.anything(300)
     for _ in range(10):
         scene.send(node.report())
         trees.follow(scene.conn)
@@ -132,7 +125,7 @@ def test_dropped_trees_are_rebuilt_equal(scene: Scene) -> None:
 
 
 def test_two_followers_take_turns(scene: Scene, database: str) -> None:
-    add_facts(scene, 3_000)
+    scene.anything(3_000)
     failures: list[BaseException] = []
 
     def work() -> None:
@@ -164,7 +157,7 @@ with psycopg.connect(sys.argv[1], autocommit=True) as conn:
 
 
 def test_killed_followers_leave_the_last_committed_tree(scene: Scene, database: str) -> None:
-    add_facts(scene, 4_000)
+    scene.anything(4_000)
     for steps in (1, 2, 4):
         with subprocess.Popen(
             [sys.executable, "-c", FOLLOWER, database], stdout=subprocess.PIPE, text=True
@@ -181,7 +174,7 @@ def test_killed_followers_leave_the_last_committed_tree(scene: Scene, database: 
 
 
 def test_a_follower_holds_no_lock_of_the_log(scene: Scene, database: str) -> None:
-    add_facts(scene, 10)
+    scene.anything(10)
     with psycopg.connect(database) as other:
         other.execute("SELECT * FROM market_events_head FOR UPDATE")
         assert other.info.transaction_status is TransactionStatus.INTRANS
@@ -201,7 +194,7 @@ def test_checkpoints_are_signed_kept_and_never_of_two_histories(
 ) -> None:
     with Signer(tmp_path / "signed", ORIGIN, LOG_SEED) as signer:
         for count in (3, 300):
-            add_facts(scene, count, start=count)
+            scene.anything(count)
             trees.follow_all(scene.conn)
             note = trees.publish_checkpoint(scene.conn, signer, scene.now_us)
             assert trees.publish_checkpoint(scene.conn, signer, scene.now_us) == note

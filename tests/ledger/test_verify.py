@@ -21,6 +21,8 @@ from nacl.signing import SigningKey
 
 from api.embedded_postgres import EmbeddedPostgres
 from domain import report
+from domain.epoch import EpochSealed
+from domain.money import token
 from domain.report import lane_of
 from domain.stream import Stream
 from ledger import merkle, parquet
@@ -41,6 +43,26 @@ from tests.ledger.audit_scene import LOG_SEED, ORIGIN, open_scene
 KEY = VerifierKey(ORIGIN, bytes(SigningKey(LOG_SEED).verify_key))
 EPOCH_FILE = b'{"epoch":1}'
 Rows = list[list[Any]]
+
+
+def sealed(cut: int) -> EpochSealed:
+    nothing = token(0)
+    return EpochSealed(
+        epoch=1,
+        cut_position=cut,
+        policy_version=1,
+        emission=nothing,
+        compute_pool=nothing,
+        availability_pool=nothing,
+        treasury_pool=nothing,
+        compute_carry_before=nothing,
+        rewards=nothing,
+        compute_carry=nothing,
+        recipients=0,
+        chunks=0,
+        file_sha256=sha256(EPOCH_FILE).hexdigest(),
+        at_us=0,
+    )
 
 
 @dataclass(frozen=True)
@@ -69,14 +91,8 @@ def original(
         cut = scene.pin()
         scene.send(*(first.report() for _ in range(4)))
         scene.pin()
-        scene.fact(
-            Stream("epoch", "1"),
-            "epoch.sealed.v1",
-            epoch=1,
-            cut_position=cut,
-            file_sha256=sha256(EPOCH_FILE).hexdigest(),
-        )
-        scene.facts([(Stream("thing", str(i)), "thing.happened.v1", {"n": i}) for i in range(20)])
+        scene.fact(Stream("epoch", "1"), sealed(cut))
+        scene.anything(20)
         scene.sign(folder)
         scene.pin()
         epochs = {1: EPOCH_FILE}
@@ -287,7 +303,7 @@ def test_a_history_written_anew_and_signed_again_is_seen_by_an_earlier_root(
     bundle: Path, original: Made
 ) -> None:
     def change(rows: Rows) -> None:
-        rows[1][4] = rows[1][4].replace(b'"by":"acct"', b'"by":"them"')
+        rows[1][4] = rows[1][4].replace(b'"by":"test"', b'"by":"them"')
         rechain_market(rows)
 
     rewrite(bundle, market_file(bundle), parquet.MARKET, change)
