@@ -69,7 +69,7 @@ class Pin:
 
 def pin(conn: psycopg.Connection[Any]) -> Pin:
     """The 64 lanes as far as their trees have been built, read in one snapshot."""
-    rows = conn.execute(_RECORDS, (LANES,)).fetchall()
+    rows = conn.execute(_RECORDS, (LANES,), prepare=False).fetchall()
     return Pin(tuple(_record(lane, size, chain, root) for lane, size, chain, root in rows))
 
 

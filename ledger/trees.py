@@ -120,6 +120,7 @@ def tree(conn: Connection, log: int = MARKET, size: int | None = None) -> merkle
         row = conn.execute(
             "SELECT hashes FROM tree_tile WHERE log = %s AND level = %s AND index = %s",
             (log, level, index),
+            prepare=False,
         ).fetchone()
         assert row is not None, (log, level, index)
         return bytes(row[0])
@@ -162,13 +163,16 @@ def latest_checkpoint(conn: Connection, size_max: int | None = None) -> tuple[in
 
 
 def _new_leaves(conn: Connection, sizes: dict[int, int], leaves_max: int) -> dict[int, bytes]:
+    # Never prepared: a plan made while the tables were empty would scan them whole for ever.
     lanes = [log for log in sizes if log != MARKET]
     found: dict[int, bytes] = {}
     for query, logs in ((_USAGE_LEAVES, lanes), (_MARKET_LEAVES, [MARKET] * (MARKET in sizes))):
         if not logs:
             continue
         with conn.cursor(binary=True) as cursor:
-            for log, count, last, leaves in cursor.execute(query, (leaves_max, logs)):
+            for log, count, last, leaves in cursor.execute(
+                query, (leaves_max, logs), prepare=False
+            ):
                 if count:
                     assert last == sizes[log] + count, ("a gap", log, sizes[log], count, last)
                     assert len(leaves) == count * merkle.HASH, (log, count)
@@ -183,7 +187,7 @@ def _trees(conn: Connection, sizes: dict[int, int]) -> dict[int, merkle.Tiles]:
     if wanted:
         with conn.cursor(binary=True) as cursor:
             columns = [list(column) for column in zip(*wanted, strict=True)]
-            for log, level, index, hashes in cursor.execute(_TILES, columns):
+            for log, level, index, hashes in cursor.execute(_TILES, columns, prepare=False):
                 edges[log][level, index] = bytes(hashes)
     return {
         log: merkle.Tiles(size, lambda level, index, edge=edges[log]: edge[level, index])  # type: ignore[misc]

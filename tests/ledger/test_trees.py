@@ -160,7 +160,10 @@ def test_killed_followers_leave_the_last_committed_tree(scene: Scene, database: 
     scene.anything(4_000)
     for steps in (1, 2, 4):
         with subprocess.Popen(
-            [sys.executable, "-c", FOLLOWER, database], stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", FOLLOWER, database],
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=Path(__file__).parents[2],
         ) as follower:
             assert follower.stdout is not None
             for _ in range(steps):

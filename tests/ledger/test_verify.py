@@ -224,6 +224,7 @@ sys.exit(0 if found.ok else 1)
         capture_output=True,
         text=True,
         check=False,
+        cwd=Path(__file__).parents[2],
     )
     assert done.returncode == 0, done.stdout + done.stderr
 
