@@ -1,0 +1,28 @@
+"""One embedded chain for the room; each test finds the set freshly deployed."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+import pytest
+
+from contracts.chain import Chain
+from contracts.deployment import Deployment
+from contracts.devnet import Devnet
+from contracts.tally import Tally
+from tests.contracts.stage import GENESIS_S, Stage, deploy, wallets
+
+
+@pytest.fixture(scope="session")
+def deployed_chain() -> Generator[tuple[Devnet, Deployment], None, None]:
+    with Devnet(clock=lambda: GENESIS_S) as devnet:
+        yield devnet, deploy(devnet, Chain(devnet.w3), wallets(devnet))
+
+
+@pytest.fixture
+def stage(deployed_chain: tuple[Devnet, Deployment]) -> Generator[Stage, None, None]:
+    devnet, deployment = deployed_chain
+    chain = Chain(devnet.w3)
+    mark = devnet.snapshot()
+    yield Stage(devnet, chain, Tally(chain, deployment), wallets(devnet))
+    devnet.revert(mark)
