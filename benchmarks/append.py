@@ -1,0 +1,242 @@
+"""How fast the usage log stores verified reports, beside raw binary COPY of the same bytes.
+
+    python -m benchmarks.append            full
+    python -m benchmarks.append --short    a few seconds
+
+One connection, one process, reports of 100 rows from 200 nodes. All contenders write the same rows
+into tables of the same definition (keys and storage included), in the same run, in turn:
+
+- ours: `usage_append`: classify, chain, store, move the heads; arguments built inside the clock
+- ours with checking: the same after verifying the signature and reading the report
+- peer: INSERT .. SELECT unnest .. ON CONFLICT DO NOTHING of ready rows: a dedupe and nothing else
+- limit: COPY of buffers built beforehand into event and key table, one transaction a batch
+
+The market log's half is `benchmarks/append_market.py`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from itertools import islice
+from pathlib import Path
+from struct import pack
+from typing import Any
+
+import psycopg
+from nacl.bindings import crypto_sign_open
+
+from api import usage_form
+from api.embedded_postgres import EmbeddedPostgres
+from benchmarks.reports import BenchNode, Signed, bench_node, reports
+from domain import report
+from ledger import migrate, pgbin, usage
+from ledger.usage import Item
+
+NODES = 200
+ROWS = 100
+NAME = report.NAME.encode()
+
+Connection = psycopg.Connection[Any]
+
+
+def run(short: bool = False) -> dict[str, Any]:
+    """Measure batches of 10 and 100 and return rates (reports/s) and ratios to the limit."""
+    per_node, rounds = (5, 2) if short else (20, 5)
+    raw = _raw(per_node)
+    with tempfile.TemporaryDirectory(prefix="tally", dir="/tmp") as folder:
+        Path(folder).chmod(0o755)
+        with EmbeddedPostgres(Path(folder)) as server:
+            batches = [_measure(server, raw, size, rounds) for size in (10, 100)]
+            settings = _settings(server)
+    return {
+        "figure": "usage log append of verified reports of 100 samples: >= 60 % of binary COPY",
+        "conditions": {
+            "reports": len(raw),
+            "nodes": NODES,
+            "body_bytes": len(raw[0][1].body),
+            "rounds": rounds,
+            **settings,
+        },
+        "batches": batches,
+    }
+
+
+def _raw(per_node: int) -> list[tuple[BenchNode, Signed]]:
+    nodes = [bench_node(number) for number in range(NODES)]
+    made = [list(islice(reports(node, ROWS), per_node)) for node in nodes]
+    return [(nodes[n], made[n][k]) for k in range(per_node) for n in range(NODES)]
+
+
+def _settings(server: EmbeddedPostgres) -> dict[str, str]:
+    with psycopg.connect(server.uri) as connection:
+        return {
+            name: str(connection.execute(f"SHOW {name}".encode()).fetchone()[0])  # type: ignore[index]
+            for name in ("server_version", "fsync", "synchronous_commit", "shared_buffers")
+        }
+
+
+def _item(node: BenchNode, one: Signed) -> Item:
+    return usage.item(
+        node.id, one.seq, one.prev, one.body, node.key_id, one.signature, node.genesis
+    )
+
+
+def _checked_item(node: BenchNode, one: Signed) -> Item:
+    crypto_sign_open(one.signature + report.pae(one.body), node.public_key)
+    usage_form.read(one.body)
+    return _item(node, one)
+
+
+Contender = Callable[[Connection, Sequence[tuple[BenchNode, Signed]], int], float]
+
+
+def _ours(connection: Connection, raw: Sequence[tuple[BenchNode, Signed]], size: int) -> float:
+    items = [_item(*one) for one in raw]
+    return _append(connection, items, size)
+
+
+def _append(connection: Connection, items: Sequence[Item], size: int) -> float:
+    start = time.perf_counter()
+    for at in range(0, len(items), size):
+        receipts = usage.append(connection, items[at : at + size])
+        assert all(receipt.status is usage.Status.STORED for receipt in receipts)
+    return time.perf_counter() - start
+
+
+def _ours_checked(
+    connection: Connection, raw: Sequence[tuple[BenchNode, Signed]], size: int
+) -> float:
+    start = time.perf_counter()
+    for at in range(0, len(raw), size):
+        usage.append(connection, [_checked_item(*one) for one in raw[at : at + size]])
+    return time.perf_counter() - start
+
+
+_PEER_EVENT = b"""INSERT INTO copy_event SELECT u.*, 0, 1 FROM
+    unnest(%s, %s, %s, %s, %s, %s, %s, %s) u ON CONFLICT DO NOTHING"""
+_PEER_KEY = b"""INSERT INTO copy_key SELECT u.* FROM unnest(%s, %s, %s, %s, %s) u
+    ON CONFLICT DO NOTHING"""
+
+
+def _peer(connection: Connection, raw: Sequence[tuple[BenchNode, Signed]], size: int) -> float:
+    items = [_item(*one) for one in raw]
+    start = time.perf_counter()
+    for at in range(0, len(items), size):
+        batch = items[at : at + size]
+        lanes = pgbin.int2s([x.lane for x in batch])
+        nodes = pgbin.texts([x.node for x in batch])
+        seqs = pgbin.int8s([x.seq for x in batch])
+        places = pgbin.int8s(range(at + 1, at + 1 + len(batch)))
+        leaves = pgbin.byteas([x.leaf for x in batch])
+        names, bodies = pgbin.texts([NAME] * len(batch)), pgbin.byteas([x.body for x in batch])
+        chains = pgbin.byteas([x.hash for x in batch])
+        with connection.transaction():
+            event = (lanes, places, nodes, seqs, names, bodies, leaves, chains)
+            connection.execute(_PEER_EVENT, event, prepare=True)
+            connection.execute(_PEER_KEY, (lanes, nodes, seqs, places, leaves), prepare=True)
+    return time.perf_counter() - start
+
+
+def _limit(connection: Connection, raw: Sequence[tuple[BenchNode, Signed]], size: int) -> float:
+    items = [_item(*one) for one in raw]
+    buffers = [_buffers(items[at : at + size], at) for at in range(0, len(items), size)]
+    start = time.perf_counter()
+    for event, key in buffers:
+        with connection.transaction(), connection.cursor() as cursor:
+            for table, data in ((b"copy_event", event), (b"copy_key", key)):
+                with cursor.copy(b"COPY " + table + b" FROM STDIN (FORMAT binary)") as copy:
+                    copy.write(data)
+    return time.perf_counter() - start
+
+
+def _buffers(items: Sequence[Item], before: int) -> tuple[bytes, bytes]:
+    """Both tables' rows in COPY's binary form."""
+    head = b"PGCOPY\n\xff\r\n\0" + bytes(8)
+    events, keys = [head], [head]
+    for place, x in enumerate(items, before + 1):
+        position, seq = pack("!iq", 8, place), pack("!iq", 8, x.seq)
+        lane, node, leaf = pack("!ih", 2, x.lane), _sized(x.node), _sized(x.leaf)
+        events += (b"\0\x0a", lane, position, node, seq, _sized(NAME), _sized(x.body), leaf)
+        events += (_sized(x.hash), pack("!iiiq", 4, 0, 8, 1))
+        keys += (b"\0\x05", lane, node, seq, position, leaf)
+    return b"".join(events) + b"\xff\xff", b"".join(keys) + b"\xff\xff"
+
+
+def _sized(data: bytes) -> bytes:
+    return len(data).to_bytes(4, "big") + data
+
+
+CONTENDERS: dict[str, Contender] = {
+    "ours": _ours,
+    "ours, with checking": _ours_checked,
+    "peer: INSERT unnest, dedupe only": _peer,
+    "limit: COPY, prebuilt": _limit,
+}
+
+
+def _measure(
+    server: EmbeddedPostgres, raw: Sequence[tuple[BenchNode, Signed]], size: int, rounds: int
+) -> dict[str, Any]:
+    seconds: dict[str, list[float]] = {name: [] for name in CONTENDERS}
+    for turn in range(rounds):
+        for name, contender in CONTENDERS.items():
+            database = f"append_{size}_{turn}_{list(CONTENDERS).index(name)}"
+            seconds[name].append(_once(server, database, contender, raw, size))
+    limit = statistics.median(seconds["limit: COPY, prebuilt"])
+    return {
+        "batch": size,
+        "contenders": {
+            name: {
+                "reports_per_second": round(len(raw) / statistics.median(times)),
+                "of_limit": round(limit / statistics.median(times), 3),
+                "best": round(len(raw) / min(times)),
+            }
+            for name, times in seconds.items()
+        },
+    }
+
+
+def _once(
+    server: EmbeddedPostgres,
+    database: str,
+    contender: Contender,
+    raw: Sequence[tuple[BenchNode, Signed]],
+    size: int,
+) -> float:
+    """One run on a database of its own, emptied of dirty pages before the clock starts."""
+    uri = server.create_database(database)
+    migrate.migrate(uri)
+    with psycopg.connect(uri, autocommit=True) as connection:
+        usage.prepare(connection)
+        connection.execute("CREATE TABLE copy_event (LIKE usage_event INCLUDING ALL)")
+        connection.execute("CREATE TABLE copy_key (LIKE usage_key INCLUDING ALL)")
+        connection.execute("CHECKPOINT")
+        took = contender(connection, raw, size)
+        if contender in (_ours, _ours_checked):
+            assert usage.verify(connection, range(64)) == len(raw)
+    with psycopg.connect(server.uri, autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE {database} WITH (FORCE)".encode())
+    return took
+
+
+def table(result: dict[str, Any]) -> str:
+    """The result for people: ratios first."""
+    lines = [result["figure"], json.dumps(result["conditions"])]
+    for batch in result["batches"]:
+        lines.append(f"batches of {batch['batch']}")
+        lines += [
+            f"  {row['of_limit']:7.1%} of COPY  {row['reports_per_second']:>8,}/s  {name}"
+            for name, row in batch["contenders"].items()
+        ]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--short", action="store_true")
+    print(table(run(parser.parse_args().short)))
