@@ -1,0 +1,232 @@
+"""A small server of the usage protocol, kept in memory: what the real door promises and no more.
+
+It verifies signature, order and form with the reference parser, answers as the design's table says,
+and can be driven in process (it is a `Transport`) or over HTTP (`serve`). `Wire` stands between a
+reporter and it and loses, repeats or refuses what it is told to.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from nacl.exceptions import BadSignatureError
+from nacl.signing import VerifyKey
+
+from domain import report
+from node_reporter.client import Response, Unreachable
+from node_reporter.clock import Clock, SystemClock
+
+NODE = "node_" + "5" * 32
+NODE_KEY = "tally_node_key"
+
+
+@dataclass
+class ModelServer:
+    """One node's chain, as a server would keep it."""
+
+    public_key: bytes = b""
+    clock: Clock = field(default_factory=SystemClock)
+    node_id: str = NODE
+    bodies: list[bytes] = field(default_factory=list)
+    alerts: list[str] = field(default_factory=list)
+    windows: list[dict[str, Any]] = field(default_factory=list)
+    joined: dict[str, Any] = field(default_factory=dict)
+    refuse_next: list[tuple[int, str]] = field(default_factory=list)
+    batch_max: int = 64
+
+    # --- what a test looks at ----------------------------------------------------------------
+
+    @property
+    def seq(self) -> int:
+        return len(self.bodies)
+
+    @property
+    def head(self) -> bytes:
+        if self.bodies:
+            return report.report_hash(self.bodies[-1])
+        return report.genesis(self.node_id, self.public_key)
+
+    def reports(self) -> list[report.Report]:
+        """Every stored report, each read by the strict reference parser."""
+        return [report.parse(body) for body in self.bodies]
+
+    def rows(self) -> list[tuple[str, str | None, report.Row]]:
+        """(device, lease, row) of every stored report, in order of arrival."""
+        return [
+            (
+                one.devices[row.device].id,
+                None if row.lease is None else one.leases[row.lease],
+                row,
+            )
+            for one in self.reports()
+            for row in one.rows
+        ]
+
+    # --- the protocol ------------------------------------------------------------------------
+
+    def request(
+        self, method: str, path: str, headers: Mapping[str, str], body: bytes | None
+    ) -> Response:
+        """Answer one request, as a transport would bring it back."""
+        if self.refuse_next:
+            status, code = self.refuse_next.pop(0)
+            return self._answer(status, code)
+        if (method, path) == ("POST", "/v1/nodes/join"):
+            return self._join(json.loads(body or b""))
+        prefix = f"/v1/nodes/{self.node_id}"
+        if (method, path) == ("GET", f"{prefix}/assignments"):
+            if headers.get("Authorization") != f"Bearer {NODE_KEY}":
+                return self._answer(401, "credentials_missing")
+            return _json(200, {"data": self.windows})
+        if (method, path) == ("GET", f"{prefix}/usage/head"):
+            return self._answer(200, "")
+        if (method, path) == ("POST", f"{prefix}/usage"):
+            return self._take(json.loads(body or b""))
+        return self._answer(404, "not_found")
+
+    def _join(self, body: dict[str, Any]) -> Response:
+        self.joined = body
+        self.public_key = bytes.fromhex(body["public_key"])
+        return _json(201, {"node_id": self.node_id, "node_key": NODE_KEY})
+
+    def _take(self, envelopes: list[dict[str, Any]]) -> Response:
+        if len(envelopes) > self.batch_max:
+            return self._answer(413, "too_large")
+        results: list[dict[str, Any]] = []
+        for envelope in envelopes:
+            refused = self._store(envelope, results)
+            if refused is not None:
+                return self._answer(*refused, results=results)
+        return self._answer(200, "", results=results)
+
+    def _store(
+        self, envelope: dict[str, Any], results: list[dict[str, Any]]
+    ) -> tuple[int, str] | None:
+        body = base64.b64decode(envelope["data_base64"])
+        try:
+            signature = base64.b64decode(envelope["signature"])
+            VerifyKey(self.public_key).verify(report.pae(body), signature)
+        except BadSignatureError:
+            return self._alert(401, "bad_signature")
+        one = report.parse(body)
+        agrees = (envelope["id"], envelope["sequence"], envelope["source"], one.node) == (
+            str(one.seq),
+            str(one.seq),
+            f"/nodes/{self.node_id}",
+            self.node_id,
+        )
+        if not agrees or envelope["prevhash"] != one.prev or envelope["type"] != report.NAME:
+            return self._alert(400, "malformed")
+        if one.seq <= self.seq:
+            if self.bodies[one.seq - 1] != body:
+                return self._alert(422, "equivocation")
+            results.append(_result(one.seq, body, "duplicate"))
+            return None
+        if one.seq > self.seq + 1:
+            return 409, "gap"
+        if one.prev != self.head.hex():
+            return self._alert(409, "fork")
+        self.bodies.append(body)
+        results.append(_result(one.seq, body, "stored"))
+        return None
+
+    def _alert(self, status: int, code: str) -> tuple[int, str]:
+        self.alerts.append(code)
+        return status, code
+
+    def _answer(
+        self, status: int, code: str, results: list[dict[str, Any]] | None = None
+    ) -> Response:
+        document: dict[str, Any] = {
+            "acked_seq": self.seq,
+            "head": self.head.hex(),
+            "server_time_us": self.clock.now().wall_us,
+            "results": results or [],
+        }
+        if code:
+            document |= {"code": code, "detail": "as the test asked"}
+        if status == 503:
+            return Response(status=status, headers={"retry-after": "2"}, body=b"busy")
+        return _json(status, document)
+
+
+@dataclass
+class Wire:
+    """The way to the server: takes the next fault of its list for each POST of reports."""
+
+    server: ModelServer
+    faults: list[str] = field(default_factory=list)
+    down: bool = False
+    sent: list[bytes] = field(default_factory=list)
+
+    def request(
+        self, method: str, path: str, headers: Mapping[str, str], body: bytes | None
+    ) -> Response:
+        fault = self.faults.pop(0) if self.faults and method == "POST" else "none"
+        if self.down or fault == "lost_request":
+            raise Unreachable("the request was lost")
+        if fault == "old_again" and self.sent:
+            self.server.request(method, path, headers, self.sent[0])
+        if fault == "busy":
+            return Response(status=503, headers={"retry-after": "2"}, body=b"busy")
+        if method == "POST" and body is not None:
+            self.sent.append(body)
+        answer = self.server.request(method, path, headers, body)
+        if fault == "twice":
+            answer = self.server.request(method, path, headers, body)
+        if fault == "lost_answer":
+            raise Unreachable("the answer was lost")
+        return answer
+
+
+@contextmanager
+def serve(server: ModelServer) -> Generator[str, None, None]:
+    """The server over HTTP on this machine; yields its address."""
+    guard = threading.Lock()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def _handle(self) -> None:
+            size = int(self.headers.get("Content-Length") or 0)
+            body = self.rfile.read(size) if size else None
+            with guard:
+                answer = server.request(self.command, self.path, dict(self.headers), body)
+            self.send_response(answer.status)
+            for name, value in answer.headers.items():
+                self.send_header(name, value)
+            self.send_header("Content-Length", str(len(answer.body)))
+            self.end_headers()
+            self.wfile.write(answer.body)
+
+        do_GET = do_POST = _handle
+
+        def log_message(self, format: str, *args: Any) -> None:
+            """Tests print nothing."""
+
+    httpd = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    httpd.daemon_threads = True
+    thread = threading.Thread(target=httpd.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{httpd.server_port}"
+    finally:
+        httpd.shutdown()
+        httpd.server_close()
+        thread.join()
+
+
+def _result(seq: int, body: bytes, status: str) -> dict[str, Any]:
+    receipt = {"seq": seq, "hash": report.report_hash(body).hex(), "flags": 0}
+    return {"status": status, "receipt": receipt}
+
+
+def _json(status: int, document: dict[str, Any]) -> Response:
+    return Response(status=status, headers={}, body=json.dumps(document).encode())

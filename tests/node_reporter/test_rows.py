@@ -1,0 +1,210 @@
+"""Rows end where money depends on it, and nothing is lost or doubled at the cut."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from domain import report
+from node_reporter import rows
+from node_reporter.gpus import Device
+from node_reporter.leases import AssignmentsUnreadable, Window, edges, parse_windows
+from node_reporter.meter import Bucket, Step
+from node_reporter.rows import Stretch, rows_of
+
+HOUR_US = 3_600_000_000
+MINUTE_US = 60_000_000
+DEVICE = Device(id="GPU-1", name="X", busy_source="util", energy_scope="device")
+WALL_US = 1_795_161_600_000_000
+"""A full UTC hour: where the monotonic clock of these tests starts."""
+
+
+def minutes(count: int, first: int = 0) -> list[Step]:
+    return [
+        Step(
+            start_us=minute * MINUTE_US,
+            end_us=(minute + 1) * MINUTE_US,
+            bucket=Bucket.AVAILABLE,
+            driver_epoch=1,
+            wall_from_us=WALL_US,
+            wall_to_us=WALL_US,
+            samples=1,
+            busy_us=MINUTE_US // 2,
+            energy_mj=1_000,
+        )
+        for minute in range(first, first + count)
+    ]
+
+
+def lease(number: int, from_minute: int, until_minute: int | None, share_ppm: int) -> Window:
+    return Window(
+        lease_id=f"lease_{number:032d}",
+        device_id="GPU-1",
+        from_us=WALL_US + from_minute * MINUTE_US,
+        until_us=None if until_minute is None else WALL_US + until_minute * MINUTE_US,
+        share_ppm=share_ppm,
+    )
+
+
+def spans(stretches: list[Stretch]) -> list[tuple[int, int, str | None, str]]:
+    return [
+        (s.row.mono_start_us // MINUTE_US, s.row.mono_end_us // MINUTE_US, s.lease, s.row.reason)
+        for s in stretches
+    ]
+
+
+def test_idle_time_is_cut_at_full_utc_hours_only() -> None:
+    found = rows_of(DEVICE, minutes(130), [], 0, "tick")
+    assert spans(found) == [
+        (0, 60, None, "hour"),
+        (60, 120, None, "hour"),
+        (120, 130, None, "tick"),
+    ]
+
+
+def test_rows_are_cut_at_the_edges_of_a_lease_and_at_its_own_hours() -> None:
+    window = lease(1, 10, 100, report.PPM)
+    name = window.lease_id
+    assert spans(rows_of(DEVICE, minutes(110), [window], 0, "tick")) == [
+        (0, 10, None, "lease"),
+        (10, 60, name, "hour"),
+        (60, 70, name, "hour"),
+        (70, 100, name, "lease"),
+        (100, 110, None, "tick"),
+    ]
+
+
+def test_a_lease_is_matched_in_server_time_not_in_the_nodes() -> None:
+    window = lease(1, 10, 20, report.PPM)
+    found = rows_of(DEVICE, minutes(30), [window], 5 * MINUTE_US, "tick")
+    assert [span[:2] for span in spans(found) if span[2]] == [(5, 15)]
+
+
+def test_a_step_across_an_edge_is_cut_inside() -> None:
+    long = minutes(1)[0]
+    window = Window(lease_id="lease_12345678", device_id="GPU-1", from_us=WALL_US + 20_000_000)
+    found = rows_of(DEVICE, [long], [window], 0, "tick")
+    assert [(s.lease, s.row.len_us, s.row.samples) for s in found] == [
+        (None, 20_000_000, 0),
+        ("lease_12345678", 40_000_000, 1),
+    ]
+
+
+def test_leases_that_share_a_device_each_get_a_row_at_their_share() -> None:
+    windows = [lease(1, 0, None, 250_000), lease(2, 0, None, 500_000)]
+    found = rows_of(DEVICE, minutes(1), windows, 0, "tick")
+    assert [(s.device.share_ppm, s.device.shape, s.row.energy_mj) for s in found] == [
+        (250_000, "ts:25000/100000", 250),
+        (500_000, "ts:50000/100000", 500),
+    ]
+    assert all(s.row.busy_us is None and s.device.energy_scope == "board_share" for s in found)
+
+
+def test_a_gap_says_so_in_every_row_it_is_cut_into() -> None:
+    gap = Step(
+        start_us=0,
+        end_us=2 * HOUR_US + 1,
+        bucket=Bucket.UNKNOWN,
+        driver_epoch=1,
+        wall_from_us=WALL_US,
+        wall_to_us=WALL_US,
+        closes="gap",
+    )
+    found = rows_of(DEVICE, [gap, *minutes(1, 120)][:1], [], 0, "tick")
+    assert [s.row.reason for s in found] == ["gap"] * 3
+    assert all(s.row.unknown_us == s.row.len_us for s in found)
+
+
+def test_merging_adds_up_and_never_crosses_an_edge() -> None:
+    a, b = (rows_of(DEVICE, minutes(1, first), [], 0, "tick")[0] for first in (0, 1))
+    joined = rows.merge(a, b)
+    assert joined is not None
+    assert (joined.row.len_us, joined.row.samples, joined.row.energy_mj) == (120_000_000, 2, 2_000)
+    hour = rows_of(DEVICE, minutes(1, 59), [], 0, "tick")[0]
+    assert rows.merge(hour, rows_of(DEVICE, minutes(1, 60), [], 0, "tick")[0]) is None
+    assert rows.merge(a, rows_of(DEVICE, minutes(1, 2), [], 0, "tick")[0]) is None
+
+
+def test_an_unreadable_list_of_assignments_is_refused_whole() -> None:
+    good = {"lease_id": "lease_12345678", "device_id": "GPU-1", "from_us": 5}
+    assert parse_windows({"data": [good, good]})[0].until_us is None
+    assert len(parse_windows({"data": [good, good]})) == 1
+    for bad in ({}, {"data": [{}]}, {"data": [good | {"lease_id": "x"}]}, {"data": 7}):
+        with pytest.raises(AssignmentsUnreadable):
+            parse_windows(bad)
+    with pytest.raises(AssignmentsUnreadable):
+        parse_windows({"data": [good | {"share_ppm": 0}]})
+
+
+def test_edges_lie_inside_and_name_every_hour_of_a_lease() -> None:
+    window = lease(1, 30, 200, report.PPM)
+    inside = edges([window], WALL_US + 1, WALL_US + 3 * HOUR_US)
+    assert [(edge - WALL_US) // MINUTE_US for edge in inside] == [30, 60, 90, 120, 150]
+
+
+windows = st.lists(
+    st.builds(
+        lease,
+        number=st.integers(1, 5),
+        from_minute=st.integers(-100, 200),
+        until_minute=st.none() | st.integers(-50, 300),
+        share_ppm=st.sampled_from([report.PPM, 500_000, 333_333]),
+    ),
+    max_size=5,
+    unique_by=lambda window: window.lease_id,
+)
+
+
+@settings(deadline=None, max_examples=150)
+@given(windows, st.lists(st.integers(1, 7_000_000_000), min_size=1, max_size=12), st.data())
+def test_rows_tile_the_time_of_every_lease_and_parse(
+    held: list[Window], lengths: list[int], data: st.DataObject
+) -> None:
+    steps: list[Step] = []
+    start = 10**9
+    for length in lengths:
+        bucket = data.draw(st.sampled_from(Bucket))
+        steps.append(
+            Step(
+                start_us=start,
+                end_us=start + length,
+                bucket=bucket,
+                driver_epoch=1,
+                wall_from_us=WALL_US,
+                wall_to_us=WALL_US,
+                samples=1,
+                busy_us=length if bucket is Bucket.AVAILABLE else None,
+                closes=data.draw(st.sampled_from([None, None, "fault", "gap"])),
+            )
+        )
+        start += length
+    found = rows_of(DEVICE, steps, held, 0, "tick")
+    elapsed_us = steps[-1].end_us - steps[0].start_us
+    covered = sorted({(s.row.mono_start_us, s.row.mono_end_us) for s in found})
+    assert covered[0][0] == steps[0].start_us
+    assert covered[-1][1] == steps[-1].end_us
+    assert all(a[1] == b[0] for a, b in pairwise(covered))
+    assert sum(b - a for a, b in covered) == elapsed_us
+    for window in held:
+        until_us = window.until_us if window.until_us is not None else 2**60
+        begin = max(window.from_us, steps[0].start_us + WALL_US)
+        end = min(until_us, steps[-1].end_us + WALL_US)
+        own = [s.row.len_us for s in found if s.lease == window.lease_id]
+        assert sum(own) == max(0, end - begin)
+    devices, leases, placed = rows.place(found)
+    whole = report.Report(
+        node="node_12345678",
+        seq=1,
+        prev="0" * 64,
+        boot="00000000-0000-4000-8000-000000000000",
+        agent="0.1.0",
+        mono_us=start,
+        wall_us=start,
+        devices=devices,
+        leases=leases,
+        rows=placed,
+    )
+    assert report.parse(report.encode(whole)) == whole
