@@ -327,6 +327,8 @@ def decide_accrue(command: AccrueCapacity, world: World) -> list[Change]:
     if any(span.from_us >= span.to_us for span in command.unavailable):
         raise Refused(Reason.DEVICE_INTERVAL, device_id=command.device_id)
     totals = _counted(state, command)
+    if totals == state.totals:  # retired all along: there is no time to book
+        return []
     before, after = state.totals.booked_ms(), totals.booked_ms()
     assert after.idle >= 0, (state, command)
     accrued = CapacityAccrued(
