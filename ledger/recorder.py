@@ -124,11 +124,8 @@ class _BookArrays:
             row_assets.append(asset)
             row_ends.append(len(line_accounts))
         row_starts = [1, *(end + 1 for end in row_ends[:-1])] if row_ends else []
-        kinds = [kind_of(name) for name in self.new_names]
         self.parameters = (
-            pgbin.texts([name.encode() for name in self.new_names]),
-            pgbin.texts([kind.asset.value.encode() for kind in kinds]),
-            pgbin.int2s([kind.side for kind in kinds]),
+            *(_opened(self.new_names) if self.new_names else _NONE_OPENED),
             pgbin.int4s(ids),
             pgbin.texts(assets),
             pgbin.int8s(sums),
@@ -142,6 +139,17 @@ class _BookArrays:
         )
 
 
+def _opened(names: list[str]) -> tuple[pgbin.Array, pgbin.Array, pgbin.Array]:
+    kinds = [kind_of(name) for name in names]
+    return (
+        pgbin.texts([name.encode() for name in names]),
+        pgbin.texts([kind.asset.value.encode() for kind in kinds]),
+        pgbin.int2s([kind.side for kind in kinds]),
+    )
+
+
+_NO_UUIDS, _NO_INT8S, _NO_TEXTS = pgbin.uuids([]), pgbin.int8s([]), pgbin.texts([])
+_NONE_OPENED = _opened([])
 _NO_BOOKS = _BookArrays((), {})
 
 
@@ -215,10 +223,10 @@ def _parameters(
         pgbin.byteas(bodies),
         pgbin.byteas(leaves),
         Int8(append.now_us),
-        pgbin.uuids([stream.bytes for stream, _ in append.seen]),
-        pgbin.int8s([version for _, version in append.seen]),
+        pgbin.uuids([stream.bytes for stream, _ in append.seen]) if append.seen else _NO_UUIDS,
+        pgbin.int8s([version for _, version in append.seen]) if append.seen else _NO_INT8S,
         *books.parameters,
-        pgbin.texts([name.encode() for name in append.guards]),
+        pgbin.texts([name.encode() for name in append.guards]) if append.guards else _NO_TEXTS,
         command and command.account,
         command and command.key,
         command and command.fingerprint,

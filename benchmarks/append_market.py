@@ -1,0 +1,220 @@
+"""Market log append with books, beside the stock library's `save` in the same run.
+
+Both sides record facts of about the same size from Python objects, durably (fsync and
+synchronous_commit on), on one embedded server, in alternating rounds. Ours also keeps the books:
+every fact carries one balanced entry of three lines, and every append an idempotency row. Figures
+are medians of the rounds; ratios come first.
+
+    python -m benchmarks.append_market [--short]
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import psycopg
+from eventsourcing.application import Application
+from eventsourcing.domain import Aggregate, event
+from psycopg.conninfo import conninfo_to_dict
+
+from api.embedded_postgres import EmbeddedPostgres
+from domain.deposit import DepositConfirmed
+from domain.money import Asset, credit
+from domain.stream import Stream
+from ledger.handle import Ledger
+from ledger.market import Envelope
+from ledger.migrate import migrate
+from ledger.postings import Entry
+from ledger.recorder import Append, CommandRow
+
+STREAMS = 1_000
+NOW_US = 1_763_000_000_000_000
+BATCHES = (1, 100)
+TARGETS = {1: 1.2, 100: 0.8}
+
+
+class Deposit(Aggregate):
+    """The stock library's way: an aggregate that triggers events."""
+
+    @event("Opened")
+    def __init__(self, account_id: str) -> None:
+        self.account_id = account_id
+        self.units = 0
+
+    @event("Confirmed")
+    def confirm(
+        self, deposit_id: str, account_id: str, source: str, units: int, reference: str, by: str
+    ) -> None:
+        self.units += units
+
+
+class Stock(Application[UUID]):
+    """The stock recorder, mapper and tables."""
+
+
+class _Ours:
+    def __init__(self, uri: str, *, with_command: bool) -> None:
+        migrate(uri)
+        self._ledger = Ledger(uri, blinding_key=b"benchmark blinding key")
+        self._streams = [Stream("deposit", f"dep_{n}").uuid for n in range(STREAMS)]
+        self._versions = [0] * STREAMS
+        self._with_command = with_command
+        self._commands = 0
+
+    def append(self, first: int, batch: int) -> None:
+        envelopes: list[Any] = []
+        entries: list[tuple[int, Entry]] = []
+        for offset in range(batch):
+            number = (first + offset) % STREAMS
+            self._versions[number] += 1
+            envelopes.append(
+                Envelope(
+                    self._streams[number],
+                    self._versions[number],
+                    _fact(number),
+                    "cmd_0123456789abcdef0123456789abcdef",
+                )
+            )
+            entries.append((offset + 1, _entry(number)))
+        command = None
+        if self._with_command:
+            self._commands += 1
+            command = CommandRow("acct_bench", f"key-{self._commands}", b"f" * 32, 201, b"{}")
+        append = Append(now_us=NOW_US, entries=entries, command=command)
+        self._ledger.market.events.put(envelopes, append=append)
+
+    def check(self) -> None:
+        """The figures count only if what was written holds."""
+        assert self._ledger.books.faults() == []
+        assert self._ledger.market.head()[0] == sum(self._versions)
+
+    def close(self) -> None:
+        self._ledger.close()
+
+
+class _Stock:
+    def __init__(self, uri: str) -> None:
+        given = conninfo_to_dict(uri)
+        self._app = Stock(
+            env={
+                "PERSISTENCE_MODULE": "eventsourcing.postgres",
+                "POSTGRES_DBNAME": str(given["dbname"]),
+                "POSTGRES_HOST": str(given["host"]),
+                "POSTGRES_PORT": str(given["port"]),
+                "POSTGRES_USER": str(given["user"]),
+                "POSTGRES_PASSWORD": "",
+            }
+        )
+        self._deposits = [Deposit(account_id=f"acct_{n:032x}") for n in range(STREAMS)]
+        for start in range(0, STREAMS, 100):
+            self._app.save(*self._deposits[start : start + 100])
+
+    def append(self, first: int, batch: int) -> None:
+        changed = []
+        for offset in range(batch):
+            number = (first + offset) % STREAMS
+            fact = _fact(number)
+            deposit = self._deposits[number]
+            deposit.confirm(
+                fact.deposit_id,
+                fact.account_id,
+                fact.source,
+                fact.amount.units,
+                fact.reference,
+                fact.confirmed_by,
+            )
+            changed.append(deposit)
+        self._app.save(*changed)
+
+    def close(self) -> None:
+        self._app.close()
+
+
+def _fact(number: int) -> DepositConfirmed:
+    return DepositConfirmed(
+        deposit_id=f"dep_{number:032x}",
+        account_id=f"acct_{number:032x}",
+        source="cash",
+        amount=credit(1_265_000),
+        reference="0123456789",
+        confirmed_by="acct_operator",
+        at_us=NOW_US,
+    )
+
+
+def _entry(number: int) -> Entry:
+    """Three lines, as an accrual's: bank to a party and to the platform."""
+    lines = (
+        ("world:bank", 1_265_000),
+        (f"party:acct_{number:032x}:payable", -1_000_000),
+        ("network:revenue:usage", -265_000),
+    )
+    return Entry(Asset.CREDIT, lines)
+
+
+def _rate(append: Callable[[int, int], None], batch: int, seconds: float) -> float:
+    done = 0
+    began = time.perf_counter()
+    while (took := time.perf_counter() - began) < seconds:
+        append(done, batch)
+        done += batch
+    return done / took
+
+
+def run(short: bool) -> dict[str, Any]:
+    """Facts per second of both sides and their ratio, for single facts and for batches of 100."""
+    seconds, rounds = (0.5, 3) if short else (3.0, 5)
+    with tempfile.TemporaryDirectory(prefix="tally") as folder:
+        Path(folder).chmod(0o755)
+        with EmbeddedPostgres(Path(folder)) as server:
+            ours = _Ours(server.create_database("ours"), with_command=True)
+            stock = _Stock(server.create_database("stock"))
+            try:
+                results = [_compare(ours, stock, batch, seconds, rounds) for batch in BATCHES]
+                ours.check()
+                with psycopg.connect(server.uri) as connection:
+                    version = connection.info.server_version
+            finally:
+                ours.close()
+                stock.close()
+    return {"name": "append_market", "server_version": version, "results": results}
+
+
+def _compare(ours: _Ours, stock: _Stock, batch: int, seconds: float, rounds: int) -> dict[str, Any]:
+    rates: dict[str, list[float]] = {"ours": [], "stock": []}
+    ours.append(0, STREAMS)  # every account is open before the clock starts
+    for _ in range(rounds):
+        rates["ours"].append(_rate(ours.append, batch, seconds))
+        rates["stock"].append(_rate(stock.append, batch, seconds))
+    medians = {side: statistics.median(values) for side, values in rates.items()}
+    ratio = medians["ours"] / medians["stock"]
+    return {
+        "batch": batch,
+        "ratio": round(ratio, 2),
+        "ratio_at_least": TARGETS[batch],
+        "holds": ratio >= TARGETS[batch],
+        "facts_per_second": {side: round(median) for side, median in medians.items()},
+        "range": {side: [round(min(v)), round(max(v))] for side, v in rates.items()},
+    }
+
+
+def main() -> None:
+    """Print the comparison."""
+    for result in run("--short" in sys.argv)["results"]:
+        rates = result["facts_per_second"]
+        print(
+            f"x{result['batch']:<4d} {result['ratio']:.2f} of stock"
+            f" (at least {result['ratio_at_least']}): ours {rates['ours']:,}/s,"
+            f" stock {rates['stock']:,}/s"
+        )
+
+
+if __name__ == "__main__":
+    main()
