@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from itertools import accumulate, repeat
-from operator import add, gt
+from operator import add, ge, gt, sub
 from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
@@ -169,9 +169,10 @@ def _holds(body: bytes, found: _Report) -> bool:
     strings = _STRINGS + len(found.leases) + _DEVICE_STRINGS * len(found.devices)
     for device in found.devices:
         strings += device.parent is not None
-    for name in _COLUMNS:
-        values = getattr(cols, name)
-        if type(values) is list and (len(values) != n or values.count(values[0]) == n):
+    for values in msgspec.structs.astuple(cols):
+        if type(values) is list and (
+            len(values) != n or (values[0] == values[-1] and values.count(values[0]) == n)
+        ):
             return False
     strings += n if type(cols.reason) is list else 1
     # Every key is needed and no other allowed: a key too many means a key twice.
@@ -226,21 +227,16 @@ def _places_hold(found: _Report, starts: Sequence[int]) -> bool:
     """Indexes in range, rows sorted, no overlap of rows of one device and lease."""
     cols, n = found.cols, found.n
     devices: Any = cols.device
-    leases = cols.lease
+    leases: Any = cols.lease
     if (max(devices) if type(devices) is list else devices) >= len(found.devices):
         return False
-    last: dict[tuple[int, int | None], int] = {}
-    get = last.get
-    lengths = _each(cols.len_us)
-    for key, start, length in zip(
-        zip(_each(devices), _each(leases), strict=False), starts, lengths, strict=False
-    ):
-        if get(key, 0) > start:
-            return False
-        last[key] = start + length
-    for _, lease in last:
-        if lease is not None and lease >= len(found.leases):
-            return False
+    named = set(leases) if type(leases) is list else {leases}
+    named.discard(None)
+    if named and max(named) >= len(found.leases):
+        return False
+    turn = _turn(devices, leases)
+    if not (_turns_hold(cols.len_us, starts, turn) if turn else _rows_hold(cols, starts)):
+        return False
     if len(set(starts)) == n:
         return True
     idle_last = [
@@ -249,6 +245,38 @@ def _places_hold(found: _Report, starts: Sequence[int]) -> bool:
     ]
     places = list(zip(starts, _each(devices), idle_last, strict=False))
     return places == sorted(places)
+
+
+def _turn(devices: Any, leases: Any) -> int:
+    """Rows after which every device comes again under the same lease; 0 if there is no such turn.
+
+    The usual report: each device once, in a fixed order, over and over.
+    """
+    turn = len(set(devices)) if type(devices) is list else 1
+    if type(devices) is list and devices[turn:] != devices[:-turn]:
+        return 0
+    if type(leases) is list and leases[turn:] != leases[:-turn]:
+        return 0
+    return turn
+
+
+def _turns_hold(lengths: Any, starts: Sequence[int], turn: int) -> bool:
+    """No overlap where each row's next of the same device and lease is one turn later."""
+    if type(lengths) is int:
+        return min(map(sub, starts[turn:], starts), default=lengths) >= lengths
+    return all(map(ge, starts[turn:], map(add, starts, lengths)))
+
+
+def _rows_hold(cols: _Cols, starts: Sequence[int]) -> bool:
+    """No overlap, row by row."""
+    last: dict[tuple[int, int | None], int] = {}
+    get = last.get
+    keys = zip(_each(cols.device), _each(cols.lease), strict=False)
+    for key, start, length in zip(keys, starts, _each(cols.len_us), strict=False):
+        if get(key, 0) > start:
+            return False
+        last[key] = start + length
+    return True
 
 
 def _times_hold(cols: _Cols, starts: Sequence[int], mono_us: int) -> bool:

@@ -281,12 +281,14 @@ class UsageLog:
         assert self._task is not None, "never started"
         self._closing = True
         self._wake.set()
-        await self._task
-        self._task = None
-        for connection in (self._writer, self._reader):
-            if connection is not None:
-                await connection.close()
-        self._writer = self._reader = None
+        try:
+            await self._task
+        finally:
+            self._task = None
+            for connection in (self._writer, self._reader):
+                if connection is not None:
+                    await connection.close()
+            self._writer = self._reader = None
 
     @property
     def waiting(self) -> int:
@@ -296,10 +298,12 @@ class UsageLog:
     def submit(self, items: list[Item]) -> asyncio.Future[list[Receipt]]:
         """Queue the reports of one request; the future resolves after their commit.
 
-        Raises Full when the queue is. The future raises Unavailable or AppendFailed.
+        Raises Full when the queue is, Unavailable when the committer has died. The future raises
+        Unavailable or AppendFailed.
         """
         assert self._task is not None, "never started"
-        assert not self._closing, "closing"
+        if self._task.done() or self._closing:
+            raise Unavailable("the committer has stopped")
         group = _Group(items, asyncio.get_running_loop().create_future())
         if (
             self._waiting_reports + len(items) > self._queue_reports_max
@@ -350,8 +354,8 @@ class UsageLog:
             groups = self._take()
             try:
                 await self._commit(groups)
-            except BaseException as error:
-                for group in groups:
+            except BaseException as error:  # a bug, or the end: nobody may wait for ever
+                for group in [*groups, *self._queue]:
                     group.fail(Unavailable(repr(error)))
                 raise
 
@@ -447,6 +451,10 @@ _OF_NODE = (
     b"SELECT " + _COLUMNS + b" FROM usage_key y JOIN usage_event e USING (lane, position)"
     b" WHERE y.lane = %s AND y.node_id = %s AND y.node_seq > %s ORDER BY y.node_seq LIMIT %s"
 )
+_FLAGGED = (
+    b"SELECT " + _COLUMNS + b" FROM usage_event e WHERE e.lane = %s AND e.node_id = %s"
+    b" AND e.flags <> 0 AND e.position > %s ORDER BY e.position LIMIT %s"
+)
 _LANE_HEADS = b"SELECT lane, pos, hash, recorded_us FROM usage_head ORDER BY lane"
 _AUDIT = (
     b"SELECT position, node_id, node_seq, name, body, leaf, chain FROM usage_event"
@@ -491,6 +499,24 @@ def reports_of_node(
         _OF_NODE, (lane_of(node_id), node_id, after_seq, limit), binary=True
     ).fetchall()
     return [StoredReport(*row) for row in rows]
+
+
+def flagged_of_node(
+    connection: Connection[Any], node_id: str, after_position: int = 0, limit: int = 100
+) -> list[tuple[StoredReport, report.ReportInvalid]]:
+    """A node's flagged reports, each with the rule it breaks: why it earned nothing."""
+    rows = connection.execute(
+        _FLAGGED, (lane_of(node_id), node_id, after_position, limit), binary=True
+    ).fetchall()
+    return [(stored, _broken_rule(stored)) for stored in map(StoredReport._make, rows)]
+
+
+def _broken_rule(stored: StoredReport) -> report.ReportInvalid:
+    try:
+        report.parse(stored.signed)
+    except report.ReportInvalid as broken:
+        return broken
+    return report.ReportInvalid("rule_of_an_earlier_version", "valid by today's rules")
 
 
 def follow_lane(

@@ -148,6 +148,17 @@ def test_a_flagged_report_is_stored_and_its_receipt_shows_the_flags(
     assert (again.status, again.flags) == (Status.DUPLICATE, usage.FLAG_CONTENT)
 
 
+def test_an_owner_sees_which_rule_a_flagged_report_breaks(
+    connection: psycopg.Connection[Any],
+) -> None:
+    node = Node()
+    broken = node.body().replace(b'"unknown_us":0', b'"unknown_us":1')
+    node.seq, node.head = 1, report_hash(broken)
+    put(connection, node.item(broken, usage.FLAG_CONTENT), *node.items(1))
+    ((stored, rule),) = usage.flagged_of_node(connection, node.id)
+    assert (stored.node_seq, rule.rule, rule.pointer) == (1, "bucket_sum", "row 0")
+
+
 def test_the_same_key_twice_in_one_batch_is_stored_once(
     connection: psycopg.Connection[Any],
 ) -> None:
@@ -357,6 +368,27 @@ def test_the_queue_is_bounded_in_bytes_too(database: str) -> None:
         async with UsageLog(database, queue_bytes_max=len(items[0].body)) as log:
             with pytest.raises(usage.Full):
                 log.submit(items)
+
+    asyncio.run(scenario())
+
+
+def test_nobody_waits_for_ever_for_a_committer_that_died(database: str) -> None:
+    """A clock that fails stands for any bug: who waits and who comes later is told."""
+
+    def broken_clock() -> int:
+        raise ZeroDivisionError
+
+    async def scenario() -> None:
+        log = UsageLog(database, now_us=broken_clock)
+        await log.start()
+        waiting = [log.submit(Node(str(index)).items(1)) for index in range(3)]
+        for answer in waiting:
+            with pytest.raises(usage.Unavailable):
+                await answer
+        with pytest.raises(usage.Unavailable):
+            log.submit(Node().items(1))
+        with pytest.raises(ZeroDivisionError):
+            await log.close()
 
     asyncio.run(scenario())
 

@@ -1,0 +1,447 @@
+"""Signed usage reports over HTTP, from request to receipt, load generator on the same cores.
+
+    python -m benchmarks.ingest            full
+    python -m benchmarks.ingest --short    a few seconds
+
+One report of 100 samples a request, 200 nodes, 32 connections, one server process, durable
+PostgreSQL. In one run, in turn, each on a database of its own:
+
+- ours: signature, strict reading, group commit with lane chain, receipt after the commit
+- peer: what a careful service is usually made of: FastAPI route, pydantic models, `cryptography`,
+  a connection pool, one INSERT .. ON CONFLICT DO NOTHING a request; no chain, no order, no receipt
+- limit: the same server and the same requests, answered without looking at them
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import base64
+import json
+import os
+import pickle
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import asynccontextmanager
+from functools import partial
+from itertools import islice
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import psycopg
+from starlette.requests import Request
+
+from api.embedded_postgres import EmbeddedPostgres
+from benchmarks.reports import bench_node, reports, request
+from ledger import migrate, usage
+
+NODES = 200
+ROWS = 100
+CONNECTIONS = 32
+SERVERS = ("ours", "peer", "limit")
+
+
+# --- the figures -----------------------------------------------------------------------------
+
+
+def run(short: bool = False) -> dict[str, Any]:
+    """Measure each server and return rates (reports/s), latencies (ms) and ratios."""
+    seconds, rounds, per_node = (3.0, 1, 120) if short else (6.0, 3, 200)
+    with tempfile.TemporaryDirectory(prefix="tally", dir="/tmp") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        body_bytes = _make_requests(folder / "requests", per_node)
+        with EmbeddedPostgres(folder) as server:
+            measured = {
+                kind: [
+                    _measure(server, kind, f"ingest_{kind}_{turn}", folder, seconds)
+                    for turn in range(rounds)
+                ]
+                for kind in SERVERS
+            }
+            settings = _settings(server)
+    best = {kind: _median(turns) for kind, turns in measured.items()}
+    return {
+        "figure": "signed reports of 100 samples over HTTP: >= 4,000 reports/s, p99 < 50 ms",
+        "conditions": {
+            "nodes": NODES,
+            "connections": CONNECTIONS,
+            "samples_per_report": ROWS,
+            "body_bytes": body_bytes,
+            "seconds": seconds,
+            "rounds": rounds,
+            "cores": os.cpu_count(),
+            **settings,
+        },
+        "servers": {
+            kind: {
+                "of_peer": _ratio(row, best["peer"]),
+                "of_limit": _ratio(row, best["limit"]),
+                **row,
+                "rates": [turn["reports_per_second"] for turn in measured[kind]],
+            }
+            for kind, row in best.items()
+        },
+    }
+
+
+def _ratio(row: dict[str, Any], other: dict[str, Any]) -> float:
+    return float(round(row["reports_per_second"] / other["reports_per_second"], 3))
+
+
+def _median(turns: list[dict[str, Any]]) -> dict[str, Any]:
+    return sorted(turns, key=lambda turn: int(turn["reports_per_second"]))[len(turns) // 2]
+
+
+def _settings(server: EmbeddedPostgres) -> dict[str, str]:
+    with psycopg.connect(server.uri) as connection:
+        return {
+            name: str(connection.execute(f"SHOW {name}".encode()).fetchone()[0])  # type: ignore[index]
+            for name in ("server_version", "fsync", "synchronous_commit")
+        }
+
+
+def _make_requests(folder: Path, per_node: int) -> int:
+    """Ready requests of every node in a file of its own; the size of one signed body."""
+    folder.mkdir()
+    with get_context("fork").Pool(os.cpu_count()) as pool:
+        sizes = pool.starmap(_requests_of, [(folder, n, per_node) for n in range(NODES)])
+    return sizes[0]
+
+
+def _requests_of(folder: Path, number: int, per_node: int) -> int:
+    node = bench_node(number)
+    made = list(islice(reports(node, ROWS), per_node))
+    (folder / str(number)).write_bytes(pickle.dumps([request(node, [one]) for one in made]))
+    return len(made[0].body)
+
+
+def _measure(
+    server: EmbeddedPostgres, kind: str, database: str, folder: Path, seconds: float
+) -> dict[str, Any]:
+    uri = server.create_database(database)
+    migrate.migrate(uri)
+    with psycopg.connect(uri, autocommit=True) as connection:
+        connection.execute(
+            "CREATE TABLE peer_report (node_id text, seq int8, signature bytea, body bytea,"
+            " PRIMARY KEY (node_id, seq))"
+        )
+        connection.execute("CHECKPOINT")
+    port = _free_port()
+    command = [sys.executable, "-m", "benchmarks.ingest"]
+    process = subprocess.Popen([*command, "--serve", kind, str(port), uri])
+    try:
+        _wait_for(port)
+        cpu = _cpu_seconds(process.pid)
+        load = subprocess.run(
+            [*command, "--load", str(port), str(folder / "requests"), str(seconds)],
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        cpu = _cpu_seconds(process.pid) - cpu
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait(30)
+    result: dict[str, Any] = json.loads(load.stdout)
+    result["server_cpu_us_per_report"] = round(cpu * 1e6 / result["answers"])
+    assert result["refused"] == 0, result
+    with psycopg.connect(uri) as connection:
+        stored = usage.verify(connection, range(64))
+    assert kind != "ours" or stored == result["answers"], (stored, result)
+    with psycopg.connect(server.uri, autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE {database} WITH (FORCE)".encode())
+    return result
+
+
+def _cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _wait_for(port: int) -> None:
+    give_up = time.monotonic() + 30
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), 1).close()
+        except OSError:
+            if time.monotonic() > give_up:
+                raise
+            time.sleep(0.05)
+        else:
+            return
+
+
+def table(result: dict[str, Any]) -> str:
+    """The result for people: ratios first."""
+    lines = [result["figure"], json.dumps(result["conditions"])]
+    for name, row in result["servers"].items():
+        lines.append(
+            f"  {row['of_peer']:6.2f} x peer  {row['of_limit']:6.1%} of limit"
+            f"  {row['reports_per_second']:>7,} reports/s  p50 {row['p50_ms']} p99 {row['p99_ms']}"
+            f" max {row['max_ms']} ms  server {row['server_cpu_us_per_report']} us, load"
+            f" {row['load_cpu_us_per_report']} us CPU a report  {name} {row['rates']}"
+        )
+    return "\n".join(lines)
+
+
+# --- the load generator ----------------------------------------------------------------------
+
+
+class _Client(asyncio.Protocol):
+    """One keep-alive connection that sends the next request when the last is answered."""
+
+    def __init__(self, requests: Iterator[bytes], until: float, closed: asyncio.Event) -> None:
+        self.requests, self.until, self.closed = requests, until, closed
+        self.took: list[float] = []
+        self.refused = 0
+        self.first_refusal = ""
+        self._buffer = b""
+        self._sent_at = 0.0
+
+    def connection_made(self, transport: Any) -> None:
+        self._transport = transport
+        self._send()
+
+    def _send(self) -> None:
+        message = next(self.requests, None)
+        if message is None or time.perf_counter() > self.until:
+            self._transport.close()
+            return
+        self._sent_at = time.perf_counter()
+        self._transport.write(message)
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        head = self._buffer.find(b"\r\n\r\n")
+        if head < 0:
+            return
+        at = self._buffer.lower().find(b"content-length: ") + 16
+        length = int(self._buffer[at : self._buffer.find(b"\r", at)])
+        if len(self._buffer) < head + 4 + length:
+            return
+        self.took.append(time.perf_counter() - self._sent_at)
+        if self._buffer[9:12] != b"200":
+            self.refused += 1
+            self.first_refusal = self.first_refusal or self._buffer.decode()[:500]
+        self._buffer = b""
+        self._send()
+
+    def connection_lost(self, _: Exception | None) -> None:
+        self.closed.set()
+
+
+def _rounds(lists: list[list[bytes]]) -> Iterator[bytes]:
+    """A connection's nodes in turn, each node's reports in order."""
+    for turn in range(max(map(len, lists))):
+        for one in lists:
+            if turn < len(one):
+                yield one[turn]
+
+
+def _itself(client: _Client) -> _Client:
+    return client
+
+
+async def _load(port: int, folder: Path, seconds: float) -> dict[str, Any]:
+    nodes = [pickle.loads((folder / str(number)).read_bytes()) for number in range(NODES)]
+    start, cpu = time.perf_counter(), time.process_time()
+    loop = asyncio.get_running_loop()
+    clients = [
+        _Client(_rounds(nodes[index::CONNECTIONS]), start + seconds, asyncio.Event())
+        for index in range(CONNECTIONS)
+    ]
+    for client in clients:
+        await loop.create_connection(partial(_itself, client), "127.0.0.1", port)
+    for client in clients:
+        await client.closed.wait()
+    elapsed, cpu = time.perf_counter() - start, time.process_time() - cpu
+    took = sorted(one for client in clients for one in client.took)
+    return {
+        "reports_per_second": round(len(took) / elapsed),
+        "samples_per_second": round(len(took) * ROWS / elapsed),
+        "p50_ms": round(took[len(took) // 2] * 1e3, 1),
+        "p99_ms": round(took[int(len(took) * 0.99)] * 1e3, 1),
+        "max_ms": round(took[-1] * 1e3, 1),
+        "answers": len(took),
+        "refused": sum(client.refused for client in clients),
+        "first_refusal": next((c.first_refusal for c in clients if c.first_refusal), ""),
+        "load_cpu_us_per_report": round(cpu * 1e6 / len(took)),
+        "ran_out": elapsed < seconds * 0.95,
+    }
+
+
+# --- the servers -----------------------------------------------------------------------------
+
+
+class _BenchKeys:
+    def __init__(self) -> None:
+        from api.usage import NodeKey
+
+        nodes = [bench_node(number) for number in range(NODES)]
+        self._known = {node.id: NodeKey(node.key_id, node.public_key) for node in nodes}
+
+    def lookup(self, node_id: str) -> Any:
+        return self._known.get(node_id)
+
+
+def _serve(kind: str, port: int, uri: str) -> None:
+    import uvicorn
+
+    app = {"ours": _ours, "peer": _peer, "limit": _limit}[kind](uri)
+    uvicorn.run(
+        app,
+        port=port,
+        loop="uvloop",
+        http="httptools",
+        access_log=False,
+        log_level="warning",
+    )
+
+
+def _ours(uri: str) -> Any:
+    from fastapi import FastAPI
+
+    from api.usage import UsageIngest, fast, tune_collector
+
+    log = usage.UsageLog(uri)
+
+    @asynccontextmanager
+    async def life(_: FastAPI) -> AsyncGenerator[None, None]:
+        tune_collector()
+        async with log:
+            yield
+
+    return fast(FastAPI(lifespan=life), UsageIngest(log, _BenchKeys()))
+
+
+def _limit(_: str) -> Any:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            return
+        while (await receive()).get("more_body"):
+            pass
+        headers = [(b"content-type", b"application/json"), (b"content-length", b"2")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": b"{}"})
+
+    return app
+
+
+def _peer(uri: str) -> Any:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+    from fastapi import FastAPI
+    from psycopg_pool import AsyncConnectionPool
+    from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+    from domain import report
+
+    strict = ConfigDict(strict=True, extra="forbid")
+    nat = Annotated[int, Field(ge=0, le=report.INT_MAX)]
+    column = nat | None | Annotated[list[nat | None], Field(max_length=report.ROWS_MAX)]
+
+    class Device(BaseModel):
+        model_config = strict
+        id: str
+        parent: str | None
+        gi: int | None
+        ci: int | None
+        shape: str
+        share_ppm: int
+        mem_ppm: int
+        busy_source: Literal["gpm", "samples", "util", "counter", "none"]
+        energy_scope: Literal["device", "board_share", "module", "none"]
+
+    class Body(BaseModel):
+        model_config = strict
+        v: Literal[1]
+        node: str
+        seq: nat
+        prev: str
+        boot: str
+        agent: str
+        mono_us: nat
+        wall_us: nat
+        clock_offset_us: int | None
+        clock_rtt_us: int | None
+        devices: list[Device]
+        leases: list[str]
+        n: nat
+        cols: dict[str, column | str | list[str]]
+        events: list[dict[str, Any]]
+
+    class Envelope(BaseModel):
+        specversion: str
+        id: str
+        source: str
+        type: str
+        time: str
+        datacontenttype: str
+        dataschema: str
+        sequence: str
+        prevhash: str
+        signature: str
+        keyid: str
+        data_base64: str
+
+    read = TypeAdapter(Body).validate_json
+    keys = {
+        node.id: Ed25519PublicKey.from_public_bytes(node.public_key)
+        for node in map(bench_node, range(NODES))
+    }
+    pool = AsyncConnectionPool(uri, min_size=8, max_size=8, open=False)
+
+    @asynccontextmanager
+    async def life(_: FastAPI) -> AsyncGenerator[None, None]:
+        async with pool:
+            yield
+
+    app = FastAPI(lifespan=life)
+
+    # The media type is not FastAPI's own, so the batch is validated here, as pydantic would.
+    batch_of = TypeAdapter(list[Envelope]).validate_json
+
+    async def store(node_id: str, raw: Request) -> dict[str, int]:
+        for one in batch_of(await raw.body()):
+            body, signature = base64.b64decode(one.data_base64), base64.b64decode(one.signature)
+            keys[node_id].verify(signature, report.pae(body))
+            read(body)
+            async with pool.connection() as connection:
+                await connection.execute(
+                    "INSERT INTO peer_report VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING",
+                    (node_id, int(one.sequence), signature, body),
+                    prepare=True,
+                )
+        return {"accepted": 1}
+
+    app.post("/v1/nodes/{node_id}/usage")(store)
+    return app
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--short", action="store_true")
+    parser.add_argument("--serve", nargs=3, help=argparse.SUPPRESS)
+    parser.add_argument("--load", nargs=3, help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.serve:
+        _serve(asked.serve[0], int(asked.serve[1]), asked.serve[2])
+    elif asked.load:
+        import uvloop
+
+        found = uvloop.run(_load(int(asked.load[0]), Path(asked.load[1]), float(asked.load[2])))
+        print(json.dumps(found))
+    else:
+        print(table(run(asked.short)))
