@@ -39,7 +39,7 @@ contract EmissionController is Guarded {
     /// @notice The epoch that is minted next. Shares its slot with `recyclable`.
     uint64 public nextEpoch = 1;
     /// @notice Burned and not minted again yet, token units.
-    uint192 public recyclable;
+    uint128 public recyclable;
     /// @notice Burned per epoch, token units: for reconciliation only, no ceiling depends on it.
     mapping(uint64 epoch => uint256 amount) public burnedIn;
     /// @dev Cap per epoch for each period; zero after the last.
@@ -114,7 +114,7 @@ contract EmissionController is Guarded {
     /// @param amount Token units that were burned in this same transaction.
     function recordBurn(uint256 amount) external onlyRole(BURN_REPORTER_ROLE) {
         uint64 epoch = currentEpoch();
-        recyclable += amount.toUint192();
+        recyclable += amount.toUint128();
         burnedIn[epoch] += amount;
         emit BurnRecorded(epoch, amount);
     }
@@ -135,7 +135,7 @@ contract EmissionController is Guarded {
         require(amount <= top, CapExceeded(top, amount));
         uint256 scheduled = cap(epoch);
         nextEpoch = epoch + 1;
-        if (amount > scheduled) recyclable -= uint192(amount - scheduled); // at most min(recyclable, recycleCap)
+        if (amount > scheduled) recyclable -= uint128(amount - scheduled); // at most min(recyclable, recycleCap)
         emit EpochMinted(epoch, amount, top, settlementId);
         token.mint(receiver, amount);
     }

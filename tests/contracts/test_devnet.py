@@ -1,0 +1,135 @@
+"""The chain in the process: time by the caller, history over restarts, one owner."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from contracts.chain import Call, Chain, Sent
+from contracts.devnet import Devnet, DevnetInUse
+from contracts.signers import LocalKeySigner
+from contracts.tally import Tally
+from tests.contracts.stage import GENESIS_S, Stage, deploy, wallets
+
+WRITER = """
+import sys
+from pathlib import Path
+from contracts.chain import Call, Chain
+from contracts.devnet import Devnet
+from contracts.signers import LocalKeySigner
+devnet = Devnet(Path(sys.argv[1]))
+chain = Chain(devnet.w3)
+signer = LocalKeySigner(devnet.keys[0], devnet.chain_id)
+while True:
+    chain.execute(signer, Call("0x" + "11" * 20, b""))
+    sys.stdout.write(str(chain.head().number) + chr(10))
+    sys.stdout.flush()
+"""
+
+
+def ticking() -> int:
+    return GENESIS_S
+
+
+def test_a_reopened_chain_keeps_balances_logs_and_addresses(tmp_path: Path) -> None:
+    with Devnet(tmp_path / "chain.db", clock=ticking) as devnet:
+        chain = Chain(devnet.w3)
+        deployment = deploy(devnet, chain, wallets(devnet))
+        before = Stage(devnet, chain, Tally(chain, deployment), wallets(devnet))
+        before.give_tokens()
+        head = chain.head()
+        events = before.tally.events(1, head.number)
+    with Devnet(tmp_path / "chain.db", clock=ticking) as devnet:
+        chain = Chain(devnet.w3)
+        after = Stage(devnet, chain, Tally(chain, deployment), wallets(devnet))
+        assert chain.head() == head
+        assert after.tally.events(1, head.number) == events
+        after.burn(10)
+        assert after.tally.recyclable() == 10 * 10**8
+        assert after.chain.head().parent_hash == head.hash
+
+
+def test_the_same_steps_give_the_same_blocks() -> None:
+    heads = []
+    for _ in range(2):
+        with Devnet(clock=ticking) as devnet:
+            deploy(devnet, Chain(devnet.w3), wallets(devnet))
+            heads.append(Chain(devnet.w3).head())
+    assert heads[0] == heads[1]
+
+
+def test_a_second_process_may_not_open_the_file(tmp_path: Path) -> None:
+    with Devnet(tmp_path / "chain.db", clock=ticking), pytest.raises(DevnetInUse):
+        Devnet(tmp_path / "chain.db")
+
+
+def test_block_time_follows_the_clock_and_never_stands_still() -> None:
+    now = [GENESIS_S]
+    with Devnet(clock=lambda: now[0]) as devnet:
+        chain, signer = Chain(devnet.w3), LocalKeySigner(devnet.keys[0], devnet.chain_id)
+        times = []
+        for moment in (GENESIS_S, GENESIS_S, GENESIS_S + 100, GENESIS_S + 50):
+            now[0] = moment
+            chain.execute(signer, Call(signer.address, b""))
+            times.append(chain.head().time_s - GENESIS_S)
+        assert times == [1, 2, 100, 101]
+        devnet.travel_to(GENESIS_S + 1_000)
+        assert chain.head().time_s == GENESIS_S + 1_000
+        devnet.travel_to(GENESIS_S + 500)
+        assert chain.head().time_s == GENESIS_S + 1_000
+
+
+def test_threads_queue_up_and_no_transaction_is_lost() -> None:
+    with Devnet(clock=ticking) as devnet:
+
+        def send(key: bytes) -> None:
+            chain, signer = Chain(devnet.w3), LocalKeySigner(key, devnet.chain_id)
+            for _ in range(5):
+                chain.execute(signer, Call(signer.address, b""))
+
+        threads = [threading.Thread(target=send, args=(key,)) for key in devnet.keys[:4]]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert Chain(devnet.w3).head().number == 20
+
+
+def test_nonces_are_refused_in_the_words_of_a_node(stage: Stage) -> None:
+    signer = stage.people["relay"]
+    nonce = stage.chain.transaction_count(signer.address)
+    call, fees = Call(signer.address, b""), stage.chain.fees()
+    wanted = stage.chain.transaction(call, nonce=nonce, gas=21_000, fees=fees)
+    raw = signer.sign_transaction(wanted)
+    later = signer.sign_transaction(wanted | {"nonce": nonce + 2})
+    assert stage.chain.send(later) is Sent.NOT_YET
+    assert stage.chain.send(raw) is Sent.ACCEPTED
+    assert stage.chain.send(raw) is Sent.NONCE_TOO_LOW
+
+
+def test_a_killed_process_leaves_whole_blocks(tmp_path: Path) -> None:
+    path = tmp_path / "chain.db"
+    writer = subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(path)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert writer.stdout is not None
+    acknowledged = [int(writer.stdout.readline()) for _ in range(10)][-1]
+    writer.send_signal(signal.SIGKILL)
+    writer.wait()
+    writer.stdout.close()
+    with Devnet(path) as devnet:
+        chain, signer = Chain(devnet.w3), LocalKeySigner(devnet.keys[0], devnet.chain_id)
+        head = chain.head()
+        assert head.number >= acknowledged
+        assert chain.transaction_count(signer.address) == head.number
+        chain.execute(signer, Call(signer.address, b""))
+        assert chain.head().parent_hash == head.hash
