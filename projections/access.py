@@ -1,0 +1,271 @@
+"""Who may act? API keys, members, wallets, and the keys and tokens of nodes.
+
+Not a session store and not a rule: it says what was issued and what was taken back; whether a call
+may pass at this moment is for the door to judge by its clock.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from projections import read
+from projections.runner import Connection, Projection, Rule
+
+_TABLES = """
+    CREATE TABLE own.account (
+        account_id text COLLATE "C" PRIMARY KEY, kind text NOT NULL, opened_by text NOT NULL,
+        at_us bigint NOT NULL, position bigint NOT NULL);
+    CREATE TABLE own.member (
+        account_id text COLLATE "C", member_id text COLLATE "C", role text NOT NULL,
+        at_us bigint NOT NULL, removed_at_us bigint, position bigint NOT NULL,
+        PRIMARY KEY (account_id, member_id));
+    CREATE TABLE own.api_key (
+        key_sha256 text COLLATE "C" PRIMARY KEY, key_id text COLLATE "C" NOT NULL,
+        account_id text COLLATE "C" NOT NULL, member_id text NOT NULL, scopes text[] NOT NULL,
+        expires_at_us bigint, revoked_at_us bigint, at_us bigint NOT NULL,
+        position bigint NOT NULL);
+    CREATE INDEX ON own.api_key (account_id, key_id);
+    CREATE TABLE own.wallet (
+        account_id text COLLATE "C", position bigint, address text COLLATE "C" NOT NULL,
+        effective_at_us bigint NOT NULL, at_us bigint NOT NULL,
+        PRIMARY KEY (account_id, position));
+    CREATE TABLE own.node (
+        node_id text COLLATE "C" PRIMARY KEY, provider_id text COLLATE "C" NOT NULL,
+        client_id text, token_sha256 text COLLATE "C" NOT NULL, retired_at_us bigint,
+        equivocated_at_us bigint, at_us bigint NOT NULL, position bigint NOT NULL);
+    CREATE TABLE own.node_key (
+        node_id text COLLATE "C", key_id text COLLATE "C", public_key text NOT NULL,
+        confirmed_at_us bigint, position bigint NOT NULL, PRIMARY KEY (node_id, key_id));
+"""
+
+_INDEXES = """
+    CREATE INDEX ON own.node (token_sha256);
+    CREATE INDEX ON own.wallet (address, position);
+"""
+
+_RULES = (
+    Rule(
+        ("account.opened.v1",),
+        "account_id text, kind text, opened_by text, at_us bigint",
+        "INSERT INTO own.account SELECT account_id, kind, opened_by, at_us, position FROM facts",
+    ),
+    Rule(
+        ("account.member_added.v1",),
+        "account_id text, member_id text, role text, at_us bigint",
+        """INSERT INTO own.member
+        SELECT DISTINCT ON (account_id, member_id)
+            account_id, member_id, role, at_us, NULL::bigint, position
+        FROM facts ORDER BY account_id, member_id, position DESC
+        ON CONFLICT (account_id, member_id) DO UPDATE SET role = excluded.role,
+            at_us = excluded.at_us, removed_at_us = NULL, position = excluded.position""",
+    ),
+    Rule(
+        ("account.member_removed.v1",),
+        "account_id text, member_id text, at_us bigint",
+        """UPDATE own.member m SET removed_at_us = f.at_us FROM (
+            SELECT DISTINCT ON (account_id, member_id) * FROM facts
+            ORDER BY account_id, member_id, position DESC) f
+        WHERE m.account_id = f.account_id AND m.member_id = f.member_id
+            AND m.position < f.position""",
+    ),
+    Rule(
+        ("account.api_key_issued.v1",),
+        "account_id text, key_id text, key_sha256 text, member_id text, scopes text[],"
+        " expires_at_us bigint, at_us bigint",
+        """INSERT INTO own.api_key
+        SELECT key_sha256, key_id, account_id, member_id, scopes, expires_at_us, NULL, at_us,
+            position
+        FROM facts""",
+    ),
+    Rule(
+        ("account.api_key_revoked.v1",),
+        "account_id text, key_id text, effective_at_us bigint",
+        """UPDATE own.api_key k SET revoked_at_us = f.effective_at_us FROM (
+            SELECT DISTINCT ON (account_id, key_id) * FROM facts
+            ORDER BY account_id, key_id, position DESC) f
+        WHERE k.account_id = f.account_id AND k.key_id = f.key_id""",
+    ),
+    Rule(
+        ("account.wallet_linked.v1",),
+        "account_id text, address text, effective_at_us bigint, at_us bigint",
+        """INSERT INTO own.wallet
+        SELECT account_id, position, address, effective_at_us, at_us FROM facts""",
+    ),
+    Rule(
+        ("node.join_requested.v1",),
+        "node_id text, provider_id text, client_id text, token_sha256 text, at_us bigint",
+        """INSERT INTO own.node
+        SELECT node_id, provider_id, client_id, token_sha256, NULL, NULL, at_us, position
+        FROM facts""",
+    ),
+    Rule(
+        ("node.join_requested.v1", "node.key_confirmed.v1"),
+        "node_id text, key_id text, public_key text, at_us bigint",
+        """INSERT INTO own.node_key AS k
+        SELECT node_id, key_id, min(public_key),
+            min(at_us) FILTER (WHERE topic = 'node.key_confirmed.v1'), min(position)
+        FROM facts GROUP BY node_id, key_id
+        ON CONFLICT (node_id, key_id) DO UPDATE
+            SET confirmed_at_us = coalesce(k.confirmed_at_us, excluded.confirmed_at_us)""",
+    ),
+    Rule(
+        ("node.retired.v1",),
+        "node_id text, at_us bigint",
+        """UPDATE own.node n SET retired_at_us = f.at_us
+        FROM (SELECT node_id, min(at_us) AS at_us FROM facts GROUP BY node_id) f
+        WHERE n.node_id = f.node_id AND n.retired_at_us IS NULL""",
+    ),
+    Rule(
+        ("node.equivocated.v1",),
+        "node_id text, at_us bigint",
+        """UPDATE own.node n SET equivocated_at_us = f.at_us
+        FROM (SELECT node_id, min(at_us) AS at_us FROM facts GROUP BY node_id) f
+        WHERE n.node_id = f.node_id AND n.equivocated_at_us IS NULL""",
+    ),
+)
+
+ACCESS = Projection("access", _TABLES, _RULES, _INDEXES)
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    account_id: str
+    kind: str
+    opened_by: str
+    at_us: int
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """`removed_at_us` None: still a member."""
+
+    account_id: str
+    member_id: str
+    role: str
+    at_us: int
+    removed_at_us: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ApiKey:
+    """Valid while not expired and, if revoked, before `revoked_at_us`."""
+
+    key_sha256: str
+    key_id: str
+    account_id: str
+    account_kind: str
+    member_id: str
+    role: str | None
+    scopes: list[str]
+    expires_at_us: int | None
+    revoked_at_us: int | None
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class NodeKey:
+    """A node's Ed25519 key. Unconfirmed, retired or equivocated nodes may not report."""
+
+    node_id: str
+    provider_id: str
+    key_id: str
+    public_key: str
+    confirmed_at_us: int | None
+    retired_at_us: int | None
+    equivocated_at_us: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Wallet:
+    account_id: str
+    address: str
+    effective_at_us: int
+    at_us: int
+    position: int
+
+
+_KEY = """
+    SELECT k.key_sha256, k.key_id, k.account_id, a.kind AS account_kind, k.member_id, m.role,
+        k.scopes, k.expires_at_us, k.revoked_at_us, k.at_us
+    FROM proj_access.api_key k JOIN proj_access.account a USING (account_id)
+    LEFT JOIN proj_access.member m ON m.account_id = k.account_id
+        AND m.member_id = k.member_id AND m.removed_at_us IS NULL
+"""
+_NODE_KEY = """
+    SELECT n.node_id, n.provider_id, k.key_id, k.public_key, k.confirmed_at_us, n.retired_at_us,
+        n.equivocated_at_us
+    FROM proj_access.node n JOIN proj_access.node_key k USING (node_id)
+"""
+
+
+def read_account(connection: Connection, account_id: str) -> Account | None:
+    return read.one(
+        connection, Account, "SELECT * FROM proj_access.account WHERE account_id = %(id)s",
+        id=account_id,
+    )  # fmt: skip
+
+
+def read_accounts(
+    connection: Connection, *, kind: str | None = None, after: int = 0, limit: int = 50
+) -> list[Account]:
+    """In order of opening; `after` is the last position of the page before."""
+    sql = """SELECT * FROM proj_access.account WHERE position > %(after)s
+        AND (%(kind)s::text IS NULL OR kind = %(kind)s) ORDER BY position LIMIT %(limit)s"""
+    return read.many(connection, Account, sql, kind=kind, after=after, limit=limit)
+
+
+def read_members(connection: Connection, account_id: str) -> list[Member]:
+    """Present and former members, first added first."""
+    sql = """SELECT account_id, member_id, role, at_us, removed_at_us FROM proj_access.member
+        WHERE account_id = %(id)s ORDER BY position, member_id"""
+    return read.many(connection, Member, sql, id=account_id)
+
+
+def read_api_key(connection: Connection, key_sha256: str) -> ApiKey | None:
+    """The key whose SHA-256 (hex) this is, with its member's present role."""
+    return read.one(connection, ApiKey, _KEY + "WHERE k.key_sha256 = %(h)s", h=key_sha256)
+
+
+def read_api_keys(connection: Connection, account_id: str) -> list[ApiKey]:
+    """All keys of an account, revoked ones too, oldest first."""
+    sql = _KEY + "WHERE k.account_id = %(id)s ORDER BY k.position"
+    return read.many(connection, ApiKey, sql, id=account_id)
+
+
+def read_node_keys(connection: Connection, node_id: str | None = None) -> list[NodeKey]:
+    """The keys of one node, or of all: ingest keeps them in memory."""
+    sql = _NODE_KEY + "WHERE %(id)s::text IS NULL OR n.node_id = %(id)s ORDER BY node_id, key_id"
+    return read.many(connection, NodeKey, sql, id=node_id)
+
+
+def read_node_by_token(connection: Connection, token_sha256: str) -> NodeKey | None:
+    """The node this bearer token (SHA-256, hex) is bound to, with its newest key."""
+    sql = _NODE_KEY + "WHERE n.token_sha256 = %(h)s ORDER BY k.position DESC LIMIT 1"
+    return read.one(connection, NodeKey, sql, h=token_sha256)
+
+
+def read_wallets(connection: Connection, account_id: str) -> list[Wallet]:
+    """Every wallet ever linked, oldest first; paid is the last one in effect."""
+    sql = "SELECT * FROM proj_access.wallet WHERE account_id = %(id)s ORDER BY position"
+    return read.many(connection, Wallet, sql, id=account_id)
+
+
+def read_payout_wallets(connection: Connection, at_us: int) -> dict[str, str]:
+    """Account to the address that is paid at this moment: the last linked one in effect."""
+    rows = connection.execute(
+        """SELECT DISTINCT ON (account_id) account_id, address FROM proj_access.wallet
+        WHERE effective_at_us <= %s ORDER BY account_id, position DESC""",
+        (at_us,),
+    )
+    return {str(account): str(address) for account, address in rows}
+
+
+def read_account_of_wallet(connection: Connection, address: str) -> str | None:
+    """The account that linked this address last, or None."""
+    row = connection.execute(
+        "SELECT account_id FROM proj_access.wallet WHERE address = %s"
+        " ORDER BY position DESC LIMIT 1",
+        (address,),
+    ).fetchone()
+    return None if row is None else str(row[0])

@@ -1,0 +1,614 @@
+"""What is there to rent right now? Providers, regions, nodes, devices with what is free, offers.
+
+    share_free == 1_000_000 - sum(share_ppm of holders)        for every device, likewise memory
+
+`candidates` answers the matcher. A stale answer does no harm: the device streams decide.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from domain.matching import FreeDevice, Need, OfferedNode
+from projections import read
+from projections.runner import Connection, Projection, Rule
+
+_TABLES = """
+    CREATE TABLE own.provider (
+        provider_id text COLLATE "C" PRIMARY KEY, account_id text COLLATE "C" NOT NULL,
+        kind text NOT NULL, at_us bigint NOT NULL, position bigint NOT NULL);
+    CREATE TABLE own.region (
+        region_id text COLLATE "C" PRIMARY KEY, provider_id text COLLATE "C" NOT NULL,
+        name text NOT NULL, storage_mode text NOT NULL, setting text NOT NULL,
+        admission text NOT NULL, allow_public_jobs boolean NOT NULL, at_us bigint NOT NULL,
+        position bigint NOT NULL);
+    CREATE TABLE own.node (
+        node_id text COLLATE "C" PRIMARY KEY, provider_id text COLLATE "C" NOT NULL,
+        region_id text COLLATE "C" NOT NULL, client_id text, agent text NOT NULL,
+        key_id text NOT NULL, public_key text NOT NULL, phase text NOT NULL,
+        phase_at_us bigint NOT NULL, quarantined boolean NOT NULL, specs json,
+        specs_at_us bigint, at_us bigint NOT NULL, position bigint NOT NULL);
+    CREATE TABLE own.device (
+        device_id text COLLATE "C" PRIMARY KEY, node_id text COLLATE "C" NOT NULL,
+        provider_id text COLLATE "C" NOT NULL, vendor text NOT NULL, model text NOT NULL,
+        gpu_class text, memory_mib bigint NOT NULL, retired boolean NOT NULL,
+        share_free int NOT NULL, mem_free int NOT NULL, at_us bigint NOT NULL,
+        position bigint NOT NULL) WITH (fillfactor = 70);
+    CREATE INDEX ON own.device (node_id);
+    CREATE INDEX ON own.device (node_id) WHERE share_free < 1000000 OR mem_free < 1000000;
+    CREATE TABLE own.holding (
+        device_id text COLLATE "C", lease_id text COLLATE "C", share_ppm int NOT NULL,
+        mem_ppm int NOT NULL, at_us bigint NOT NULL, PRIMARY KEY (device_id, lease_id));
+    CREATE TABLE own.rack (
+        node_id text COLLATE "C", model text COLLATE "C", gpu_class text NOT NULL,
+        whole_free int NOT NULL, PRIMARY KEY (node_id, model));
+    COMMENT ON TABLE own.rack IS 'Priced devices that nobody holds any of; none: no row';
+    CREATE TABLE own.offer (
+        offer_id text COLLATE "C" PRIMARY KEY, provider_id text COLLATE "C" NOT NULL,
+        node_id text COLLATE "C" NOT NULL, price_units bigint NOT NULL, settlement text NOT NULL,
+        fractions boolean NOT NULL, available_until_us bigint, withdrawn_at_us bigint,
+        at_us bigint NOT NULL, position bigint NOT NULL);
+    CREATE TABLE own.fee (
+        version int, gpu_class text COLLATE "C", units bigint NOT NULL,
+        effective_from_us bigint NOT NULL, PRIMARY KEY (version, gpu_class));
+    CREATE TABLE own.epoch (epoch int PRIMARY KEY, position bigint NOT NULL);
+    CREATE TABLE own.served (
+        epoch int, node_id text COLLATE "C", gpu_us bigint NOT NULL,
+        PRIMARY KEY (epoch, node_id)) WITH (fillfactor = 70);
+    COMMENT ON TABLE own.served IS 'GPU time a node has served, by the epoch open at the fact';
+"""
+
+_INDEXES = """
+    CREATE INDEX ON own.provider (account_id);
+    CREATE INDEX ON own.region (provider_id);
+    CREATE INDEX ON own.node (provider_id, position);
+    CREATE INDEX ON own.node (region_id, position);
+    CREATE INDEX ON own.node (position);
+    CREATE INDEX ON own.offer (node_id);
+    CREATE INDEX ON own.offer (price_units, position) WHERE withdrawn_at_us IS NULL;
+    CREATE INDEX ON own.holding (lease_id);
+"""
+
+_PHASES = {
+    "node.join_requested.v1": "joining",
+    "node.key_confirmed.v1": "confirmed",
+    "node.admitted.v1": "maintenance",
+    "node.activated.v1": "active",
+    "node.maintenance_started.v1": "maintenance",
+    "node.retired.v1": "retired",
+}
+_PHASE = " ".join(f"WHEN '{topic}' THEN '{phase}'" for topic, phase in _PHASES.items())
+
+_DEVICE_FACTS = (
+    "device.registered.v1",
+    "device.reserved.v1",
+    "device.released.v1",
+    "device.retired.v1",
+)
+_TOUCHED_FIELDS = "device_id text, node_id text"
+_TOUCHED = """
+    SELECT node_id FROM facts WHERE node_id IS NOT NULL
+    UNION SELECT node_id FROM own.device WHERE device_id IN (SELECT device_id FROM facts)
+"""
+
+_RULES = (
+    Rule(
+        ("provider.registered.v1",),
+        "provider_id text, account_id text, kind text, at_us bigint",
+        "INSERT INTO own.provider SELECT provider_id, account_id, kind, at_us, position FROM facts",
+    ),
+    Rule(
+        ("region.opened.v1",),
+        "region_id text, provider_id text, name text, storage_mode text, setting text,"
+        " admission text, allow_public_jobs boolean, at_us bigint",
+        """INSERT INTO own.region
+        SELECT region_id, provider_id, name, storage_mode, setting, admission,
+            allow_public_jobs, at_us, position
+        FROM facts""",
+    ),
+    Rule(
+        ("region.policy_set.v1",),
+        "region_id text, allow_public_jobs boolean",
+        """UPDATE own.region r SET allow_public_jobs = f.allow_public_jobs FROM (
+            SELECT DISTINCT ON (region_id) * FROM facts ORDER BY region_id, position DESC) f
+        WHERE r.region_id = f.region_id""",
+    ),
+    Rule(
+        ("node.join_requested.v1",),
+        "node_id text, provider_id text, region_id text, client_id text, agent text,"
+        " key_id text, public_key text, at_us bigint",
+        """INSERT INTO own.node
+        SELECT node_id, provider_id, region_id, client_id, agent, key_id, public_key, 'joining',
+            at_us, false, NULL, NULL, at_us, position
+        FROM facts""",
+    ),
+    Rule(
+        ("node.spec_reported.v1",),
+        "node_id text, devices json, host json, at_us bigint",
+        """UPDATE own.node n SET specs_at_us = f.at_us,
+            specs = json_build_object('devices', f.devices, 'host', f.host)
+        FROM (SELECT DISTINCT ON (node_id) * FROM facts ORDER BY node_id, position DESC) f
+        WHERE n.node_id = f.node_id""",
+    ),
+    # Admission of an admitted node lets in more devices and leaves its phase: take the newest fact
+    # that set a phase, with admissions after the first left out.
+    Rule(
+        tuple(_PHASES),
+        "node_id text, at_us bigint",
+        f"""UPDATE own.node n SET phase = f.phase, phase_at_us = f.at_us FROM (
+            SELECT DISTINCT ON (g.node_id) g.node_id, g.at_us, CASE g.topic {_PHASE} END AS phase
+            FROM (
+                SELECT node_id, at_us, topic, position, sum((topic = 'node.admitted.v1')::int)
+                    OVER (PARTITION BY node_id ORDER BY position) AS admissions
+                FROM facts
+            ) g JOIN own.node m ON m.node_id = g.node_id
+            WHERE g.topic <> 'node.admitted.v1'
+                OR (g.admissions = 1 AND m.phase IN ('joining', 'confirmed'))
+            ORDER BY g.node_id, g.position DESC) f
+        WHERE n.node_id = f.node_id""",
+    ),
+    Rule(
+        ("node.equivocated.v1",),
+        "node_id text",
+        "UPDATE own.node SET quarantined = true WHERE node_id IN (SELECT node_id FROM facts)",
+    ),
+    Rule(
+        ("device.registered.v1",),
+        "device_id text, node_id text, provider_id text, vendor text, model text,"
+        " gpu_class text, memory_mib bigint, at_us bigint",
+        """INSERT INTO own.device
+        SELECT DISTINCT ON (device_id) device_id, node_id, provider_id, vendor, model, gpu_class,
+            memory_mib, false, 1000000, 1000000, at_us, position
+        FROM facts ORDER BY device_id, position DESC
+        ON CONFLICT (device_id) DO UPDATE SET node_id = excluded.node_id,
+            provider_id = excluded.provider_id, vendor = excluded.vendor, model = excluded.model,
+            gpu_class = excluded.gpu_class, memory_mib = excluded.memory_mib, retired = false,
+            at_us = excluded.at_us, position = excluded.position""",
+    ),
+    Rule(
+        ("device.retired.v1",),
+        "device_id text",
+        """UPDATE own.device d SET retired = true
+        FROM (SELECT device_id, max(position) AS position FROM facts GROUP BY device_id) f
+        WHERE d.device_id = f.device_id AND d.position < f.position""",
+    ),
+    Rule(
+        ("device.reserved.v1",),
+        "device_id text, lease_id text, share_ppm int, mem_ppm int, at_us bigint",
+        """INSERT INTO own.holding SELECT device_id, lease_id, share_ppm, mem_ppm, at_us
+        FROM facts""",
+    ),
+    Rule(
+        ("device.released.v1",),
+        "device_id text, lease_id text",
+        """DELETE FROM own.holding h USING facts f
+        WHERE h.device_id = f.device_id AND h.lease_id = f.lease_id""",
+    ),
+    Rule(
+        ("device.reserved.v1", "device.released.v1"),
+        "device_id text, share_ppm int, mem_ppm int",
+        """UPDATE own.device d
+        SET share_free = d.share_free - f.share, mem_free = d.mem_free - f.mem
+        FROM (
+            SELECT device_id, sum(share_ppm * sign)::int AS share, sum(mem_ppm * sign)::int AS mem
+            FROM (SELECT *, CASE topic WHEN 'device.reserved.v1' THEN 1 ELSE -1 END AS sign
+                FROM facts) g
+            GROUP BY device_id) f
+        WHERE d.device_id = f.device_id""",
+    ),
+    Rule(_DEVICE_FACTS, _TOUCHED_FIELDS, f"DELETE FROM own.rack WHERE node_id IN ({_TOUCHED})"),
+    Rule(
+        _DEVICE_FACTS,
+        _TOUCHED_FIELDS,
+        f"""INSERT INTO own.rack
+        SELECT node_id, model, min(gpu_class), count(*) FROM own.device
+        WHERE node_id IN ({_TOUCHED}) AND gpu_class IS NOT NULL AND NOT retired
+            AND share_free = 1000000 AND mem_free = 1000000
+        GROUP BY node_id, model""",
+    ),
+    Rule(
+        ("offer.published.v1",),
+        "offer_id text, provider_id text, node_id text, price_per_gpu_hour json,"
+        " settlement text, fractions boolean, available_until_us bigint, at_us bigint",
+        """INSERT INTO own.offer
+        SELECT offer_id, provider_id, node_id, (price_per_gpu_hour->>'units')::bigint, settlement,
+            fractions, available_until_us, NULL, at_us, position
+        FROM facts""",
+    ),
+    Rule(
+        ("offer.withdrawn.v1",),
+        "offer_id text, at_us bigint",
+        """UPDATE own.offer o SET withdrawn_at_us = f.at_us FROM facts f
+        WHERE o.offer_id = f.offer_id""",
+    ),
+    Rule(
+        ("tariff.published.v1",),
+        "version int, effective_from_us bigint, usage_fees json",
+        """INSERT INTO own.fee
+        SELECT version, fee->>'gpu_class', (fee->'per_gpu_hour'->>'units')::bigint,
+            effective_from_us
+        FROM facts, json_array_elements(usage_fees) fee""",
+    ),
+    Rule(
+        ("epoch.opened.v1",),
+        "epoch int",
+        "INSERT INTO own.epoch SELECT epoch, position FROM facts",
+    ),
+    Rule(
+        ("lease.usage_accrued.v1",),
+        "node_id text, gpu_us_new bigint",
+        """INSERT INTO own.served AS s
+        SELECT coalesce((SELECT max(e.epoch) FROM own.epoch e WHERE e.position < f.position), 0),
+            node_id, sum(gpu_us_new)::bigint
+        FROM facts f GROUP BY 1, 2
+        ON CONFLICT (epoch, node_id) DO UPDATE SET gpu_us = s.gpu_us + excluded.gpu_us""",
+    ),
+)
+
+FLEET = Projection("fleet", _TABLES, _RULES, _INDEXES)
+
+
+# --- the matcher's question ------------------------------------------------------------------
+
+_CANDIDATES = """
+    WITH room AS (
+        SELECT node_id, sum(whole)::int AS whole, max(fee) AS fee, min(used) AS used FROM (
+            SELECT r.node_id, r.whole_free AS whole, NULL::int[] AS used, (
+                SELECT c.units FROM proj_fleet.fee c
+                WHERE c.gpu_class = r.gpu_class AND c.effective_from_us <= %(at)s
+                ORDER BY c.version DESC LIMIT 1) AS fee
+            FROM proj_fleet.rack r
+            WHERE %(any_model)s OR r.model = ANY(%(models)s)
+            UNION ALL
+            SELECT d.node_id, 0, array_agg(d.share_free ORDER BY d.share_free), NULL
+            FROM proj_fleet.device d
+            WHERE (d.share_free < 1000000 OR d.mem_free < 1000000) AND NOT d.retired
+                AND d.share_free >= %(share)s AND d.mem_free >= %(mem)s
+                AND d.gpu_class IS NOT NULL AND (%(any_model)s OR d.model = ANY(%(models)s))
+            GROUP BY d.node_id
+        ) x GROUP BY node_id
+        HAVING sum(whole) + coalesce(cardinality(min(used)), 0) >= %(count)s
+    ), offered AS (
+        SELECT o.node_id, o.offer_id, p.account_id, p.account_id = %(account)s AS own,
+            CASE WHEN p.account_id = %(account)s THEN room.fee ELSE o.price_units END AS price,
+            o.fractions, coalesce(s.gpu_us, 0) AS served,
+            coalesce((SELECT sum(u) FROM unnest(room.used[1:%(count)s]) u), 0)
+                + (%(count)s - least(%(count)s, coalesce(cardinality(room.used), 0))) * 1000000
+                - %(count)s * %(share)s AS stranded
+        FROM room
+        JOIN proj_fleet.offer o ON o.node_id = room.node_id AND o.withdrawn_at_us IS NULL
+        JOIN proj_fleet.node n ON n.node_id = o.node_id AND n.phase = 'active'
+            AND NOT n.quarantined
+        JOIN proj_fleet.provider p ON p.provider_id = o.provider_id
+        JOIN proj_fleet.region g ON g.region_id = n.region_id
+        LEFT JOIN proj_fleet.served s ON s.node_id = o.node_id
+            AND s.epoch = (SELECT coalesce(max(epoch), 0) FROM proj_fleet.epoch)
+        WHERE (g.allow_public_jobs OR p.account_id = %(account)s)
+            AND (o.fractions OR %(share)s = 1000000)
+            AND (o.available_until_us IS NULL OR o.available_until_us >= %(until)s)
+    ), best AS (
+        SELECT *, count(*) OVER () AS considered FROM offered WHERE price <= %(price_max)s
+        ORDER BY own DESC, price, stranded, served, node_id, offer_id LIMIT %(limit)s
+    )
+    SELECT q.position, b.considered, b.node_id, b.offer_id, b.account_id, b.price, b.fractions,
+        b.served, f.ids, f.models, f.shares, f.mems
+    FROM proj_fleet.position q LEFT JOIN best b ON true
+    LEFT JOIN LATERAL (
+        SELECT array_agg(device_id) AS ids, array_agg(model) AS models,
+            array_agg(share_free) AS shares, array_agg(mem_free) AS mems
+        FROM (
+            SELECT d.device_id, d.model, d.share_free, d.mem_free FROM proj_fleet.device d
+            WHERE d.node_id = b.node_id AND d.share_free >= %(share)s AND d.mem_free >= %(mem)s
+                AND NOT d.retired AND d.gpu_class IS NOT NULL
+                AND (%(any_model)s OR d.model = ANY(%(models)s))
+            ORDER BY d.share_free, d.device_id LIMIT %(count)s) x
+    ) f ON true
+    WHERE q.source = 'market'
+    ORDER BY b.own DESC, b.price, b.stranded, b.served, b.node_id, b.offer_id
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the fleet can offer for a need: the best nodes first, each with its best-fit devices.
+
+    `considered` counts every fitting offer, `position` is the fleet's. Hand `nodes` to
+    `domain.matching.choose`, which ranks them by the same rule.
+    """
+
+    nodes: tuple[OfferedNode, ...]
+    considered: int
+    position: int
+
+
+def candidates(
+    connection: Connection, need: Need, at_us: int, *, until_us: int | None = None, limit: int = 20
+) -> Found:
+    """The cheapest nodes with room for `need` at `at_us`, own nodes first.
+
+    An offer must last until `until_us`. The renter's own nodes cost the usage fee. Devices of no
+    class have no fee and are left out. Rule: design marketplace 3; `domain.matching`.
+    """
+    values: dict[str, Any] = {
+        "count": need.gpu_count,
+        "share": need.share_ppm,
+        "mem": need.mem_ppm,
+        "models": list(need.models),
+        "any_model": not need.models,
+        "price_max": need.price_max,
+        "account": need.account_id,
+        "at": at_us,
+        "until": at_us if until_us is None else until_us,
+        "limit": limit,
+    }
+    rows = connection.execute(_CANDIDATES, values).fetchall()
+    position, considered = rows[0][0], rows[0][1] or 0
+    return Found(
+        tuple(_offered(*row[2:]) for row in rows if row[2] is not None), considered, position
+    )
+
+
+def _offered(
+    node_id: str,
+    offer_id: str,
+    account_id: str,
+    price: int,
+    fractions: bool,
+    served_gpu_us: int,
+    *devices: list[Any],
+) -> OfferedNode:
+    return OfferedNode(
+        node_id=node_id,
+        offer_id=offer_id,
+        account_id=account_id,
+        price=price,
+        fractions=fractions,
+        served_gpu_us=served_gpu_us,
+        devices=tuple(FreeDevice(*device) for device in zip(*devices, strict=True)),
+    )
+
+
+# --- reading ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    provider_id: str
+    account_id: str
+    kind: str
+    at_us: int
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    region_id: str
+    provider_id: str
+    account_id: str
+    name: str
+    storage_mode: str
+    setting: str
+    admission: str
+    allow_public_jobs: bool
+    at_us: int
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """`specs` is {"devices": [...], "host": {...}} as last reported."""
+
+    node_id: str
+    provider_id: str
+    account_id: str
+    region_id: str
+    client_id: str | None
+    agent: str
+    key_id: str
+    public_key: str
+    phase: str
+    phase_at_us: int
+    quarantined: bool
+    specs: dict[str, Any] | None
+    specs_at_us: int | None
+    at_us: int
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    device_id: str
+    node_id: str
+    provider_id: str
+    account_id: str
+    vendor: str
+    model: str
+    gpu_class: str | None
+    memory_mib: int
+    retired: bool
+    share_free: int
+    mem_free: int
+    at_us: int
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    device_id: str
+    lease_id: str
+    share_ppm: int
+    mem_ppm: int
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """`free` counts the node's priced devices that nobody holds any of."""
+
+    offer_id: str
+    provider_id: str
+    account_id: str
+    node_id: str
+    region_id: str
+    price_units: int
+    settlement: str
+    fractions: bool
+    available_until_us: int | None
+    withdrawn_at_us: int | None
+    models: list[str]
+    gpu_classes: list[str]
+    free: int
+    at_us: int
+    position: int
+
+
+_NODE = """
+    SELECT n.*, p.account_id FROM proj_fleet.node n JOIN proj_fleet.provider p USING (provider_id)
+"""
+_OFFER = """
+    SELECT o.*, p.account_id, n.region_id, k.models, k.gpu_classes, k.free
+    FROM proj_fleet.offer o JOIN proj_fleet.provider p USING (provider_id)
+    JOIN proj_fleet.node n ON n.node_id = o.node_id
+    CROSS JOIN LATERAL (
+        SELECT coalesce(array_agg(DISTINCT d.model), '{}') AS models,
+            coalesce(array_agg(DISTINCT d.gpu_class), '{}') AS gpu_classes,
+            (count(*) FILTER (WHERE d.share_free = 1000000 AND d.mem_free = 1000000))::int AS free
+        FROM proj_fleet.device d
+        WHERE d.node_id = o.node_id AND NOT d.retired AND d.gpu_class IS NOT NULL) k
+"""
+
+
+def read_provider(connection: Connection, provider_id: str) -> Provider | None:
+    sql = "SELECT * FROM proj_fleet.provider WHERE provider_id = %(id)s"
+    return read.one(connection, Provider, sql, id=provider_id)
+
+
+def read_providers(
+    connection: Connection, *, account_id: str | None = None, after: int = 0, limit: int = 50
+) -> list[Provider]:
+    """In order of registration; `after` is the last position of the page before."""
+    sql = """SELECT * FROM proj_fleet.provider WHERE position > %(after)s
+        AND (%(account)s::text IS NULL OR account_id = %(account)s)
+        ORDER BY position LIMIT %(limit)s"""
+    return read.many(connection, Provider, sql, account=account_id, after=after, limit=limit)
+
+
+def read_regions(
+    connection: Connection,
+    *,
+    region_id: str | None = None,
+    provider_id: str | None = None,
+    account_id: str | None = None,
+    after: int = 0,
+    limit: int = 50,
+) -> list[Region]:
+    """In order of opening; `after` is the last position of the page before."""
+    sql = """SELECT r.*, p.account_id FROM proj_fleet.region r
+        JOIN proj_fleet.provider p USING (provider_id) WHERE r.position > %(after)s
+        AND (%(region)s::text IS NULL OR r.region_id = %(region)s)
+        AND (%(provider)s::text IS NULL OR r.provider_id = %(provider)s)
+        AND (%(account)s::text IS NULL OR p.account_id = %(account)s)
+        ORDER BY r.position LIMIT %(limit)s"""
+    return read.many(
+        connection, Region, sql, region=region_id, provider=provider_id, account=account_id,
+        after=after, limit=limit,
+    )  # fmt: skip
+
+
+def read_node(connection: Connection, node_id: str) -> Node | None:
+    return read.one(connection, Node, _NODE + "WHERE n.node_id = %(id)s", id=node_id)
+
+
+def read_nodes(
+    connection: Connection,
+    *,
+    provider_id: str | None = None,
+    region_id: str | None = None,
+    account_id: str | None = None,
+    phase: str | None = None,
+    after: int = 0,
+    limit: int = 50,
+) -> list[Node]:
+    """In order of joining; `after` is the last position of the page before."""
+    sql = (
+        _NODE
+        + """WHERE n.position > %(after)s
+        AND (%(provider)s::text IS NULL OR n.provider_id = %(provider)s)
+        AND (%(region)s::text IS NULL OR n.region_id = %(region)s)
+        AND (%(account)s::text IS NULL OR p.account_id = %(account)s)
+        AND (%(phase)s::text IS NULL OR n.phase = %(phase)s)
+        ORDER BY n.position LIMIT %(limit)s"""
+    )
+    return read.many(
+        connection, Node, sql, provider=provider_id, region=region_id, account=account_id,
+        phase=phase, after=after, limit=limit,
+    )  # fmt: skip
+
+
+def read_devices(
+    connection: Connection,
+    *,
+    device_id: str | None = None,
+    node_id: str | None = None,
+    account_id: str | None = None,
+    after: int = 0,
+    limit: int = 50,
+) -> list[Device]:
+    """In order of registration; `after` is the last position of the page before."""
+    sql = """SELECT d.*, p.account_id FROM proj_fleet.device d
+        JOIN proj_fleet.provider p USING (provider_id) WHERE d.position > %(after)s
+        AND (%(device)s::text IS NULL OR d.device_id = %(device)s)
+        AND (%(node)s::text IS NULL OR d.node_id = %(node)s)
+        AND (%(account)s::text IS NULL OR p.account_id = %(account)s)
+        ORDER BY d.position LIMIT %(limit)s"""
+    return read.many(
+        connection, Device, sql, device=device_id, node=node_id, account=account_id, after=after,
+        limit=limit,
+    )  # fmt: skip
+
+
+def read_holdings(
+    connection: Connection, *, device_id: str | None = None, lease_id: str | None = None
+) -> list[Holding]:
+    """Who holds what now, of one device or by one lease."""
+    sql = """SELECT * FROM proj_fleet.holding
+        WHERE (%(device)s::text IS NULL OR device_id = %(device)s)
+        AND (%(lease)s::text IS NULL OR lease_id = %(lease)s) ORDER BY device_id, lease_id"""
+    return read.many(connection, Holding, sql, device=device_id, lease=lease_id)
+
+
+def read_offer(connection: Connection, offer_id: str) -> Offer | None:
+    return read.one(connection, Offer, _OFFER + "WHERE o.offer_id = %(id)s", id=offer_id)
+
+
+def read_offers(
+    connection: Connection,
+    *,
+    model: str | None = None,
+    gpu_class: str | None = None,
+    price_max: int | None = None,
+    account_id: str | None = None,
+    node_id: str | None = None,
+    withdrawn: bool = False,
+    after: tuple[int, int] = (-1, 0),
+    limit: int = 50,
+) -> list[Offer]:
+    """Cheapest first; `after` is (price_units, position) of the last offer of the page before."""
+    sql = (
+        _OFFER
+        + """WHERE (o.price_units, o.position) > (%(price)s, %(position)s)
+        AND (%(withdrawn)s OR o.withdrawn_at_us IS NULL)
+        AND (%(model)s::text IS NULL OR %(model)s = ANY(k.models))
+        AND (%(class)s::text IS NULL OR %(class)s = ANY(k.gpu_classes))
+        AND (%(price_max)s::bigint IS NULL OR o.price_units <= %(price_max)s)
+        AND (%(account)s::text IS NULL OR p.account_id = %(account)s)
+        AND (%(node)s::text IS NULL OR o.node_id = %(node)s)
+        ORDER BY o.price_units, o.position LIMIT %(limit)s"""
+    )
+    values = {
+        "price": after[0], "position": after[1], "withdrawn": withdrawn, "model": model,
+        "class": gpu_class, "price_max": price_max, "account": account_id, "node": node_id,
+        "limit": limit,
+    }  # fmt: skip
+    return read.many(connection, Offer, sql, **values)

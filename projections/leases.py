@@ -1,0 +1,412 @@
+"""What was asked for, and what became of it? Jobs, leases, and each lease as of any position.
+
+The state of a lease follows from its facts alone:
+
+    requested -> reserved -> active -> closing -> settled
+
+`lease` holds the present, `lease_history` one row per fact with the state after it; a total that a
+fact does not carry is NULL there. Totals never fall, so as of N each is the largest up to N.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from projections import read
+from projections.runner import Connection, Projection, Rule
+
+_TABLES = """
+    CREATE TABLE own.job (
+        job_id text COLLATE "C" PRIMARY KEY, account_id text COLLATE "C" NOT NULL,
+        client_id text NOT NULL, project_id text NOT NULL, end_user_ref text NOT NULL,
+        kind text NOT NULL, image text, command text[] NOT NULL, env_refs text[] NOT NULL,
+        workload_sha256 text NOT NULL, gpu_count int NOT NULL, share_ppm int NOT NULL,
+        mem_ppm int NOT NULL, models text[] NOT NULL, price_max_units bigint NOT NULL,
+        state text NOT NULL, ended_at_us bigint, at_us bigint NOT NULL, position bigint NOT NULL
+    ) WITH (fillfactor = 70);
+    CREATE TABLE own.lease (
+        lease_id text COLLATE "C" PRIMARY KEY, job_id text COLLATE "C" NOT NULL,
+        account_id text COLLATE "C" NOT NULL, client_id text NOT NULL, project_id text NOT NULL,
+        end_user_ref text NOT NULL, gpu_count int NOT NULL, share_ppm int NOT NULL,
+        mem_ppm int NOT NULL, models text[] NOT NULL, price_max_units bigint NOT NULL,
+        term_us bigint, funds_units bigint, at_us bigint NOT NULL, position bigint NOT NULL,
+        match_position bigint, reserved_position bigint, node_id text COLLATE "C",
+        provider_id text COLLATE "C", provider_account_id text COLLATE "C",
+        offer_id text, device_ids text[], gpu_class text, price_units bigint, settlement text,
+        own boolean, tariff_version int, fee_units bigint, escrow_units bigint,
+        reserved_at_us bigint, ready_position bigint, ready_at_us bigint, endpoint text,
+        opened_position bigint, opened_at_us bigint, funds_end_us bigint, term_end_us bigint,
+        closed_position bigint, closed_at_us bigint, close_party text, close_code int,
+        settled_position bigint, settled_at_us bigint,
+        state text NOT NULL, charge_units bigint NOT NULL, gpu_us bigint NOT NULL,
+        hours int NOT NULL, usage_position bigint NOT NULL, version bigint NOT NULL
+    ) WITH (fillfactor = 50);
+    CREATE TABLE own.lease_history (
+        lease_id text COLLATE "C" NOT NULL, position bigint NOT NULL, version bigint NOT NULL,
+        topic text NOT NULL, at_us bigint NOT NULL, state text NOT NULL, charge_units bigint,
+        gpu_us bigint, hours int, usage_position bigint, PRIMARY KEY (lease_id, position));
+"""
+
+_INDEXES = """
+    CREATE INDEX ON own.job (account_id, position);
+    CREATE INDEX ON own.lease (account_id, position);
+    CREATE INDEX ON own.lease (job_id, position);
+    CREATE INDEX ON own.lease (provider_account_id, position);
+    CREATE INDEX ON own.lease (node_id, position);
+    CREATE INDEX ON own.lease (position) WHERE state <> 'settled';
+"""
+
+_LEASE_FACTS = (
+    "lease.requested.v1",
+    "lease.match_decided.v1",
+    "lease.reserved.v1",
+    "lease.ready.v1",
+    "lease.opened.v1",
+    "lease.usage_accrued.v1",
+    "lease.closed.v1",
+    "lease.settled.v1",
+)
+
+_STATE = """CASE WHEN l.settled_position <= {at} THEN 'settled'
+    WHEN l.closed_position <= {at} THEN 'closing' WHEN l.opened_position <= {at} THEN 'active'
+    WHEN l.reserved_position <= {at} THEN 'reserved' ELSE 'requested' END"""
+
+_RULES = (
+    Rule(
+        ("job.submitted.v1",),
+        "job_id text, account_id text, client_id text, project_id text, end_user_ref text,"
+        " kind text, image text, command text[], env_refs text[], workload_sha256 text,"
+        " gpu_count int, share_ppm int, mem_ppm int, models text[],"
+        " max_price_per_gpu_hour json, at_us bigint",
+        """INSERT INTO own.job
+        SELECT job_id, account_id, client_id, project_id, end_user_ref, kind, image, command,
+            env_refs, workload_sha256, gpu_count, share_ppm, mem_ppm, models,
+            (max_price_per_gpu_hour->>'units')::bigint, 'open', NULL, at_us, position
+        FROM facts""",
+    ),
+    Rule(
+        ("job.cancelled.v1", "job.completed.v1"),
+        "job_id text, at_us bigint",
+        """UPDATE own.job j SET state = f.state, ended_at_us = f.at_us FROM (
+            SELECT DISTINCT ON (job_id) job_id, at_us, CASE topic
+                WHEN 'job.cancelled.v1' THEN 'cancelled' ELSE 'completed' END AS state
+            FROM facts ORDER BY job_id, position DESC) f
+        WHERE j.job_id = f.job_id""",
+    ),
+    Rule(
+        ("lease.requested.v1",),
+        "lease_id text, job_id text, account_id text, client_id text, project_id text,"
+        " end_user_ref text, gpu_count int, share_ppm int, mem_ppm int, models text[],"
+        " max_price_per_gpu_hour json, term_us bigint, funds json, at_us bigint",
+        """INSERT INTO own.lease (lease_id, job_id, account_id, client_id, project_id,
+            end_user_ref, gpu_count, share_ppm, mem_ppm, models, price_max_units, term_us,
+            funds_units, at_us, position, state, charge_units, gpu_us, hours, usage_position,
+            version)
+        SELECT lease_id, job_id, account_id, client_id, project_id, end_user_ref, gpu_count,
+            share_ppm, mem_ppm, models, (max_price_per_gpu_hour->>'units')::bigint, term_us,
+            (funds->>'units')::bigint, at_us, position, 'requested', 0, 0, 0, 0, version
+        FROM facts""",
+    ),
+    Rule(
+        ("lease.match_decided.v1",),
+        "lease_id text",
+        """UPDATE own.lease l SET match_position = f.position
+        FROM (SELECT lease_id, max(position) AS position FROM facts GROUP BY lease_id) f
+        WHERE l.lease_id = f.lease_id""",
+    ),
+    Rule(
+        ("lease.reserved.v1",),
+        "lease_id text, node_id text, provider_id text, provider_account_id text, offer_id text,"
+        " device_ids text[], gpu_class text, price_per_gpu_hour json, settlement text,"
+        " own boolean, tariff_version int, fee_per_gpu_hour json, escrow json, at_us bigint",
+        """UPDATE own.lease l SET reserved_position = f.position, node_id = f.node_id,
+            provider_id = f.provider_id, provider_account_id = f.provider_account_id,
+            offer_id = f.offer_id, device_ids = f.device_ids, gpu_class = f.gpu_class,
+            price_units = (f.price_per_gpu_hour->>'units')::bigint, settlement = f.settlement,
+            own = f.own, tariff_version = f.tariff_version,
+            fee_units = (f.fee_per_gpu_hour->>'units')::bigint, escrow_units = (
+                SELECT coalesce(sum((part->'amount'->>'units')::bigint), 0)
+                FROM json_array_elements(f.escrow) part),
+            reserved_at_us = f.at_us
+        FROM facts f WHERE l.lease_id = f.lease_id""",
+    ),
+    Rule(
+        ("lease.ready.v1",),
+        "lease_id text, endpoint text, at_us bigint",
+        """UPDATE own.lease l SET ready_position = f.position, ready_at_us = f.at_us,
+            endpoint = f.endpoint
+        FROM (SELECT DISTINCT ON (lease_id) * FROM facts ORDER BY lease_id, position DESC) f
+        WHERE l.lease_id = f.lease_id""",
+    ),
+    Rule(
+        ("lease.opened.v1",),
+        "lease_id text, opened_at_us bigint, funds_end_us bigint, term_end_us bigint",
+        """UPDATE own.lease l SET opened_position = f.position, opened_at_us = f.opened_at_us,
+            funds_end_us = f.funds_end_us, term_end_us = f.term_end_us
+        FROM facts f WHERE l.lease_id = f.lease_id""",
+    ),
+    Rule(
+        ("lease.closed.v1",),
+        "lease_id text, closed_at_us bigint, party text, code int",
+        """UPDATE own.lease l SET closed_position = f.position, closed_at_us = f.closed_at_us,
+            close_party = f.party, close_code = f.code
+        FROM facts f WHERE l.lease_id = f.lease_id""",
+    ),
+    Rule(
+        ("lease.usage_accrued.v1",),
+        "lease_id text, charge json, gpu_us bigint, hour_index int, usage_position bigint",
+        """UPDATE own.lease l SET charge_units = (f.charge->>'units')::bigint, gpu_us = f.gpu_us,
+            hours = f.hour_index + 1, usage_position = f.usage_position
+        FROM (SELECT DISTINCT ON (lease_id) * FROM facts ORDER BY lease_id, position DESC) f
+        WHERE l.lease_id = f.lease_id""",
+    ),
+    Rule(
+        ("lease.settled.v1",),
+        "lease_id text, charge json, gpu_us bigint, at_us bigint",
+        """UPDATE own.lease l SET settled_position = f.position, settled_at_us = f.at_us,
+            charge_units = (f.charge->>'units')::bigint, gpu_us = f.gpu_us
+        FROM facts f WHERE l.lease_id = f.lease_id""",
+    ),
+    Rule(
+        _LEASE_FACTS,
+        "lease_id text, at_us bigint, charge json, gpu_us bigint, hour_index int,"
+        " usage_position bigint",
+        f"""INSERT INTO own.lease_history
+        SELECT f.lease_id, f.position, f.version, f.topic, f.at_us,
+            {_STATE.format(at="f.position")}, (f.charge->>'units')::bigint, f.gpu_us,
+            f.hour_index + 1, f.usage_position
+        FROM facts f JOIN own.lease l ON l.lease_id = f.lease_id""",
+    ),
+    Rule(
+        _LEASE_FACTS,
+        "lease_id text",
+        f"""UPDATE own.lease l SET version = f.version, state = {_STATE.format(at="f.position")}
+        FROM (SELECT lease_id, max(version) AS version, max(position) AS position FROM facts
+            GROUP BY lease_id) f
+        WHERE l.lease_id = f.lease_id""",
+    ),
+)
+
+LEASES = Projection("leases", _TABLES, _RULES, _INDEXES)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """`state` is open, cancelled or completed; `price_max_units` is per GPU-hour."""
+
+    job_id: str
+    account_id: str
+    client_id: str
+    project_id: str
+    end_user_ref: str
+    kind: str
+    image: str | None
+    command: list[str]
+    env_refs: list[str]
+    workload_sha256: str
+    gpu_count: int
+    share_ppm: int
+    mem_ppm: int
+    models: list[str]
+    price_max_units: int
+    state: str
+    ended_at_us: int | None
+    at_us: int
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseRow:
+    """A lease with its terms. `at_us` and `position` are of the request, `version` of its stream.
+
+    `charge_units` and `gpu_us` are what has been accrued so far. Terms are None before they exist;
+    `match_position` is the fact that explains the choice.
+    """
+
+    lease_id: str
+    job_id: str
+    account_id: str
+    client_id: str
+    project_id: str
+    end_user_ref: str
+    gpu_count: int
+    share_ppm: int
+    mem_ppm: int
+    models: list[str]
+    price_max_units: int
+    term_us: int | None
+    funds_units: int | None
+    at_us: int
+    position: int
+    match_position: int | None
+    reserved_position: int | None
+    node_id: str | None
+    provider_id: str | None
+    provider_account_id: str | None
+    offer_id: str | None
+    device_ids: list[str] | None
+    gpu_class: str | None
+    price_units: int | None
+    settlement: str | None
+    own: bool | None
+    tariff_version: int | None
+    fee_units: int | None
+    escrow_units: int | None
+    reserved_at_us: int | None
+    ready_position: int | None
+    ready_at_us: int | None
+    endpoint: str | None
+    opened_position: int | None
+    opened_at_us: int | None
+    funds_end_us: int | None
+    term_end_us: int | None
+    closed_position: int | None
+    closed_at_us: int | None
+    close_party: str | None
+    close_code: int | None
+    settled_position: int | None
+    settled_at_us: int | None
+    state: str
+    charge_units: int
+    gpu_us: int
+    hours: int
+    usage_position: int
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseFact:
+    """One fact of a lease and the state after it; totals where the fact carries them."""
+
+    lease_id: str
+    position: int
+    version: int
+    topic: str
+    at_us: int
+    state: str
+    charge_units: int | None
+    gpu_us: int | None
+    hours: int | None
+    usage_position: int | None
+
+
+_PARTY = """
+    (%(account)s::text IS NULL OR account_id = %(account)s OR provider_account_id = %(account)s)
+"""
+
+
+def read_job(connection: Connection, job_id: str, *, account_id: str | None = None) -> Job | None:
+    """One job; with `account_id`, only if it is that account's."""
+    sql = """SELECT * FROM proj_leases.job WHERE job_id = %(id)s
+        AND (%(account)s::text IS NULL OR account_id = %(account)s)"""
+    return read.one(connection, Job, sql, id=job_id, account=account_id)
+
+
+def read_jobs(
+    connection: Connection,
+    *,
+    account_id: str | None = None,
+    client_id: str | None = None,
+    state: str | None = None,
+    after: int = 0,
+    limit: int = 50,
+) -> list[Job]:
+    """In order of submission; `after` is the last position of the page before."""
+    sql = """SELECT * FROM proj_leases.job WHERE position > %(after)s
+        AND (%(account)s::text IS NULL OR account_id = %(account)s)
+        AND (%(client)s::text IS NULL OR client_id = %(client)s)
+        AND (%(state)s::text IS NULL OR state = %(state)s) ORDER BY position LIMIT %(limit)s"""
+    return read.many(
+        connection, Job, sql, account=account_id, client=client_id, state=state, after=after,
+        limit=limit,
+    )  # fmt: skip
+
+
+def read_lease(
+    connection: Connection,
+    lease_id: str,
+    *,
+    account_id: str | None = None,
+    as_of_position: int | None = None,
+) -> LeaseRow | None:
+    """One lease, now or as of a position; with `account_id`, only if it is renter or provider.
+
+    As of a position before the request there is no lease. The projection must have reached
+    `as_of_position`.
+    """
+    found = read_leases(
+        connection, lease_id=lease_id, account_id=account_id, as_of_position=as_of_position, limit=1
+    )
+    return found[0] if found else None
+
+
+def read_leases(
+    connection: Connection,
+    *,
+    lease_id: str | None = None,
+    account_id: str | None = None,
+    job_id: str | None = None,
+    node_id: str | None = None,
+    state: str | None = None,
+    as_of_position: int | None = None,
+    after: int = 0,
+    limit: int = 50,
+) -> list[LeaseRow]:
+    """In order of request; `after` is the last position of the page before.
+
+    `account_id` is renter or provider. `state` and all terms are those of `as_of_position`.
+    """
+    source = "proj_leases.lease" if as_of_position is None else f"({_AS_OF}) lease"
+    sql = f"""SELECT * FROM {source} WHERE position > %(after)s
+        AND (%(lease)s::text IS NULL OR lease_id = %(lease)s) AND {_PARTY}
+        AND (%(job)s::text IS NULL OR job_id = %(job)s)
+        AND (%(node)s::text IS NULL OR node_id = %(node)s)
+        AND (%(state)s::text IS NULL OR state = %(state)s) ORDER BY position LIMIT %(limit)s"""
+    return read.many(
+        connection, LeaseRow, sql, lease=lease_id, account=account_id, job=job_id, node=node_id,
+        state=state, at=as_of_position, after=after, limit=limit,
+    )  # fmt: skip
+
+
+def _known(column: str, since: str) -> str:
+    return f"CASE WHEN l.{since} <= %(at)s THEN l.{column} END AS {column}"
+
+
+_SINCE = {
+    "match_position": ("match_position",),
+    "reserved_position": (
+        "reserved_position", "node_id", "provider_id", "provider_account_id", "offer_id",
+        "device_ids", "gpu_class", "price_units", "settlement", "own", "tariff_version",
+        "fee_units", "escrow_units", "reserved_at_us",
+    ),
+    "ready_position": ("ready_position", "ready_at_us", "endpoint"),
+    "opened_position": ("opened_position", "opened_at_us", "funds_end_us", "term_end_us"),
+    "closed_position": ("closed_position", "closed_at_us", "close_party", "close_code"),
+    "settled_position": ("settled_position", "settled_at_us"),
+}  # fmt: skip
+
+_AS_OF = f"""
+    SELECT l.lease_id, l.job_id, l.account_id, l.client_id, l.project_id, l.end_user_ref,
+        l.gpu_count, l.share_ppm, l.mem_ppm, l.models, l.price_max_units, l.term_us,
+        l.funds_units, l.at_us, l.position,
+        {", ".join(_known(column, since) for since, cs in _SINCE.items() for column in cs)},
+        s.*
+    FROM proj_leases.lease l
+    CROSS JOIN LATERAL (
+        SELECT (array_agg(h.state ORDER BY h.position DESC))[1] AS state,
+            coalesce(max(h.charge_units), 0) AS charge_units, coalesce(max(h.gpu_us), 0) AS gpu_us,
+            coalesce(max(h.hours), 0) AS hours,
+            coalesce(max(h.usage_position), 0) AS usage_position, max(h.version) AS version
+        FROM proj_leases.lease_history h
+        WHERE h.lease_id = l.lease_id AND h.position <= %(at)s) s
+    WHERE l.position <= %(at)s
+"""
+
+
+def read_lease_history(
+    connection: Connection, lease_id: str, *, after: int = 0, limit: int = 500
+) -> list[LeaseFact]:
+    """Every fact of a lease in order; `after` is the last position of the page before."""
+    sql = """SELECT * FROM proj_leases.lease_history
+        WHERE lease_id = %(id)s AND position > %(after)s ORDER BY position LIMIT %(limit)s"""
+    return read.many(connection, LeaseFact, sql, id=lease_id, after=after, limit=limit)

@@ -1,0 +1,273 @@
+"""Follow the logs. A projection's rows and its position move in one transaction, or neither does.
+
+    rows == f(facts 1 .. position)          after every commit, whatever was killed in between
+
+A rule is one set-based statement over a range of facts, run inside PostgreSQL: no fact of the
+market log is decoded here. The position's row is locked first and is the fence: a second runner of
+the same projection waits, then finds the position moved. This is no place to decide anything: a
+rule adds up what was decided.
+
+Rules run in their order over the whole range, so they must give the same rows for every way of
+cutting the log into ranges. Tables of the projection itself are written `own.<table>`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import sha256
+from typing import Any
+
+import psycopg
+from psycopg.rows import TupleRow
+
+Connection = psycopg.Connection[TupleRow]
+
+MARKET = "market"
+LANES = 64
+FOLLOW_FACTS_MAX = 2_000
+"""Facts (or reports) of one step while following."""
+REBUILD_FACTS_MAX = 50_000
+"""Facts of one step of a rebuild: nobody waits for the locks it holds."""
+RETIRED = -1
+"""Position of a schema that a rebuilt one has replaced: nothing may be applied to it any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One statement over the facts of these names; without names it runs in every step.
+
+    `fields` are the columns read from the body, as SQL ("lease_id text, at_us bigint"). The
+    statement finds them in the relation `facts`, beside position, version, topic and recorded_us;
+    %(first)s and %(last)s bound the range (first < position <= last).
+    """
+
+    topics: tuple[str, ...]
+    fields: str
+    sql: str
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One usage report as stored; `body` is the signed bytes with key id and signature."""
+
+    lane: int
+    position: int
+    node_id: str
+    node_seq: int
+    flags: int
+    recorded_us: int
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Reports:
+    """How a projection reads usage reports: `fold` in Python, then one `apply` for all of them.
+
+    `apply(connection, schema, folded)` runs in the transaction that moves the lanes' positions.
+    """
+
+    fold: Callable[[Sequence[Report]], Any]
+    apply: Callable[[Connection, str, Any], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """One question, its tables and the rules that fill them.
+
+    `indexes` are for reading only: a rebuild makes them after the rows.
+    """
+
+    name: str
+    tables: str
+    rules: tuple[Rule, ...]
+    indexes: str = ""
+    reports: Reports | None = None
+    version: int = 1  # raised when only Python code that decides the rows changes
+
+    @property
+    def schema(self) -> str:
+        return f"proj_{self.name}"
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The logs it follows, each with a position of its own."""
+        lanes = [f"usage/{lane}" for lane in range(LANES)] if self.reports else []
+        return (MARKET, *lanes)
+
+    @property
+    def definition(self) -> str:
+        """Hash of everything that decides the rows: another one means rebuild."""
+        parts = [str(self.version), self.tables, self.indexes]
+        for rule in self.rules:
+            parts += [*rule.topics, rule.fields, rule.sql]
+        return sha256("\0".join(parts).encode()).hexdigest()
+
+
+class GapInLog(AssertionError):
+    """The log lacks a position below its head: nothing may be derived from it."""
+
+
+_OWN = re.compile(r"\bown\.")
+
+
+def own(schema: str, sql: str) -> bytes:
+    """The statement with `own.` spelled out; bytes, as psycopg takes no computed text."""
+    return _OWN.sub(f"{schema}.", sql).encode()
+
+
+@lru_cache(maxsize=512)
+def _statement(rule: Rule, schema: str) -> bytes:
+    if not rule.topics:
+        return own(schema, rule.sql)
+    names = ", ".join(f"'{topic}'" for topic in rule.topics)
+    facts = (
+        "WITH facts AS (SELECT e.notification_id AS position, e.originator_version AS version,"
+        " e.topic, e.recorded_us, f.* FROM public.market_events e CROSS JOIN LATERAL"
+        f" json_to_record(convert_from(e.state, 'UTF8')::json) AS f({rule.fields})"
+        " WHERE e.notification_id > %(first)s AND e.notification_id <= %(last)s"
+        f" AND e.topic IN ({names})) "
+    )
+    return own(schema, facts + rule.sql)
+
+
+# Plans must fit the range: one fact while following, tens of thousands in a rebuild. A lost commit
+# loses rows and position together, so nobody needs to wait for the disk.
+_LOCK = """
+    SELECT p.position, h.pos, set_config('plan_cache_mode', 'force_custom_plan', true),
+        set_config('synchronous_commit', 'off', true), set_config('work_mem', '64MB', true)
+    FROM own.position p CROSS JOIN public.market_events_head h
+    WHERE p.source = 'market' FOR UPDATE OF p
+"""
+_TOPICS = """
+    SELECT topic, count(*) FROM public.market_events
+    WHERE notification_id > %(first)s AND notification_id <= %(last)s GROUP BY topic
+"""
+_MOVE = "UPDATE own.position SET position = %(last)s WHERE source = 'market'"
+
+
+def step(
+    connection: Connection,
+    projection: Projection,
+    *,
+    facts_max: int = FOLLOW_FACTS_MAX,
+    schema: str | None = None,
+) -> int:
+    """Apply the next facts of the market log; returns how many, 0 when caught up.
+
+    On a connection outside a transaction this commits. Raises GapInLog.
+    """
+    schema = schema or projection.schema
+    with connection.transaction():
+        row = connection.execute(own(schema, _LOCK)).fetchone()
+        assert row is not None, f"{schema} was never created"
+        first, head = int(row[0]), int(row[1])
+        if first == RETIRED or head <= first:
+            return 0
+        last = min(head, first + facts_max)
+        apply(connection, projection, schema, first, last)
+        connection.execute(own(schema, _MOVE), {"last": last})
+    return last - first
+
+
+def apply(
+    connection: Connection, projection: Projection, schema: str, first: int, last: int
+) -> None:
+    """Run the rules over (first, last], in their order. Does not move the position."""
+    span = {"first": first, "last": last}
+    counted: dict[str, int] = dict(connection.execute(_TOPICS, span).fetchall())
+    if sum(counted.values()) != last - first:
+        raise GapInLog(f"{last - first} facts expected after {first}, found {counted}")
+    for rule in projection.rules:
+        if not rule.topics or any(topic in counted for topic in rule.topics):
+            connection.execute(_statement(rule, schema), span)
+
+
+# --- usage lanes -----------------------------------------------------------------------------
+
+_BEHIND = """
+    SELECT h.lane, p.position, h.pos FROM public.usage_head h
+    JOIN own.position p ON p.source = 'usage/' || h.lane
+    WHERE h.lane = ANY(%(lanes)s) AND p.position >= 0 AND h.pos > p.position ORDER BY h.lane
+"""
+_REPORTS = """
+    SELECT e.lane, e.position, e.node_id, e.node_seq, e.flags, e.recorded_us, e.body
+    FROM unnest(%(lanes)s::int2[], %(firsts)s::int8[], %(lasts)s::int8[]) r(lane, first, last)
+    JOIN public.usage_event e
+        ON e.lane = r.lane AND e.position > r.first AND e.position <= r.last
+"""
+_LOCK_LANES = """
+    SELECT source, position, set_config('synchronous_commit', 'off', true) FROM own.position
+    WHERE source = ANY(%s) ORDER BY source FOR UPDATE
+"""
+_MOVE_LANES = """
+    UPDATE own.position p SET position = r.last
+    FROM unnest(%s::text[], %s::int8[]) r(source, last) WHERE p.source = r.source
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Span:
+    lane: int
+    first: int
+    last: int
+
+    @property
+    def source(self) -> str:
+        return f"usage/{self.lane}"
+
+
+def step_lanes(
+    connection: Connection,
+    projection: Projection,
+    *,
+    lanes: Iterable[int] = range(LANES),
+    reports_max: int = FOLLOW_FACTS_MAX,
+    schema: str | None = None,
+) -> int:
+    """Apply the next reports of these usage lanes; returns how many, 0 when caught up.
+
+    Reports are read and folded without any lock; then the positions are locked and compared with
+    what was read, and a runner that came second drops its work. Raises GapInLog.
+    """
+    assert projection.reports is not None, projection.name
+    schema = schema or projection.schema
+    spans = _behind(connection, schema, list(lanes), reports_max)
+    if not spans:
+        return 0
+    folded = projection.reports.fold(_read(connection, spans))
+    with connection.transaction():
+        held = connection.execute(own(schema, _LOCK_LANES), ([s.source for s in spans],))
+        if {row[0]: row[1] for row in held} != {span.source: span.first for span in spans}:
+            return 0
+        projection.reports.apply(connection, schema, folded)
+        moved = ([span.source for span in spans], [span.last for span in spans])
+        connection.execute(own(schema, _MOVE_LANES), moved)
+    return sum(span.last - span.first for span in spans)
+
+
+def _behind(connection: Connection, schema: str, lanes: list[int], reports_max: int) -> list[_Span]:
+    """What to read next: an equal part for each lane that moved, so that no lane starves."""
+    rows = connection.execute(own(schema, _BEHIND), {"lanes": lanes}).fetchall()
+    each = max(1, reports_max // max(1, len(rows)))
+    return [_Span(lane, first, min(head, first + each)) for lane, first, head in rows]
+
+
+def _read(connection: Connection, spans: Sequence[_Span]) -> list[Report]:
+    bounds: Mapping[str, list[int]] = {
+        "lanes": [span.lane for span in spans],
+        "firsts": [span.first for span in spans],
+        "lasts": [span.last for span in spans],
+    }
+    with connection.cursor(binary=True) as cursor:
+        rows = cursor.execute(_REPORTS, bounds).fetchall()
+    if len(rows) != sum(span.last - span.first for span in spans):
+        raise GapInLog(f"{len(rows)} reports found in {spans}")
+    return [Report(*row) for row in rows]
+
+
+def run(connection: Connection, schema: str, sql: str, *params: Any) -> None:
+    """One statement of a projection's own, `own.` spelled out."""
+    connection.execute(own(schema, sql), params)

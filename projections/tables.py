@@ -1,0 +1,407 @@
+"""Every projection there is: made, dropped, rebuilt, followed, and how far each has got.
+
+    drop + rebuild == the same rows        for every projection; `digest` compares
+
+A projection lives in a schema of its own, `proj_<name>`, with its positions beside its rows. It is
+never migrated: when its definition changed it is rebuilt beside the old one, and the two change
+places in one transaction, so that readers see one or the other.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+
+import psycopg
+from psycopg import sql
+
+from projections import runner
+from projections.access import ACCESS
+from projections.audit_index import AUDIT_INDEX
+from projections.earnings import EARNINGS
+from projections.epochs import EPOCHS
+from projections.fleet import FLEET
+from projections.leases import LEASES
+from projections.runner import LANES, REBUILD_FACTS_MAX, RETIRED, Connection, Projection, own
+from projections.statements import STATEMENTS
+from projections.usage import USAGE
+
+PROJECTIONS: tuple[Projection, ...] = (
+    ACCESS, FLEET, LEASES, USAGE, STATEMENTS, EARNINGS, EPOCHS, AUDIT_INDEX,
+)  # fmt: skip
+BY_NAME = {projection.name: projection for projection in PROJECTIONS}
+
+POLL_SECONDS = 0.25
+PAUSE_SECONDS_MAX = 60.0
+_LOCK_ID = 0x7A11_7572
+_READERS = ("tallystick_app", "tallystick_audit", "tallystick_projections")
+
+logger = logging.getLogger(__name__)
+
+
+# --- made, dropped, rebuilt ------------------------------------------------------------------
+
+_POSITIONS = """
+    CREATE SCHEMA own;
+    CREATE TABLE own.position (source text COLLATE "C" PRIMARY KEY, position bigint NOT NULL)
+        WITH (fillfactor = 50);
+    COMMENT ON TABLE own.position IS 'How far each log has been applied; its rows are the fence';
+    CREATE TABLE own.definition (sha256 text NOT NULL);
+"""
+
+
+def ensure(connection: Connection, projections: Iterable[Projection] = PROJECTIONS) -> None:
+    """Make what is missing and rebuild what was defined otherwise. Safe from several processes."""
+    for projection in projections:
+        made = _definition(connection, projection.schema)
+        if made == projection.definition:
+            continue
+        with _exclusive(connection):
+            made = _definition(connection, projection.schema)
+            if made is None:
+                create(connection, projection)
+            elif made != projection.definition:
+                rebuild(connection, projection)
+
+
+def create(
+    connection: Connection,
+    projection: Projection,
+    *,
+    schema: str | None = None,
+    indexes: bool = True,
+) -> None:
+    """Empty tables at position 0. Raises psycopg.errors.DuplicateSchema if they exist."""
+    schema = schema or projection.schema
+    with connection.transaction():
+        connection.execute(_POSITIONS.replace("SCHEMA own", f"SCHEMA {schema}").encode()
+                           .replace(b"own.", f"{schema}.".encode()))  # fmt: skip
+        connection.execute(own(schema, projection.tables))
+        connection.execute(
+            own(schema, "INSERT INTO own.position SELECT s, 0 FROM unnest(%s::text[]) s"),
+            (list(projection.sources),),
+        )
+        connection.execute(
+            own(schema, "INSERT INTO own.definition VALUES (%s)"), (projection.definition,)
+        )
+        if indexes:
+            connection.execute(own(schema, projection.indexes))
+        for role in _READERS:
+            connection.execute(
+                f"GRANT USAGE ON SCHEMA {schema} TO {role};"
+                f" GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {role}".encode()
+            )
+
+
+def drop(connection: Connection, projection: Projection, *, schema: str | None = None) -> None:
+    """Away with it, if it is there: it comes back equal from the log."""
+    name = sql.Identifier(schema or projection.schema)
+    connection.execute(sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(name))
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuilt:
+    """What a rebuild read, how long it took without waiting, and tables whose rows differ.
+
+    `differing` is None when there was nothing to compare with.
+    """
+
+    name: str
+    facts: int
+    reports: int
+    seconds: float
+    differing: tuple[str, ...] | None
+
+
+def rebuild(
+    connection: Connection,
+    projection: Projection,
+    *,
+    conninfo: str | None = None,
+    workers: int = 1,
+    facts_max: int = REBUILD_FACTS_MAX,
+) -> Rebuilt:
+    """Build the projection anew beside the old one, then let the two change places.
+
+    `connection` must be outside a transaction. With `workers` above 1 the usage lanes are shared
+    out over processes that connect to `conninfo`. Followers may go on meanwhile.
+    """
+    beside = f"{projection.schema}_next"
+    drop(connection, projection, schema=beside)
+    create(connection, projection, schema=beside, indexes=False)
+    started = time.perf_counter()
+    facts = reports = 0
+    while moved := runner.step(connection, projection, facts_max=facts_max, schema=beside):
+        facts += moved
+    if projection.reports is not None:
+        reports = _all_lanes(connection, projection, beside, conninfo, workers)
+    connection.execute(own(beside, projection.indexes))
+    seconds = time.perf_counter() - started
+    analyze(connection, beside)
+    differing = _change_places(connection, projection, beside)
+    drop(connection, projection, schema=f"{projection.schema}_old")
+    return Rebuilt(projection.name, facts, reports, seconds, differing)
+
+
+def digest(connection: Connection, schema: str) -> dict[str, tuple[int, int]]:
+    """Rows and a sum of row hashes of every table of a schema but its positions.
+
+    Equal digests of two schemas mean equal rows, whatever their order.
+    """
+    tables = connection.execute(
+        "SELECT table_name FROM information_schema.tables WHERE table_schema = %s"
+        " AND table_name NOT IN ('position', 'definition') ORDER BY table_name",
+        (schema,),
+    ).fetchall()
+    found: dict[str, tuple[int, int]] = {}
+    for (table,) in tables:
+        row = connection.execute(
+            sql.SQL(
+                "SELECT count(*), coalesce(sum(hashtextextended(t::text, 0)), 0)::text FROM {} t"
+            ).format(sql.Identifier(schema, table))
+        ).fetchone()
+        assert row is not None
+        found[str(table)] = (int(row[0]), int(row[1]))
+    return found
+
+
+def analyze(connection: Connection, schema: str) -> None:
+    """Statistics now, not when autovacuum comes by: readers need their indexes at once."""
+    for (table,) in connection.execute(
+        "SELECT table_name FROM information_schema.tables WHERE table_schema = %s", (schema,)
+    ).fetchall():
+        connection.execute(sql.SQL("ANALYZE {}").format(sql.Identifier(schema, table)))
+
+
+def _definition(connection: Connection, schema: str) -> str | None:
+    known = connection.execute("SELECT to_regclass(%s)", (f"{schema}.definition",)).fetchone()
+    if known is None or known[0] is None:
+        return None
+    row = connection.execute(own(schema, "SELECT sha256 FROM own.definition")).fetchone()
+    return "" if row is None else str(row[0])
+
+
+class _exclusive:  # noqa: N801
+    """One process at a time makes or rebuilds projections of a database."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def __enter__(self) -> None:
+        self._connection.execute("SELECT pg_advisory_lock(%s)", (_LOCK_ID,))
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.execute("SELECT pg_advisory_unlock(%s)", (_LOCK_ID,))
+
+
+def _all_lanes(
+    connection: Connection, projection: Projection, schema: str, conninfo: str | None, workers: int
+) -> int:
+    if workers == 1 or conninfo is None:
+        return _lanes_to_head(connection, projection, schema, range(LANES))
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        parts = [
+            pool.submit(_lanes_apart, conninfo, projection.name, schema, worker, workers)
+            for worker in range(workers)
+        ]
+        return sum(part.result() for part in parts)
+
+
+def _lanes_apart(conninfo: str, name: str, schema: str, worker: int, workers: int) -> int:
+    lanes = range(worker, LANES, workers)
+    with psycopg.connect(conninfo, autocommit=True) as connection:
+        return _lanes_to_head(connection, BY_NAME[name], schema, lanes)
+
+
+def _lanes_to_head(
+    connection: Connection, projection: Projection, schema: str, lanes: Iterable[int]
+) -> int:
+    done, wanted = 0, list(lanes)
+    while moved := runner.step_lanes(connection, projection, lanes=wanted, schema=schema):
+        done += moved
+    return done
+
+
+def _change_places(
+    connection: Connection, projection: Projection, beside: str
+) -> tuple[str, ...] | None:
+    """Bring both to one position, compare them, and swap their names, in one transaction."""
+    differing = None
+    with connection.transaction():
+        if _definition(connection, projection.schema) is not None:
+            both = (projection.schema, beside)
+            for schema in both:
+                connection.execute(own(schema, "SELECT 1 FROM own.position FOR UPDATE"))
+            if _definition(connection, projection.schema) == projection.definition:
+                _level(connection, projection, both)
+                old, new = (digest(connection, schema) for schema in both)
+                differing = tuple(table for table in new if old.get(table) != new[table])
+                if differing:
+                    logger.error("%s differs after its rebuild: %s", projection.name, differing)
+            connection.execute(
+                own(projection.schema, "UPDATE own.position SET position = %s"), (RETIRED,)
+            )
+            _rename(connection, projection.schema, f"{projection.schema}_old")
+        _rename(connection, beside, projection.schema)
+    return differing
+
+
+def _level(connection: Connection, projection: Projection, schemas: Sequence[str]) -> None:
+    """Step whichever is behind until both have read the same: nobody else can move them."""
+    while True:
+        levels: list[dict[str, int]] = [
+            dict(connection.execute(own(schema, "SELECT source, position FROM own.position")))
+            for schema in schemas
+        ]
+        if levels[0] == levels[1]:
+            return
+        for schema in schemas:
+            runner.step(connection, projection, facts_max=REBUILD_FACTS_MAX, schema=schema)
+            if projection.reports is not None:
+                runner.step_lanes(connection, projection, schema=schema)
+
+
+def _rename(connection: Connection, old: str, new: str) -> None:
+    names = sql.Identifier(old), sql.Identifier(new)
+    connection.execute(sql.SQL("ALTER SCHEMA {} RENAME TO {}").format(*names))
+
+
+# --- followed --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Lag:
+    """How far a projection is behind one log: "market", or "usage" over all lanes.
+
+    `waiting_since_us` is when the oldest fact not applied yet was recorded, None when caught up.
+    """
+
+    projection: str
+    log: str
+    position: int
+    head: int
+    waiting_since_us: int | None
+
+    @property
+    def behind(self) -> int:
+        return self.head - self.position
+
+
+_MARKET_LAG = """
+    SELECT '{name}', 'market', p.position, h.pos, (
+        SELECT e.recorded_us FROM public.market_events e
+        WHERE e.notification_id = p.position + 1)
+    FROM {schema}.position p, public.market_events_head h WHERE p.source = 'market'
+"""
+_USAGE_LAG = """
+    SELECT '{name}', 'usage', sum(p.position)::bigint, sum(h.pos)::bigint, min((
+        SELECT e.recorded_us FROM public.usage_event e
+        WHERE e.lane = h.lane AND e.position = p.position + 1 AND h.pos > p.position))
+    FROM {schema}.position p JOIN public.usage_head h ON p.source = 'usage/' || h.lane
+"""
+
+
+def lag(connection: Connection, projections: Sequence[Projection] = PROJECTIONS) -> list[Lag]:
+    """Position and head of every projection and log, in one snapshot: `/readyz` and `/metrics`."""
+    parts: list[str] = []
+    for projection in projections:
+        names = {"name": projection.name, "schema": projection.schema}
+        parts.append(_MARKET_LAG.format(**names))
+        if projection.reports is not None:
+            parts.append(_USAGE_LAG.format(**names))
+    rows = connection.execute(" UNION ALL ".join(parts).encode()).fetchall()
+    return [Lag(*row) for row in rows]
+
+
+def position_of(connection: Connection, projection: Projection) -> int:
+    """The market position a projection's rows reflect."""
+    row = connection.execute(
+        own(projection.schema, "SELECT position FROM own.position WHERE source = 'market'")
+    ).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def lane_position_of(connection: Connection, projection: Projection, lane: int) -> int:
+    """The position of a usage lane that a projection's rows reflect."""
+    row = connection.execute(
+        own(projection.schema, "SELECT position FROM own.position WHERE source = %s"),
+        (f"usage/{lane}",),
+    ).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def step_all(connection: Connection, projections: Sequence[Projection] = PROJECTIONS) -> int:
+    """Bring every projection to the heads of both logs; returns how many facts were applied.
+
+    For tests, the demo and replays: no thread, no waiting. The connection must be outside a
+    transaction. Raises runner.GapInLog.
+    """
+    ensure(connection, projections)
+    done = 0
+    while behind := [part for part in lag(connection, projections) if part.behind]:
+        done += sum(_step(connection, part) for part in behind)
+    return done
+
+
+def _step(connection: Connection, part: Lag) -> int:
+    projection = BY_NAME[part.projection]
+    if part.log == runner.MARKET:
+        return runner.step(connection, projection)
+    return runner.step_lanes(connection, projection)
+
+
+def follow(
+    conninfo: str,
+    stop: threading.Event,
+    projections: Sequence[Projection] = PROJECTIONS,
+) -> None:
+    """Follow both logs until `stop` is set; any number of processes may do so at once.
+
+    A lost database is waited for. A projection that fails is logged and tried again, ever more
+    seldom, while the others go on; its lag shows.
+    """
+    pause = 1.0
+    while not stop.is_set():
+        try:
+            with psycopg.connect(conninfo, autocommit=True) as connection:
+                # Before the first read, or a fact between read and LISTEN would wait for the poll.
+                connection.execute("LISTEN market_events")
+                ensure(connection, projections)
+                pause = 1.0
+                _follow(connection, stop, projections)
+        except psycopg.OperationalError as error:
+            logger.warning("projections wait %.0f s for the database: %s", pause, error)
+            stop.wait(pause)
+            pause = min(2 * pause, PAUSE_SECONDS_MAX)
+
+
+def _follow(
+    connection: Connection, stop: threading.Event, projections: Sequence[Projection]
+) -> None:
+    pauses: dict[tuple[str, str], tuple[float, float]] = {}  # until when, and how long
+    while not stop.is_set():
+        moved = 0
+        for part in lag(connection, projections):
+            key = (part.projection, part.log)
+            until, pause = pauses.get(key, (0.0, 0.5))
+            if not part.behind or time.monotonic() < until:
+                continue
+            try:
+                moved += _step(connection, part)
+                pauses.pop(key, None)
+            except psycopg.OperationalError:
+                raise
+            except (psycopg.Error, AssertionError, ValueError):
+                pause = min(2 * pause, PAUSE_SECONDS_MAX)
+                pauses[key] = (time.monotonic() + pause, pause)
+                logger.exception("%s (%s) stops at %d for %.0f s", *key, part.position, pause)
+        if not moved:
+            for _ in connection.notifies(timeout=POLL_SECONDS, stop_after=1):
+                pass

@@ -1,0 +1,522 @@
+"""How much GPU time was used? From signed reports by node and hour; from accruals by lease hour.
+
+    leased_ppm_us + idle_ppm_us == sum(share_ppm x available_us)   of the rows filed under an hour
+
+Reports say what a node claims to have measured; accruals say what of it was charged. Neither is
+judged here. A row is filed under the UTC hour of its end, corrected to server time. Reports with
+flags earn nothing and are only counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, repeat
+from typing import Any
+
+import msgspec
+
+from domain.gpu_time import GPU_HOUR_US
+from domain.money import PPM
+from projections import read
+from projections.runner import Connection, Projection, Report, Reports, Rule, run
+
+_TABLES = """
+    CREATE TABLE own.node_hour (
+        node_id text COLLATE "C", hour_us bigint, rows bigint NOT NULL,
+        leased_ppm_us bigint NOT NULL, idle_ppm_us bigint NOT NULL,
+        unavailable_us bigint NOT NULL, unknown_us bigint NOT NULL, busy_us bigint NOT NULL,
+        energy_mj bigint NOT NULL, PRIMARY KEY (node_id, hour_us)) WITH (fillfactor = 50);
+    COMMENT ON TABLE own.node_hour IS 'What nodes reported, flagged reports left out';
+    CREATE TABLE own.node_reports (
+        node_id text COLLATE "C" PRIMARY KEY, lane int NOT NULL, reports bigint NOT NULL,
+        flagged bigint NOT NULL, last_seq bigint NOT NULL, last_position bigint NOT NULL,
+        last_recorded_us bigint NOT NULL) WITH (fillfactor = 50);
+    CREATE TABLE own.flagged (
+        node_id text COLLATE "C", node_seq bigint, lane int NOT NULL, position bigint NOT NULL,
+        flags int NOT NULL, recorded_us bigint NOT NULL, PRIMARY KEY (node_id, node_seq));
+    CREATE TABLE own.opened (lease_id text COLLATE "C" PRIMARY KEY, opened_at_us bigint NOT NULL);
+    CREATE TABLE own.accrual (
+        position bigint NOT NULL, lease_id text COLLATE "C" NOT NULL, hour_index int NOT NULL,
+        from_us bigint NOT NULL, until_us bigint NOT NULL, node_id text COLLATE "C" NOT NULL,
+        account_id text COLLATE "C" NOT NULL, provider_account_id text COLLATE "C" NOT NULL,
+        client_id text NOT NULL, project_id text NOT NULL, end_user_ref text NOT NULL,
+        gpu_us bigint NOT NULL, charge bigint NOT NULL, refused_us bigint NOT NULL);
+    COMMENT ON TABLE own.accrual IS 'What each accrual added; from_us begins its lease hour';
+"""
+
+_INDEXES = """
+    CREATE UNIQUE INDEX accrual_lease ON own.accrual (lease_id, position);
+    CREATE INDEX ON own.accrual (account_id, from_us);
+    CREATE INDEX ON own.accrual (node_id, from_us);
+    CREATE INDEX ON own.accrual (position);
+"""
+
+_RULES = (
+    Rule(
+        ("lease.opened.v1",),
+        "lease_id text, opened_at_us bigint",
+        "INSERT INTO own.opened SELECT lease_id, opened_at_us FROM facts",
+    ),
+    Rule(
+        ("lease.usage_accrued.v1",),
+        "lease_id text, hour_index bigint, until_us bigint, node_id text, account_id text,"
+        " provider_account_id text, client_id text, project_id text, end_user_ref text,"
+        " gpu_us_new bigint, charge_new json, refused json",
+        f"""INSERT INTO own.accrual
+        SELECT f.position, f.lease_id, f.hour_index,
+            o.opened_at_us + f.hour_index * {GPU_HOUR_US}, f.until_us, f.node_id, f.account_id,
+            f.provider_account_id, f.client_id, f.project_id, f.end_user_ref, f.gpu_us_new,
+            (f.charge_new->>'units')::bigint, CASE WHEN f.refused::text = '[]' THEN 0 ELSE (
+                SELECT sum((r->>'us')::bigint) FROM json_array_elements(f.refused) r) END
+        FROM facts f JOIN own.opened o ON o.lease_id = f.lease_id""",
+    ),
+)
+
+
+# --- reports ---------------------------------------------------------------------------------
+
+Column = int | list[int]
+Nullable = int | list[int | None] | None
+
+
+class _Device(msgspec.Struct):
+    share_ppm: int
+
+
+class _Cols(msgspec.Struct):
+    """The columns that are added up; a column of equal values is that one value."""
+
+    device: Column
+    lease: Nullable
+    step_us: Column
+    len_us: Column
+    wall_minus_mono_us: Column
+    wall_slew_us: Column
+    available_us: Column
+    unavailable_us: Column
+    unknown_us: Column
+    busy_us: Nullable
+    energy_mj: Nullable
+
+
+class _Body(msgspec.Struct):
+    n: int
+    clock_offset_us: int | None
+    devices: list[_Device]
+    cols: _Cols | None = None
+
+
+_decode = msgspec.json.Decoder(_Body).decode
+
+
+@dataclass(slots=True)
+class Hour:
+    """Sums of one node and hour."""
+
+    rows: int = 0
+    leased_ppm_us: int = 0
+    idle_ppm_us: int = 0
+    unavailable_us: int = 0
+    unknown_us: int = 0
+    busy_us: int = 0
+    energy_mj: int = 0
+
+
+@dataclass(slots=True)
+class Node:
+    lane: int
+    reports: int = 0
+    flagged: int = 0
+    last_seq: int = 0
+    last_position: int = 0
+    last_recorded_us: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """What a run of reports adds."""
+
+    hours: dict[tuple[str, int], Hour]
+    nodes: dict[str, Node]
+    flagged: list[Report]
+
+
+def fold(reports: Sequence[Report]) -> Folded:
+    """Add up reports in any order: sums and maxima only."""
+    hours: dict[tuple[str, int], Hour] = {}
+    nodes: dict[str, Node] = {}
+    flagged: list[Report] = []
+    for report in reports:
+        node = nodes.get(report.node_id)
+        if node is None:
+            node = nodes[report.node_id] = Node(report.lane)
+        node.reports += 1
+        node.last_seq = max(node.last_seq, report.node_seq)
+        node.last_position = max(node.last_position, report.position)
+        node.last_recorded_us = max(node.last_recorded_us, report.recorded_us)
+        if report.flags:
+            node.flagged += 1
+            flagged.append(report)
+        else:
+            _add(report, hours)
+    return Folded(hours, nodes, flagged)
+
+
+def _add(report: Report, hours: dict[tuple[str, int], Hour]) -> None:
+    stored = memoryview(report.body)
+    body = _decode(stored[4 : 4 + int.from_bytes(stored[:4], "big")])
+    if body.cols is None:
+        return
+    offset_us = body.clock_offset_us or 0
+    hour_us = _one_hour(body.cols, body.n, offset_us)
+    share_ppm = _one_share(body)
+    if hour_us is None or share_ppm is None:
+        _add_rows(body, body.cols, offset_us, report.node_id, hours)
+        return
+    cols, n = body.cols, body.n
+    available = _sum(cols.available_us, n)
+    leased = available
+    if cols.lease is None:
+        leased = 0
+    elif type(cols.lease) is list and None in cols.lease:
+        leased -= sum(
+            us for us, lease in zip(_each(cols.available_us), cols.lease, strict=False)
+            if lease is None
+        )  # fmt: skip
+    hour = _hour(hours, report.node_id, hour_us)
+    hour.rows += n
+    hour.leased_ppm_us += leased * share_ppm
+    hour.idle_ppm_us += (available - leased) * share_ppm
+    hour.unavailable_us += _sum(cols.unavailable_us, n)
+    hour.unknown_us += _sum(cols.unknown_us, n)
+    hour.busy_us += _sum(cols.busy_us, n)
+    hour.energy_mj += _sum(cols.energy_mj, n)
+
+
+def _add_rows(
+    body: _Body, cols: _Cols, offset_us: int, node_id: str, hours: dict[tuple[str, int], Hour]
+) -> None:
+    """Row by row: the report crosses an hour, or its devices have different shares."""
+    shares = [device.share_ppm for device in body.devices]
+    steps = cols.step_us if isinstance(cols.step_us, list) else [cols.step_us] * body.n
+    rows = zip(
+        accumulate(steps), _each(cols.device), _each(cols.lease), _each(cols.len_us),
+        _each(cols.wall_minus_mono_us), _each(cols.wall_slew_us), _each(cols.available_us),
+        _each(cols.unavailable_us), _each(cols.unknown_us), _each(cols.busy_us),
+        _each(cols.energy_mj), strict=False,
+    )  # fmt: skip
+    for (
+        start,
+        device,
+        lease,
+        length,
+        offset,
+        slew,
+        available,
+        unavailable,
+        unknown,
+        busy,
+        mj,
+    ) in rows:
+        end_us = start + length + offset + slew + offset_us
+        hour = _hour(hours, node_id, _hour_of(end_us))
+        hour.rows += 1
+        if lease is None:
+            hour.idle_ppm_us += available * shares[device]
+        else:
+            hour.leased_ppm_us += available * shares[device]
+        hour.unavailable_us += unavailable
+        hour.unknown_us += unknown
+        hour.busy_us += busy or 0
+        hour.energy_mj += mj or 0
+
+
+def _hour(hours: dict[tuple[str, int], Hour], node_id: str, hour_us: int) -> Hour:
+    key = (node_id, hour_us)
+    found = hours.get(key)
+    if found is None:
+        found = hours[key] = Hour()
+    return found
+
+
+def _hour_of(end_us: int) -> int:
+    """The UTC hour a row is filed under: a row that ends on the full hour belongs before it."""
+    return (end_us - 1) // GPU_HOUR_US * GPU_HOUR_US
+
+
+def _one_hour(cols: _Cols, n: int, offset_us: int) -> int | None:
+    """The hour of all rows, when bounds on the first and the last end say there is only one."""
+    steps = cols.step_us
+    first_us = steps if type(steps) is int else steps[0]  # type: ignore[index]
+    low = first_us + _least(cols.len_us) + _least(cols.wall_minus_mono_us)
+    high = _sum(steps, n) + _most(cols.len_us) + _most(cols.wall_minus_mono_us)
+    low_us = low + _least(cols.wall_slew_us) + offset_us
+    high_us = high + _most(cols.wall_slew_us) + offset_us
+    hour_us = _hour_of(low_us)
+    return hour_us if hour_us == _hour_of(high_us) else None
+
+
+def _one_share(body: _Body) -> int | None:
+    shares = {device.share_ppm for device in body.devices}
+    return shares.pop() if len(shares) == 1 else None
+
+
+def _sum(column: Nullable | Column, n: int) -> int:
+    if type(column) is int:
+        return column * n
+    if column is None:
+        return 0
+    assert isinstance(column, list)
+    return sum(value for value in column if value) if None in column else sum(column)  # type: ignore[arg-type]
+
+
+def _least(column: Column) -> int:
+    return column if isinstance(column, int) else min(column)
+
+
+def _most(column: Column) -> int:
+    return column if isinstance(column, int) else max(column)
+
+
+def _each(column: Any) -> Iterable[Any]:
+    return column if isinstance(column, list) else repeat(column)
+
+
+def _apply(connection: Connection, schema: str, folded: Folded) -> None:
+    hours = folded.hours
+    if hours:
+        columns = zip(
+            *((*key, h.rows, h.leased_ppm_us, h.idle_ppm_us, h.unavailable_us, h.unknown_us,
+               h.busy_us, h.energy_mj) for key, h in hours.items()),
+            strict=True,
+        )  # fmt: skip
+        run(connection, schema, _ADD_HOURS, *map(list, columns))
+    nodes = folded.nodes
+    columns = zip(
+        *((node_id, n.lane, n.reports, n.flagged, n.last_seq, n.last_position, n.last_recorded_us)
+          for node_id, n in nodes.items()),
+        strict=True,
+    )  # fmt: skip
+    run(connection, schema, _ADD_NODES, *map(list, columns))
+    if folded.flagged:
+        columns = zip(
+            *((r.node_id, r.node_seq, r.lane, r.position, r.flags, r.recorded_us)
+              for r in folded.flagged),
+            strict=True,
+        )  # fmt: skip
+        run(connection, schema, _ADD_FLAGGED, *map(list, columns))
+
+
+_ADD_HOURS = """
+    INSERT INTO own.node_hour AS t SELECT * FROM unnest(%s::text[], %s::int8[], %s::int8[],
+        %s::int8[], %s::int8[], %s::int8[], %s::int8[], %s::int8[], %s::int8[])
+    ON CONFLICT (node_id, hour_us) DO UPDATE SET rows = t.rows + excluded.rows,
+        leased_ppm_us = t.leased_ppm_us + excluded.leased_ppm_us,
+        idle_ppm_us = t.idle_ppm_us + excluded.idle_ppm_us,
+        unavailable_us = t.unavailable_us + excluded.unavailable_us,
+        unknown_us = t.unknown_us + excluded.unknown_us, busy_us = t.busy_us + excluded.busy_us,
+        energy_mj = t.energy_mj + excluded.energy_mj
+"""
+_ADD_NODES = """
+    INSERT INTO own.node_reports AS t SELECT * FROM unnest(%s::text[], %s::int4[], %s::int8[],
+        %s::int8[], %s::int8[], %s::int8[], %s::int8[])
+    ON CONFLICT (node_id) DO UPDATE SET reports = t.reports + excluded.reports,
+        flagged = t.flagged + excluded.flagged,
+        last_seq = greatest(t.last_seq, excluded.last_seq),
+        last_position = greatest(t.last_position, excluded.last_position),
+        last_recorded_us = greatest(t.last_recorded_us, excluded.last_recorded_us)
+"""
+_ADD_FLAGGED = """
+    INSERT INTO own.flagged SELECT * FROM unnest(%s::text[], %s::int8[], %s::int4[], %s::int8[],
+        %s::int4[], %s::int8[])
+"""
+
+USAGE = Projection("usage", _TABLES, _RULES, _INDEXES, Reports(fold, _apply))
+
+
+# --- reading ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class NodeHour:
+    """What a node reported for one UTC hour: ppm-microseconds, microseconds, millijoules.
+
+    `busy_us` and `energy_mj` count only rows in which they could be measured.
+    """
+
+    node_id: str
+    hour_us: int
+    rows: int
+    leased_ppm_us: int
+    idle_ppm_us: int
+    unavailable_us: int
+    unknown_us: int
+    busy_us: int
+    energy_mj: int
+
+    @property
+    def leased_gpu_us(self) -> int:
+        return self.leased_ppm_us // PPM
+
+    @property
+    def idle_gpu_us(self) -> int:
+        return self.idle_ppm_us // PPM
+
+
+@dataclass(frozen=True, slots=True)
+class NodeReports:
+    node_id: str
+    lane: int
+    reports: int
+    flagged: int
+    last_seq: int
+    last_position: int
+    last_recorded_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Flagged:
+    """A stored report that earns nothing, and why: `flags` as in its receipt."""
+
+    node_id: str
+    node_seq: int
+    lane: int
+    position: int
+    flags: int
+    recorded_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Accrual:
+    """What one accrual added to a lease: GPU-microseconds, micro-credits, refused microseconds.
+
+    [from_us, from_us + 1 h) is its lease hour, `until_us` how far it covers it.
+    """
+
+    position: int
+    lease_id: str
+    hour_index: int
+    from_us: int
+    until_us: int
+    node_id: str
+    account_id: str
+    provider_account_id: str
+    client_id: str
+    project_id: str
+    end_user_ref: str
+    gpu_us: int
+    charge: int
+    refused_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class UsageSum:
+    """Accrued GPU time of one group; `group` is what it was grouped by, `hour_us` a UTC hour."""
+
+    group: str
+    hour_us: int | None
+    accruals: int
+    gpu_us: int
+    charge: int
+    refused_us: int
+
+
+_GROUPS = ("lease_id", "node_id", "account_id", "provider_account_id", "project_id", "client_id")
+_WHERE = """
+    (%(lease)s::text IS NULL OR lease_id = %(lease)s)
+    AND (%(node)s::text IS NULL OR node_id = %(node)s)
+    AND (%(account)s::text IS NULL OR account_id = %(account)s OR provider_account_id = %(account)s)
+    AND (%(from)s::bigint IS NULL OR from_us >= %(from)s)
+    AND (%(to)s::bigint IS NULL OR from_us < %(to)s)
+"""
+
+
+def read_node_hours(
+    connection: Connection,
+    node_id: str,
+    *,
+    from_us: int = 0,
+    to_us: int = 2**53,
+    after: int = -1,
+    limit: int = 50,
+) -> list[NodeHour]:
+    """Hours that begin in [from_us, to_us), in order; `after` is the last `hour_us` before."""
+    sql = """SELECT * FROM proj_usage.node_hour WHERE node_id = %(node)s
+        AND hour_us >= %(from)s AND hour_us < %(to)s AND hour_us > %(after)s
+        ORDER BY hour_us LIMIT %(limit)s"""
+    return read.many(
+        connection, NodeHour, sql, node=node_id, to=to_us, after=after, limit=limit,
+        **{"from": from_us},
+    )  # fmt: skip
+
+
+def read_node_reports(connection: Connection, node_id: str) -> NodeReports | None:
+    """How many reports of a node were stored, and the last of them."""
+    sql = "SELECT * FROM proj_usage.node_reports WHERE node_id = %(node)s"
+    return read.one(connection, NodeReports, sql, node=node_id)
+
+
+def read_flagged(
+    connection: Connection, node_id: str, *, after: int = 0, limit: int = 50
+) -> list[Flagged]:
+    """A node's flagged reports in order; `after` is the last `node_seq` of the page before."""
+    sql = """SELECT * FROM proj_usage.flagged WHERE node_id = %(node)s AND node_seq > %(after)s
+        ORDER BY node_seq LIMIT %(limit)s"""
+    return read.many(connection, Flagged, sql, node=node_id, after=after, limit=limit)
+
+
+def read_accruals(
+    connection: Connection,
+    *,
+    lease_id: str | None = None,
+    node_id: str | None = None,
+    account_id: str | None = None,
+    from_us: int | None = None,
+    to_us: int | None = None,
+    after: int = 0,
+    limit: int = 50,
+) -> list[Accrual]:
+    """Line by line, in order of position; times bound the begin of the lease hour, half-open.
+
+    `account_id` is renter or provider; `after` is the last position of the page before.
+    """
+    sql = f"""SELECT * FROM proj_usage.accrual WHERE {_WHERE} AND position > %(after)s
+        ORDER BY position LIMIT %(limit)s"""
+    return read.many(
+        connection, Accrual, sql, lease=lease_id, node=node_id, account=account_id, to=to_us,
+        after=after, limit=limit, **{"from": from_us},
+    )  # fmt: skip
+
+
+def read_usage(
+    connection: Connection,
+    *,
+    by: str = "lease_id",
+    hourly: bool = False,
+    lease_id: str | None = None,
+    node_id: str | None = None,
+    account_id: str | None = None,
+    from_us: int | None = None,
+    to_us: int | None = None,
+    after: tuple[str, int] = ("", -1),
+    limit: int = 50,
+) -> list[UsageSum]:
+    """Accrued sums per lease, node, account, provider, project or client, by UTC hour if asked.
+
+    A lease hour counts in the UTC hour in which it begins. `after` is (group, hour_us or 0) of
+    the last row of the page before.
+    """
+    assert by in _GROUPS, by
+    hour = f"(from_us - from_us %% {GPU_HOUR_US})" if hourly else "NULL::bigint"
+    sql = f"""SELECT * FROM (
+            SELECT {by} AS group, {hour} AS hour_us, count(*) AS accruals,
+                sum(gpu_us)::bigint AS gpu_us, sum(charge)::bigint AS charge,
+                sum(refused_us)::bigint AS refused_us
+            FROM proj_usage.accrual WHERE {_WHERE} GROUP BY 1, 2
+        ) g WHERE (g.group COLLATE "C", coalesce(hour_us, 0)) > (%(g)s, %(h)s)
+        ORDER BY g.group COLLATE "C", hour_us LIMIT %(limit)s"""
+    return read.many(
+        connection, UsageSum, sql, lease=lease_id, node=node_id, account=account_id, to=to_us,
+        g=after[0], h=after[1], limit=limit, **{"from": from_us},
+    )  # fmt: skip
