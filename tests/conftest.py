@@ -39,7 +39,13 @@ def template(postgres: EmbeddedPostgres) -> str:
 def database(postgres: EmbeddedPostgres, template: str) -> Generator[str, None, None]:
     """The address of a fresh, migrated database of this test alone."""
     name = f"test_{next(_numbers)}"
-    yield postgres.create_database(name, template=template)
+    address = postgres.create_database(name, template=template)
+    with psycopg.connect(address, autocommit=True) as connection:
+        # What was granted on a database is not copied with it.
+        connection.execute(
+            f"GRANT CREATE ON DATABASE {name} TO tallystick_owner, tallystick_projections"
+        )
+    yield address
     with psycopg.connect(postgres.uri, autocommit=True) as connection:
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 

@@ -1,0 +1,56 @@
+"""The keys of the nodes in memory, for the door of the usage log.
+
+    lookup(node) == the node's newest confirmed key, as of the last refresh
+
+A node that is not confirmed yet is unknown here; a retired one still empties its spool. Refreshed
+after every change made by this process, and every second for those made elsewhere.
+"""
+
+from __future__ import annotations
+
+from api.usage import NodeKey
+from projections import access, read, runner
+from projections.access import ACCESS
+from projections.runner import Connection
+
+REFRESH_SECONDS = 1.0
+
+_CHANGED = """
+    SELECT count(*) FROM public.market_events
+    WHERE notification_id > %(after)s AND notification_id <= %(to)s AND topic LIKE 'node.%%'
+"""
+_HEAD = "SELECT pos FROM public.market_events_head"
+
+
+class NodeKeyCache:
+    """What `api.usage.NodeKeys` asks for. Reading needs no lock: the table is replaced whole."""
+
+    def __init__(self) -> None:
+        self._keys: dict[str, NodeKey] = {}
+        self._position = -1
+
+    def lookup(self, node_id: str) -> NodeKey | None:
+        return self._keys.get(node_id)
+
+    def refresh(self, connection: Connection) -> bool:
+        """Read what changed since the last time; whether anything did."""
+        head = read.number(connection, _HEAD)
+        first = self._position < 0
+        if not first and not read.number(connection, _CHANGED, after=self._position, to=head):
+            self._position = max(self._position, head)
+            return False
+        while runner.step(connection, ACCESS):
+            pass
+        self._keys = {
+            key.node_id: _node_key(key)
+            for key in access.read_node_keys(connection)
+            if key.confirmed_at_us is not None
+        }
+        self._position = head
+        return True
+
+
+def _node_key(key: access.NodeKey) -> NodeKey:
+    status = "ok" if key.equivocated_at_us is None else "quarantined"
+    public = bytes.fromhex(key.public_key)
+    return NodeKey(key.key_id, public, status)  # type: ignore[arg-type]

@@ -1,0 +1,67 @@
+"""The server's own secrets: files in the data folder that only its owner can read (0600).
+
+    blinding.key   blinds the leaves of the market log; fixed for a log
+    signer.key     signs the log's heads
+    server.key     derives what is shown once (API keys, join codes, node keys) and seals cursors
+
+Each is made the first time it is asked for, whole or not at all, so that two processes starting
+together agree. Losing `server.key` loses no right: what was issued stays known by its hash.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import secrets
+from contextlib import suppress
+from pathlib import Path
+
+SECRET_BYTES = 32
+
+
+class SecretUnreadable(Exception):
+    """A key file can be read by others or does not hold a key."""
+
+
+def folder_of(data_dir: Path) -> Path:
+    """Where the key files live; made if it is not there."""
+    folder = data_dir / "keys"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder
+
+
+def read_or_make(path: Path) -> bytes:
+    """The 32 bytes of a key file. Raises SecretUnreadable."""
+    if not path.exists():
+        _make(path)
+    if path.stat().st_mode & 0o077:
+        raise SecretUnreadable(f"{path} can be read by others: chmod 600 {path}")
+    try:
+        found = bytes.fromhex(path.read_text(encoding="ascii"))
+    except ValueError:
+        found = b""
+    if len(found) != SECRET_BYTES:
+        raise SecretUnreadable(f"{path} does not hold {SECRET_BYTES} bytes in hex")
+    return found
+
+
+def _make(path: Path) -> None:
+    """A new file appears with its whole content, or the one another process made stays."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
+    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "w", encoding="ascii") as file:
+        file.write(secrets.token_hex(SECRET_BYTES) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+    with suppress(FileExistsError):
+        os.link(draft, path)
+    draft.unlink()
+
+
+def derive(server_key: bytes, purpose: str, *parts: str) -> bytes:
+    """64 bytes that only this server can name, the same for the same parts: a request sent twice
+    is shown the same key twice, and no database ever holds it.
+    """
+    told = "\0".join((purpose, *parts)).encode()
+    return hmac.new(server_key, told, hashlib.sha512).digest()

@@ -1,0 +1,215 @@
+"""One process of the service: its database, its logs, its clock and its keys, wired in one place.
+
+Opened by `serve`, by the jobs, by the demo and by tests; knows nothing of HTTP. No rule is here,
+and nothing here appends: commands go through `ledger.handle`.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Generator, Iterable
+from contextlib import ExitStack, contextmanager
+from types import TracebackType
+
+import psycopg
+from psycopg.rows import TupleRow
+from psycopg_pool import ConnectionPool
+
+from api import secret_files
+from api.clock import Clock, SimulatedClock, WallClock
+from api.embedded_postgres import EmbeddedPostgres
+from api.node_keys import NodeKeyCache
+from api.settings import Settings
+from api.usage import Limits, UsageIngest
+from ledger import migrate
+from ledger.checkpoint import Signer
+from ledger.handle import Ledger
+from ledger.usage import UsageLog
+from projections import runner, tables
+from projections.runner import Connection, Projection
+
+__all__ = ["Clock", "Service", "SimulatedClock", "WallClock"]
+
+logger = logging.getLogger(__name__)
+
+PROJECTIONS_ROLE = "tallystick_projections"
+READERS_MAX = 12
+WAITING_MAX = 200
+WAIT_SECONDS = 2.0
+STATEMENT_SECONDS_MAX = 10
+FOLLOW_PAUSE_SECONDS = 0.01
+
+
+class ProjectionBehind(Exception):
+    """A view has not reached the position asked for in time. Ask again."""
+
+
+class Service:
+    """Everything one process needs. `with Service.open(settings) as service`.
+
+    Attributes: `settings`, `conninfo`, `clock`, `ledger` (the door), `usage_log` and `ingest`
+    (started by whoever has an event loop: `create_app` does), `node_keys`, `server_key`.
+    """
+
+    def __init__(self, settings: Settings, conninfo: str, clock: Clock) -> None:
+        self.settings = settings
+        self.conninfo = conninfo
+        self.clock = clock
+        keys = secret_files.folder_of(settings.data_dir)
+        self.server_key = secret_files.read_or_make(keys / "server.key")
+        self.ledger = Ledger(
+            conninfo, blinding_key=secret_files.read_or_make(keys / "blinding.key")
+        )
+        self.readers = ConnectionPool(
+            conninfo,
+            connection_class=psycopg.Connection[TupleRow],
+            kwargs={"autocommit": True},
+            configure=_configure_reader,
+            min_size=1,
+            max_size=READERS_MAX,
+            max_waiting=WAITING_MAX,
+            timeout=WAIT_SECONDS,
+            open=True,
+        )
+        self.usage_log = UsageLog(conninfo, now_us=clock.now_us)
+        self.node_keys = NodeKeyCache()
+        self.ingest = UsageIngest(
+            self.usage_log,
+            self.node_keys,
+            Limits(
+                reports_per_second=settings.reports_per_second,
+                reports_burst=settings.reports_burst,
+            ),
+            now_us=clock.now_us,
+        )
+        self._signer: Signer | None = None
+        self._signer_lock = threading.Lock()
+        self._stack = ExitStack()
+
+    @classmethod
+    def open(cls, settings: Settings, *, clock: Clock | None = None) -> Service:
+        """Find or start the database, bring it to this version and make the projections.
+
+        Without `database_url` the embedded server of `data_dir` is started, or joined if it runs.
+        """
+        assert __debug__, "assertions keep the books: do not run with python -O"
+        settings.data_dir.mkdir(parents=True, exist_ok=True)
+        with ExitStack() as stack:
+            conninfo = settings.database_url
+            if conninfo is None:
+                conninfo = stack.enter_context(EmbeddedPostgres(settings.data_dir)).uri
+            migrate.migrate(conninfo)
+            service = cls(settings, conninfo, clock or WallClock())
+            stack.callback(service._close)
+            with service.connect() as connection:
+                tables.ensure(connection)
+                service.node_keys.refresh(connection)
+            service._stack = stack.pop_all()
+        return service
+
+    def close(self) -> None:
+        """Give back connections and keys; the last user of an embedded server stops it."""
+        self._stack.close()
+
+    def __enter__(self) -> Service:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def signer(self) -> Signer:
+        """Who signs the log's heads. One process at a time: raises BlockingIOError when another
+        one holds it.
+        """
+        with self._signer_lock:
+            if self._signer is None:
+                folder = secret_files.folder_of(self.settings.data_dir)
+                seed = secret_files.read_or_make(folder / "signer.key")
+                path = folder / "signed-heads"
+                self._signer = Signer(path, self.settings.log_origin, seed)
+            return self._signer
+
+    # --- connections -------------------------------------------------------------------------
+
+    @contextmanager
+    def connection(self) -> Generator[Connection, None, None]:
+        """A connection for reading and for stepping projections, from a bounded pool.
+
+        Autocommit, statements of at most 10 s. Raises psycopg_pool.TooManyRequests and
+        PoolTimeout when too many wait.
+        """
+        with self.readers.connection() as connection:
+            yield connection
+
+    def connect(self) -> Connection:
+        """A connection of one's own with the projections' role, for long work; close it."""
+        connection = psycopg.connect(self.conninfo, autocommit=True)
+        connection.execute(f"SET ROLE {PROJECTIONS_ROLE}".encode())
+        return connection
+
+    # --- views -------------------------------------------------------------------------------
+
+    def follow(
+        self,
+        connection: Connection,
+        projections: Iterable[Projection],
+        position: int | None = None,
+        *,
+        seconds: float = WAIT_SECONDS,
+    ) -> int:
+        """Bring views up to a position of the market log, by default to its present head.
+
+        Returns the least position they reflect. Raises ProjectionBehind after `seconds`.
+        """
+        wanted = self.head(connection) if position is None else position
+        ends = time.monotonic() + seconds
+        reached = [self._follow_one(connection, each, wanted, ends) for each in projections]
+        return min(reached, default=wanted)
+
+    def follow_usage(self, connection: Connection, projection: Projection, lane: int) -> None:
+        """Bring a view up to the present head of one usage lane, as far as one step goes."""
+        runner.step_lanes(connection, projection, lanes=[lane])
+
+    def head(self, connection: Connection) -> int:
+        """The last position of the market log."""
+        row = connection.execute("SELECT pos FROM public.market_events_head").fetchone()
+        assert row is not None
+        return int(row[0])
+
+    def _follow_one(
+        self, connection: Connection, projection: Projection, wanted: int, ends: float
+    ) -> int:
+        while (reached := tables.position_of(connection, projection)) < wanted:
+            if time.monotonic() > ends:
+                raise ProjectionBehind(f"{projection.name} is at {reached} of {wanted}")
+            if not self._try(lambda: runner.step(connection, projection)):
+                time.sleep(FOLLOW_PAUSE_SECONDS)
+        return reached
+
+    def _try(self, step: Callable[[], int]) -> bool:
+        """Whether a step moved anything; another follower at the same view is no error."""
+        try:
+            return bool(step())
+        except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
+            return False
+
+    def _close(self) -> None:
+        if self._signer is not None:
+            self._signer.close()
+        self.readers.close()
+        self.ledger.close()
+
+
+def _configure_reader(connection: Connection) -> None:
+    connection.execute(
+        f"SET ROLE {PROJECTIONS_ROLE};"
+        f" SET statement_timeout = '{STATEMENT_SECONDS_MAX}s'; SET lock_timeout = '2s'".encode()
+    )

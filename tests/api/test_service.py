@@ -1,0 +1,78 @@
+"""One process of the service: what it opens, what it keeps secret, what it shares."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from api import secret_files
+from api.clock import SimulatedClock
+from api.service import ProjectionBehind, Service
+from api.settings import Settings
+from domain.account import BootstrapOperator
+from projections.access import ACCESS, read_account
+
+NOW_US = 1_795_161_720_000_000
+
+
+def _settings(folder: Path, database: str) -> Settings:
+    return Settings(data_dir=folder, database_url=database, environment="development")
+
+
+def _bootstrap(service: Service) -> int:
+    command = BootstrapOperator(
+        account_id="acct_operator", member_id="member_one", key_id="k" * 8, key_sha256="00" * 32,
+        at_us=service.clock.now_us(),
+    )  # fmt: skip
+    return service.ledger.handle(command, key=None, now_us=service.clock.now_us()).position
+
+
+def test_a_view_is_brought_up_to_what_was_just_written(database: str, tmp_path: Path) -> None:
+    with Service.open(_settings(tmp_path, database), clock=SimulatedClock(NOW_US)) as service:
+        position = _bootstrap(service)
+        with service.connection() as connection:
+            assert service.follow(connection, [ACCESS]) == position
+            assert read_account(connection, "acct_operator") is not None
+
+
+def test_a_position_nobody_has_written_is_waited_for_and_then_told(
+    database: str, tmp_path: Path
+) -> None:
+    with (
+        Service.open(_settings(tmp_path, database)) as service,
+        service.connection() as connection,
+        pytest.raises(ProjectionBehind),
+    ):
+        service.follow(connection, [ACCESS], 1, seconds=0.02)
+
+
+def test_key_files_are_for_their_owner_only_and_stay_the_same(
+    database: str, tmp_path: Path
+) -> None:
+    with Service.open(_settings(tmp_path, database)) as service:
+        first = service.server_key
+        assert service.signer.verifier_key.name == "localhost/v1/audit/log"
+    for name in ("server.key", "blinding.key", "signer.key"):
+        assert stat.S_IMODE((tmp_path / "keys" / name).stat().st_mode) == 0o600
+    with Service.open(_settings(tmp_path, database)) as service:
+        assert service.server_key == first
+
+
+def test_a_key_file_that_others_can_read_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.key"
+    secret_files.read_or_make(path)
+    path.chmod(0o644)
+    with pytest.raises(secret_files.SecretUnreadable):
+        secret_files.read_or_make(path)
+
+
+def test_what_is_derived_is_the_same_again_and_differs_by_purpose_and_by_parts() -> None:
+    key = bytes(32)
+    found = [
+        secret_files.derive(key, *told)
+        for told in (("api-key", "a", "b"), ("api-key", "ab"), ("api-key", "a"), ("join", "a"))
+    ]
+    assert len(set(found)) == 4
+    assert secret_files.derive(key, "api-key", "a", "b") == found[0]
