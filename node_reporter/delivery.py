@@ -87,8 +87,9 @@ class Delivery:
             verdict = self._spool.reconcile(answer.acked_seq, answer.head, self._wall_us())
         except HistoryDiffers as error:
             raise Stopped(str(error)) from error
-        self.shaken = True
-        self._succeeded()
+        # A head can be read by a node whose reports are refused: failures are forgotten by `send`.
+        self.shaken = self.answering = True
+        self.due_us = 0
         return verdict
 
     def send(self) -> bool:

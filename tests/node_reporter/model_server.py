@@ -39,6 +39,7 @@ class ModelServer:
     windows: list[dict[str, Any]] = field(default_factory=list)
     joined: dict[str, Any] = field(default_factory=dict)
     refuse_next: list[tuple[int, str]] = field(default_factory=list)
+    refuse_posts: list[tuple[int, str]] = field(default_factory=list)
     batch_max: int = 64
 
     # --- what a test looks at ----------------------------------------------------------------
@@ -88,6 +89,8 @@ class ModelServer:
         if (method, path) == ("GET", f"{prefix}/usage/head"):
             return self._answer(200, "")
         if (method, path) == ("POST", f"{prefix}/usage"):
+            if self.refuse_posts:
+                return self._answer(*self.refuse_posts.pop(0))
             return self._take(json.loads(body or b""))
         return self._answer(404, "not_found")
 
@@ -194,7 +197,7 @@ def serve(server: ModelServer) -> Generator[str, None, None]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
-        def _handle(self) -> None:
+        def do_GET(self) -> None:
             size = int(self.headers.get("Content-Length") or 0)
             body = self.rfile.read(size) if size else None
             with guard:
@@ -206,7 +209,8 @@ def serve(server: ModelServer) -> Generator[str, None, None]:
             self.end_headers()
             self.wfile.write(answer.body)
 
-        do_GET = do_POST = _handle
+        def do_POST(self) -> None:
+            self.do_GET()
 
         def log_message(self, format: str, *args: Any) -> None:
             """Tests print nothing."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -232,7 +233,7 @@ def test_time_is_conserved_over_any_schedule_of_faults(schedule: list[Happening]
     steps = metered(polls)
     elapsed_us = polls[-1].at.mono_us - polls[0].at.mono_us
     assert sum(in_bucket(steps, bucket) for bucket in Bucket) == elapsed_us
-    assert all(a.end_us == b.start_us for a, b in zip(steps, steps[1:], strict=False))
+    assert all(a.end_us == b.start_us for a, b in pairwise(steps))
     for step in steps:
         assert step.busy_us is None or 0 <= step.busy_us <= step.len_us
         assert step.bucket is Bucket.AVAILABLE or step.busy_us is None
@@ -246,7 +247,7 @@ def test_energy_is_the_sum_of_the_believable_deltas_between_good_values(
     polls = polls_of(schedule)
     good = [one for one in polls if one.health is Health.HEALTHY]
     believed = gaps = 0
-    for a, b in zip(good, good[1:], strict=False):
+    for a, b in pairwise(good):
         delta_mj = (b.reading.energy_mj or 0) - (a.reading.energy_mj or 0)
         bound_nj = LIMIT_MW * (b.at.mono_us - a.at.mono_us) * 12 // 10
         if a.driver_epoch == b.driver_epoch and 0 <= delta_mj * 1_000_000 <= bound_nj:

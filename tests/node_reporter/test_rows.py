@@ -132,7 +132,13 @@ def test_an_unreadable_list_of_assignments_is_refused_whole() -> None:
     good = {"lease_id": "lease_12345678", "device_id": "GPU-1", "from_us": 5}
     assert parse_windows({"data": [good, good]})[0].until_us is None
     assert len(parse_windows({"data": [good, good]})) == 1
-    for bad in ({}, {"data": [{}]}, {"data": [good | {"lease_id": "x"}]}, {"data": 7}):
+    unreadable: list[object] = [
+        {},
+        {"data": [{}]},
+        {"data": [good | {"lease_id": "x"}]},
+        {"data": 7},
+    ]
+    for bad in unreadable:
         with pytest.raises(AssignmentsUnreadable):
             parse_windows(bad)
     with pytest.raises(AssignmentsUnreadable):

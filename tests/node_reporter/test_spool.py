@@ -77,7 +77,7 @@ def genesis() -> bytes:
 
 def test_a_row_is_unsigned_or_in_one_report_never_both(tmp_path: Path) -> None:
     spool = filled(tmp_path / "s.db", range(2_500))
-    found = []
+    found: list[report.Row] = []
     while spool.unsigned_count():
         one = sign(spool)
         assert len(one.rows) + spool.unsigned_count() + len(found) == 2_500
