@@ -303,8 +303,8 @@ class Lease:
     accrued_until_us: int = 0
     usage_position: int = 0
     resume_position: int = 0
-    ppm_us: int = 0
-    charge_units: int = 0
+    ppm_us: Big = 0
+    charge_units: Big = 0
     parts: Parts = NOTHING
     held: tuple[EscrowPart, ...] = ()
     marks: tuple[Watermark, ...] = ()
