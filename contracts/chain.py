@@ -220,7 +220,8 @@ class Chain:
         """Estimate, sign, send and wait for one transaction: set-up and tests only.
 
         Nothing is recorded, so a crash here may repeat the transaction: money uses the outbox.
-        Raises ContractRefused before anything is sent, TransactionReverted after.
+        Raises ContractRefused before anything is sent, NodeFailed when the node will not have it,
+        TransactionReverted when it was mined and refused.
         """
         what = call or Call("", deploy)
         wanted = self.transaction(
@@ -230,7 +231,9 @@ class Chain:
             fees=self.fees(),
         )
         signed = check_signed(signer.sign_transaction(wanted), wanted, signer.address)
-        self.send(signed.raw)
+        answer = self.send(signed.raw)
+        if answer not in {Sent.ACCEPTED, Sent.KNOWN}:
+            raise NodeFailed(f"{signed.hash}: {answer.value}")
         self._w3.eth.wait_for_transaction_receipt(HexStr(signed.hash), timeout=RECEIPT_WAIT_S)
         receipt = self.receipt(signed.hash)
         assert receipt is not None, "it was there a moment ago"

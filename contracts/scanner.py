@@ -88,8 +88,8 @@ class ScannerStore(Protocol):
         """Not orphaned, with an effect that is not done, block <= final; in chain order."""
         ...
 
-    def done(self, effect_key: str) -> None:
-        """The effect is in the ledger."""
+    def done(self, effect_key: str, block_number: int) -> None:
+        """The effect is in the ledger; its block is final, so `final` is at least that."""
         ...
 
 
@@ -165,7 +165,7 @@ class Scanner:
     def done(self, effect: Observation) -> None:
         """The ledger has it."""
         assert effect.effect_key is not None, effect
-        self._store.done(effect.effect_key)
+        self._store.done(effect.effect_key, effect.block_number)
 
     def _cursor_number(self) -> int:
         cursor = self._store.cursor()
@@ -302,8 +302,9 @@ class ScannerFile:
             if found["effect_key"] not in done | {None} and found["block_number"] <= final
         ]
 
-    def done(self, effect_key: str) -> None:
+    def done(self, effect_key: str, block_number: int) -> None:
         self._state["done"].append(effect_key)
+        self._state["final"] = max(self._state["final"], block_number)
         self._keep()
 
     def _keep(self) -> None:

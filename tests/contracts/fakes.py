@@ -267,8 +267,9 @@ class MemoryScans:
             and found.block_number <= final
         ]
 
-    def done(self, effect_key: str) -> None:
+    def done(self, effect_key: str, block_number: int) -> None:
         self._done.add(effect_key)
+        self._final = max(self._final, block_number)
 
 
 class Mortal:

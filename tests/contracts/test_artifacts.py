@@ -27,10 +27,11 @@ def modules() -> Path:
     there = ROOM / "node_modules"
     if not (there / "solc").is_dir():
         _skip_without("npm")
-        command = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
-        done = subprocess.run(command, cwd=ROOM, capture_output=True, text=True, timeout=240)
-        if done.returncode:
-            _skip(f"npm ci failed: {done.stderr[-300:]}")
+        command = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--fetch-retries=0"]
+        try:
+            subprocess.run(command, cwd=ROOM, capture_output=True, check=True, timeout=120)
+        except subprocess.SubprocessError as error:
+            _skip(f"the pinned compiler cannot be installed: {error}")
     return there
 
 
@@ -51,7 +52,7 @@ def test_the_sources_compile_to_the_committed_bytes(tmp_path: Path) -> None:
         ["node", str(ROOM / "build.mjs"), str(tmp_path)],
         check=True,
         capture_output=True,
-        timeout=240,
+        timeout=120,
         env=os.environ | {"NODE_MODULES": str(modules())},
     )
     built = {path.name: path.read_bytes() for path in tmp_path.glob("*.json")}

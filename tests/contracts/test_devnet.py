@@ -101,6 +101,20 @@ def test_threads_queue_up_and_no_transaction_is_lost() -> None:
         assert Chain(devnet.w3).head().number == 20
 
 
+def test_a_request_that_fails_leaves_nothing(stage: Stage) -> None:
+    head = stage.chain.head()
+
+    def mine_and_fail() -> None:
+        stage.devnet._backend.mine_blocks(2)
+        raise RuntimeError("after the blocks were written")
+
+    with pytest.raises(RuntimeError):
+        stage.devnet.request(mine_and_fail)
+    assert stage.chain.head() == head
+    stage.do("relay", Call(stage.address("relay"), b""))
+    assert stage.chain.head().parent_hash == head.hash
+
+
 def test_nonces_are_refused_in_the_words_of_a_node(stage: Stage) -> None:
     signer = stage.people["relay"]
     nonce = stage.chain.transaction_count(signer.address)

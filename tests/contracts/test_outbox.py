@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -137,6 +138,16 @@ def test_nonces_follow_one_another_without_gaps() -> None:
     assert nonces == [0, 1, 2, 3]
     node.mine(4)
     assert {intent.state for intent in box.advance_all()} == {State.FINAL}
+
+
+def test_processes_that_share_a_key_share_no_nonce(store: Store) -> None:
+    node = FakeNode()
+
+    def submit(number: int) -> int | None:
+        return outbox(store, node).submit(f"claim/{number}", SENDER, call(number)).nonce
+
+    with ThreadPoolExecutor(8) as threads:
+        assert sorted(n or 0 for n in threads.map(submit, range(32))) == list(range(32))
 
 
 def test_a_call_that_would_revert_uses_no_nonce() -> None:

@@ -141,6 +141,28 @@ def test_something_final_that_disappears_stops_the_scanner(
             scanner(stage, new_store()).catch_up()
 
 
+@pytest.mark.parametrize("is_read_on", [True, False])
+def test_a_block_that_became_final_after_it_was_read_may_not_go_either(
+    stage: Stage, new_store: Callable[[], ScannerStore], is_read_on: bool
+) -> None:
+    stage.give_tokens()
+    before = stage.devnet.snapshot()
+    stage.burn(5)
+    scan = scanner(stage, new_store(), waits=True)
+    scan.catch_up()  # the hash is remembered, not final yet
+    stage.devnet.mine(FINALITY)
+    if is_read_on:
+        scanner(stage, new_store(), waits=True).catch_up()
+    else:
+        (effect,) = scanner(stage, new_store()).effects()  # final to another node's taste
+        scan.done(effect)
+    stage.devnet.revert(before)
+    stage.wait(1_000)
+    stage.devnet.mine(5)
+    with pytest.raises(FinalityBroken):
+        scanner(stage, new_store(), waits=True).catch_up()
+
+
 def test_a_range_the_node_refuses_is_halved(
     stage: Stage, new_store: Callable[[], ScannerStore]
 ) -> None:
