@@ -145,7 +145,7 @@ def encode(fact: Any, command_id: str, blind: str) -> tuple[str, bytes]:
     no JSON number above 2^53 - 1.
     """
     fact_type = type(fact)
-    values = _encoder(fact_type)(fact)
+    values = _encoder(fact_type, _json_int)(fact)
     assert command_id
     values["command_id"] = command_id
     values["blind"] = blind
@@ -187,8 +187,8 @@ def decode_values(name: str, values: Values) -> Any:
 
 
 def encode_state(state: Any) -> bytes:
-    """The bytes of a folded state: for snapshots only, in no hash."""
-    body: bytes = _dumps(_encoder(type(state))(state)).encode()
+    """The bytes of a folded state: for snapshots only, in no hash, read by nobody else."""
+    body: bytes = _dumps(_encoder(type(state), _any_int)(state)).encode()
     return body
 
 
@@ -199,14 +199,15 @@ def decode_state(state_type: type[Any], body: bytes) -> Any:
 
 # From type hints to plain JSON values and back. One function per type, built once.
 
-_encoders: dict[Any, Callable[[Any], Any]] = {}
+_Encode = Callable[[Any], Any]
+_encoders: dict[tuple[Any, _Encode], _Encode] = {}
 _decoders: dict[Any, Callable[[Any], Any]] = {}
 
 
-def _encoder(kind: Any) -> Callable[[Any], Any]:
-    if kind not in _encoders:
-        _encoders[kind] = _build_encoder(kind)
-    return _encoders[kind]
+def _encoder(kind: Any, plain_int: _Encode) -> _Encode:
+    if (kind, plain_int) not in _encoders:
+        _encoders[kind, plain_int] = _build_encoder(kind, plain_int)
+    return _encoders[kind, plain_int]
 
 
 def _decoder(kind: Any) -> Callable[[Any], Any]:
@@ -215,12 +216,12 @@ def _decoder(kind: Any) -> Callable[[Any], Any]:
     return _decoders[kind]
 
 
-def _build_encoder(kind: Any) -> Callable[[Any], Any]:
+def _build_encoder(kind: Any, plain_int: _Encode) -> _Encode:
     origin, arguments = get_origin(kind), get_args(kind)
     if origin is Annotated:
         return _big_to_text
     if kind is int:
-        return _plain_int
+        return plain_int
     if kind in (str, bool):
         return lambda value: value
     if kind is Amount:
@@ -228,30 +229,30 @@ def _build_encoder(kind: Any) -> Callable[[Any], Any]:
     if isinstance(kind, type) and issubclass(kind, Enum):
         return lambda value: value.value
     if origin in (Union, UnionType):
-        inner = _encoder(_without_none(arguments))
+        inner = _encoder(_without_none(arguments), plain_int)
         return lambda value: None if value is None else inner(value)
     if origin in (tuple, frozenset):
-        return _sequence_encoder(origin, arguments)
+        return _sequence_encoder(origin, arguments, plain_int)
     if origin is dict:
-        key, value = map(_encoder, arguments)
+        key, value = (_encoder(argument, plain_int) for argument in arguments)
         return lambda values: [[key(k), value(v)] for k, v in sorted(values.items())]
     assert is_dataclass(kind), f"{kind} has no stored form"
-    return _object_encoder(kind)
+    return _object_encoder(kind, plain_int)
 
 
-def _sequence_encoder(origin: Any, arguments: tuple[Any, ...]) -> Callable[[Any], Any]:
+def _sequence_encoder(origin: Any, arguments: tuple[Any, ...], plain_int: _Encode) -> _Encode:
     if origin is tuple and arguments[-1] is not Ellipsis:
-        parts = [_encoder(argument) for argument in arguments]
+        parts = [_encoder(argument, plain_int) for argument in arguments]
         return lambda values: [part(v) for part, v in zip(parts, values, strict=True)]
-    item = _encoder(arguments[0])
+    item = _encoder(arguments[0], plain_int)
     if origin is frozenset:
         return lambda values: [item(value) for value in sorted(values)]
     return lambda values: [item(value) for value in values]
 
 
-def _object_encoder(kind: Any) -> Callable[[Any], Any]:
+def _object_encoder(kind: Any, plain_int: _Encode) -> _Encode:
     hints = get_type_hints(kind, include_extras=True)
-    parts = [(field.name, _encoder(hints[field.name])) for field in fields(kind)]
+    parts = [(field.name, _encoder(hints[field.name], plain_int)) for field in fields(kind)]
 
     def encode_object(value: Any) -> Values:
         assert type(value) is kind, f"{type(value).__name__} is not {kind.__name__}"
@@ -270,7 +271,12 @@ def _big_to_text(value: int) -> str:
     return str(value)
 
 
-def _plain_int(value: int) -> int:
+def _any_int(value: int) -> int:
+    assert type(value) is int, value
+    return value
+
+
+def _json_int(value: int) -> int:
     assert type(value) is int, value
     assert -JSON_INT_MAX <= value <= JSON_INT_MAX, f"{value} would be rounded: mark it Big"
     return value

@@ -270,9 +270,11 @@ def test_a_limit_that_no_rule_answers_for_is_a_bug_with_the_account_named(databa
     def double_lease(_: object) -> tuple[Entry, ...]:
         return (Entry(Asset.GPU_MS, (("device:GPU-a:leased", 5), ("device:GPU-a:idle", -5))),)
 
-    with ledger_on(database, entries_for=double_lease) as ledger:
-        with pytest.raises(BooksRefused, match="device:GPU-a:idle"):
-            ledger.handle(do(withdrawn("a")), key=None, now_us=NOW_US)
+    with (
+        ledger_on(database, entries_for=double_lease) as ledger,
+        pytest.raises(BooksRefused, match="device:GPU-a:idle"),
+    ):
+        ledger.handle(do(withdrawn("a")), key=None, now_us=NOW_US)
 
 
 def test_many_writers_keep_the_books_and_the_positions(database: str) -> None:
