@@ -204,8 +204,8 @@ class ScannerStore:
         rows = chain_store.waiting(self._connection, self._key, final)
         return [Observation(**asdict(row)) for row in rows]
 
-    def done(self, effect_key: str) -> None:
-        chain_store.mark_done(self._connection, self._key, effect_key)
+    def done(self, effect_key: str, block_number: int) -> None:
+        chain_store.mark_done(self._connection, self._key, effect_key, block_number)
 
     def settle(self, number: int, block_us: int) -> None:
         """Every effect up to this final block is in the market log."""

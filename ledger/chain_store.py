@@ -295,11 +295,17 @@ def waiting(connection: Connection, deployment: str, final: int) -> list[Observa
     ]
 
 
-def mark_done(connection: Connection, deployment: str, effect_key: str) -> None:
-    """The market log has taken an effect."""
-    connection.execute(
-        "INSERT INTO chain_effect VALUES (%s, %s) ON CONFLICT DO NOTHING", (deployment, effect_key)
-    )
+def mark_done(connection: Connection, deployment: str, effect_key: str, number: int) -> None:
+    """The market log has taken an effect of block `number`, so that block is final."""
+    with connection.transaction():
+        connection.execute(
+            "INSERT INTO chain_effect VALUES (%s, %s) ON CONFLICT DO NOTHING",
+            (deployment, effect_key),
+        )
+        connection.execute(
+            "UPDATE chain_cursor SET final = %s WHERE deployment = %s AND final < %s",
+            (number, deployment, number),
+        )
 
 
 def settle(connection: Connection, deployment: str, number: int, block_us: int) -> None:

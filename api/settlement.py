@@ -1,0 +1,285 @@
+"""Ends epochs: the gate, the cut, the seal, the rewards. Each step finds what was done before it.
+
+    close:  gate -> trees -> pin -> EpochClosing + UsagePinned (the cut) + EpochOpened (the next)
+    seal:   weights at the cut -> epochs/<n>.json, durable -> EpochSealed with its SHA-256
+    credit: RewardsCredited in chunks, RewardsMatured with them or after the holdback
+
+The file is written before the fact that names it, so a fact never refers to what does not exist.
+What an epoch pays is decided in `domain/epoch.py`; this file fetches its inputs. Closing must run
+in the same process as the accrual job, or under its lock: no accrual may come between reading the
+pin and appending it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from hashlib import sha256
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from contracts.outbox import write_durably
+from domain import epoch as epochs
+from domain.epoch import (
+    CloseEpoch,
+    CreditRewards,
+    Epoch,
+    EpochClosing,
+    EpochSealed,
+    MatureRewards,
+    Reward,
+    SealEpoch,
+    Settlement,
+)
+from domain.lease import Lease
+from domain.policy import NETWORK, PolicyPublished
+from domain.refusal import Reason, Refused
+from domain.stream import Stream
+from ledger import chain_store, cut, trees
+from ledger.handle import Ledger
+from projections import tables
+from projections.epochs import read_preview
+
+Connection = psycopg.Connection[Any]
+
+_LEASES = """
+    SELECT lease_id FROM proj_leases.lease
+    WHERE state IN ('active', 'closing') AND opened_at_us < %s ORDER BY lease_id
+"""
+
+
+class SealDiffers(Exception):
+    """The same cut gives another result now than when it was sealed: stop, and let a person look."""
+
+
+def known_epochs(ledger: Ledger, first: int = 1) -> Iterator[tuple[int, Epoch]]:
+    """Every epoch that was opened, from `first` on, with its state."""
+    for number in count(first):
+        state = epoch_state(ledger, number)
+        if state.opened is None:
+            return
+        yield number, state
+
+
+def epoch_state(ledger: Ledger, epoch: int) -> Epoch:
+    """What the log says of an epoch now; without `opened` when there is none."""
+    state = ledger.market.load(epochs.stream_of(epoch)).state
+    assert isinstance(state, Epoch)
+    return state
+
+
+def epoch_path(data_dir: Path, epoch: int) -> Path:
+    """Where the canonical epoch file is kept."""
+    return data_dir / "epochs" / f"{epoch}.json"
+
+
+# --- closing ---------------------------------------------------------------------------------
+
+
+def missing_for(ledger: Ledger, connection: Connection, epoch: int) -> tuple[str, ...]:
+    """What the closing gate still waits for, in words; nothing when the epoch may be closed.
+
+    Every lease that ran in the epoch must be accrued past its end, and every chain we follow must
+    be settled past it. Raises Refused: EPOCH_UNKNOWN.
+    """
+    opened = _known(ledger, epoch).opened
+    assert opened is not None
+    tables.step_all(connection, only=("leases",))
+    missing = list(_not_accrued(ledger, connection, opened.end_us))
+    settled_us = chain_store.settled_us(connection)
+    if settled_us is not None and settled_us < opened.end_us:
+        missing.append(f"chain: final and taken up to {settled_us}, needed {opened.end_us}")
+    return tuple(missing)
+
+
+def _not_accrued(ledger: Ledger, connection: Connection, end_us: int) -> Iterator[str]:
+    for (lease_id,) in connection.execute(_LEASES, (end_us,)).fetchall():
+        lease = ledger.market.load(Stream("lease", lease_id)).state
+        assert isinstance(lease, Lease)
+        if lease.status in ("active", "closing") and lease.accrued_until_us < end_us:
+            yield f"lease {lease_id}: accrued up to {lease.accrued_until_us}, needed {end_us}"
+
+
+def close_epoch(
+    ledger: Ledger,
+    connection: Connection,
+    epoch: int,
+    now_us: int,
+    by: str,
+    *,
+    override: str | None = None,
+) -> int:
+    """End an epoch at a new pin and open the next one; the market position of the cut.
+
+    An epoch that was closed before is left as it is. `override` is the reason to close although
+    the gate still waits; who did so, why, and for what it waited becomes part of the fact.
+    Raises Refused: EPOCH_UNKNOWN, EPOCH_NOT_OVER, CUT_INCOMPLETE naming what is missing.
+    """
+    state = _known(ledger, epoch)
+    if state.closing is None:
+        assert state.opened is not None
+        missing: tuple[str, ...] = ()
+        if now_us >= state.opened.end_us:
+            missing = missing_for(ledger, connection, epoch)
+        if missing and override is not None:
+            by = f"{by}; gate overridden ({override}): {', '.join(missing)}"
+            missing = ()
+        trees.follow_all(connection)
+        pin = cut.pin(connection).fact(now_us)
+        command = CloseEpoch(epoch=epoch, pin=pin, by=by, at_us=now_us, missing=missing)
+        ledger.handle(command, key=None, now_us=now_us)
+    return cut_position(ledger, epoch)
+
+
+def cut_position(ledger: Ledger, epoch: int) -> int:
+    """The position of the `UsagePinned` right after the epoch's `EpochClosing`.
+
+    Raises Refused: EPOCH_STATE when it is not closed.
+    """
+    for recorded in ledger.market.read_stream(epochs.stream_of(epoch)):
+        if isinstance(recorded.fact, EpochClosing):
+            return recorded.position + 1
+    raise Refused(Reason.EPOCH_STATE, epoch=epoch, rule="not closed")
+
+
+def _known(ledger: Ledger, epoch: int) -> Epoch:
+    state = epoch_state(ledger, epoch)
+    if state.opened is None:
+        raise Refused(Reason.EPOCH_UNKNOWN, epoch=epoch)
+    return state
+
+
+# --- sealing ---------------------------------------------------------------------------------
+
+
+def seal_epoch(
+    ledger: Ledger, connection: Connection, epoch: int, now_us: int, *, data_dir: Path
+) -> EpochSealed:
+    """Seal a closed epoch and credit all of its rewards; what was done before is not done again.
+
+    Also writes the epoch file again when it is gone. Raises Refused: EPOCH_UNKNOWN, EPOCH_STATE,
+    EPOCH_OUT_OF_ORDER; SealDiffers.
+    """
+    settlement = settlement_at(ledger, connection, epoch)
+    _keep_file(epoch_path(data_dir, epoch), epochs.epoch_file(settlement))
+    if _known(ledger, epoch).sealed is None:
+        command = SealEpoch(
+            epoch=epoch,
+            cut_position=settlement.cut_position,
+            weights=settlement.weights,
+            file_sha256=epochs.file_sha256(settlement),
+            at_us=now_us,
+        )
+        ledger.handle(command, key=None, now_us=now_us)
+    _credit(ledger, epoch, settlement.rewards, now_us)
+    sealed = _known(ledger, epoch).sealed
+    assert sealed is not None
+    return sealed
+
+
+def settlement_at(ledger: Ledger, connection: Connection, epoch: int) -> Settlement:
+    """What the cut of an epoch gives, computed now, whether it is sealed already or not.
+
+    Raises Refused: EPOCH_UNKNOWN, EPOCH_STATE, EPOCH_OUT_OF_ORDER; SealDiffers when it is sealed
+    with another result.
+    """
+    state = _known(ledger, epoch)
+    assert state.opened is not None
+    position = cut_position(ledger, epoch)
+    tables.step_all(connection, only=("epochs",))
+    preview = read_preview(connection, epoch)
+    assert preview.is_final, (epoch, preview.position)
+    policy = _policy(ledger, state.opened.policy_version)
+    sealed = state.sealed
+    # What was emitted was within the cap then; the cap has less left now.
+    unissued = ledger.books.balance("emission:unissued")
+    settlement = epochs.settle(
+        epoch,
+        position,
+        policy,
+        preview.weights(policy.compute_base),
+        _carry_before(ledger, epoch),
+        unissued if sealed is None else sealed.emission.units,
+    )
+    if sealed is not None and epochs.file_sha256(settlement) != sealed.file_sha256:
+        raise SealDiffers(f"epoch {epoch}: sealed {sealed.file_sha256}")
+    return settlement
+
+
+def _policy(ledger: Ledger, version: int) -> PolicyPublished:
+    published = ledger.market.load(NETWORK).state.published
+    policy = published[version - 1]
+    assert isinstance(policy, PolicyPublished)
+    return policy
+
+
+def _carry_before(ledger: Ledger, epoch: int) -> int:
+    if epoch == 1:
+        return 0
+    sealed = epoch_state(ledger, epoch - 1).sealed
+    if sealed is None:
+        raise Refused(Reason.EPOCH_OUT_OF_ORDER, epoch=epoch, rule="the one before is not sealed")
+    return sealed.compute_carry.units
+
+
+def _keep_file(path: Path, data: bytes) -> None:
+    """Durable before the fact that names its hash; never another content under one name."""
+    if path.exists() and sha256(path.read_bytes()).digest() == sha256(data).digest():
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_durably(path, data)
+
+
+def _credit(ledger: Ledger, epoch: int, rewards: Iterable[Reward], now_us: int) -> None:
+    done = len(epoch_state(ledger, epoch).chunk_hashes)
+    for number, chunk in enumerate(epochs.chunks_of(tuple(rewards)), 1):
+        if number > done:
+            command = CreditRewards(epoch=epoch, chunk=number, rewards=chunk, at_us=now_us)
+            ledger.handle(command, key=None, now_us=now_us)
+
+
+# --- maturing, and all of it -----------------------------------------------------------------
+
+
+def mature_rewards(ledger: Ledger, connection: Connection, epoch: int, now_us: int) -> int:
+    """Mature the credited chunks of an epoch whose holdback has passed; how many it were."""
+    state = _known(ledger, epoch)
+    if state.status != "credited" or not _is_mature(ledger, state, now_us):
+        return 0
+    chunks = epochs.chunks_of(settlement_at(ledger, connection, epoch).rewards)
+    due = list(enumerate(chunks, 1))[state.matured_count :]
+    for number, chunk in due:
+        command = MatureRewards(epoch=epoch, chunk=number, rewards=chunk, at_us=now_us)
+        ledger.handle(command, key=None, now_us=now_us)
+    return len(due)
+
+
+def _is_mature(ledger: Ledger, state: Epoch, now_us: int) -> bool:
+    assert state.opened is not None
+    policy = _policy(ledger, state.opened.policy_version)
+    return now_us >= state.opened.end_us + policy.holdback_epochs * policy.epoch_length_us
+
+
+def settle_due(
+    ledger: Ledger, connection: Connection, now_us: int, by: str, *, data_dir: Path
+) -> tuple[str, ...]:
+    """The job: close what is over, seal, credit and mature what is due, in order of epochs.
+
+    Answers what an epoch that is over still waits for. Raises like the steps, but never
+    CUT_INCOMPLETE.
+    """
+    for epoch, state in known_epochs(ledger):
+        assert state.opened is not None
+        if state.status == "settled":
+            continue
+        if state.status == "open":
+            missing = () if now_us < state.opened.end_us else missing_for(ledger, connection, epoch)
+            if missing or now_us < state.opened.end_us:
+                return missing
+            close_epoch(ledger, connection, epoch, now_us, by)
+        if state.status != "credited":
+            seal_epoch(ledger, connection, epoch, now_us, data_dir=data_dir)
+        mature_rewards(ledger, connection, epoch, now_us)
+    return ()
