@@ -9,14 +9,16 @@ drives the same object in real time with a thread per device.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 
 from nacl.signing import SigningKey
 
 from domain import report
-from node_reporter import leases, polling, rows
+from node_reporter import inventory, leases, polling, rows
 from node_reporter.client import Transport, Unreachable, UsageClient
 from node_reporter.clock import Clock, Moment
 from node_reporter.delivery import Delivery, jitter
@@ -296,6 +298,20 @@ class Reporter:
         self._event("agent.started", self._clock.now(), None, data)
         self._announced = True
         self._record([], self._clock.now())
+        self._tell_specs()
+
+    def _tell_specs(self) -> None:
+        """The inventory, when it is not the one the server took last."""
+        specs = inventory.specs(self.devices, self._backend.vendor)
+        digest = sha256(json.dumps(specs, sort_keys=True).encode()).hexdigest()
+        if digest == self.spool.specs_told():
+            return
+        try:
+            taken = self._client.send_specs(specs)
+        except Unreachable:
+            taken = False
+        if taken:
+            self.spool.remember_specs(digest)
 
     def _sign_all(self) -> None:
         while self._sign() is not None:

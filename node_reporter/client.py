@@ -12,6 +12,7 @@ import json
 import ssl
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
@@ -83,17 +84,28 @@ class HttpTransport:
     def request(
         self, method: str, path: str, headers: Mapping[str, str], body: bytes | None
     ) -> Response:
+        kept = self._connection is not None
         try:
-            connection = self._connected()
-            connection.request(method, self._prefix + path, body=body, headers=dict(headers))
-            answer = connection.getresponse()
-            content = answer.read(ANSWER_BYTES_MAX + 1)
+            return self._exchange(method, path, headers, body)
         except (OSError, http.client.HTTPException) as error:
             self.close()
+            # A server closes idle connections when it likes: only a fresh one proves it is away.
+            # Every call may be repeated: reports by their number, the others by their key.
+            if kept and isinstance(error, ConnectionError):
+                return self.request(method, path, headers, body)
             raise Unreachable(f"{type(error).__name__}: {error}") from error
-        if len(content) > ANSWER_BYTES_MAX or answer.will_close:
+
+    def _exchange(
+        self, method: str, path: str, headers: Mapping[str, str], body: bytes | None
+    ) -> Response:
+        connection = self._connected()
+        connection.request(method, self._prefix + path, body=body, headers=dict(headers))
+        answer = connection.getresponse()
+        content = answer.read(ANSWER_BYTES_MAX + 1)
+        too_long = len(content) > ANSWER_BYTES_MAX
+        if too_long or answer.will_close:
             self.close()
-        if len(content) > ANSWER_BYTES_MAX:
+        if too_long:
             raise Unreachable(f"an answer of more than {ANSWER_BYTES_MAX} bytes")
         named = {name.lower(): value for name, value in answer.getheaders()}
         return Response(status=answer.status, headers=named, body=content)
@@ -153,6 +165,12 @@ class UsageClient:
         except (ValueError, AssignmentsUnreadable):
             return None
 
+    def send_specs(self, specs: Mapping[str, Any]) -> bool:
+        """Tell the inventory; whether the server took it. Raises Unreachable."""
+        body = json.dumps(specs, separators=(",", ":")).encode()
+        headers = {"Content-Type": "application/json", **idempotency(body), **self._bearer}
+        return self._call("POST", "/specs", body, headers).status in (200, 201, 202, 204)
+
     def _usage_call(self, method: str, path: str, body: bytes | None) -> Answer:
         headers = {"Content-Type": reports.CONTENT_TYPE} if body else self._bearer
         sent = self._clock.now()
@@ -176,6 +194,11 @@ class UsageClient:
             {"Accept": "application/json", **headers},
             body,
         )
+
+
+def idempotency(body: bytes) -> dict[str, str]:
+    """The header that makes a POST safe to repeat: the same bytes are the same request."""
+    return {"Idempotency-Key": sha256(body).hexdigest()[:32]}
 
 
 def _document(body: bytes) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from node_reporter.client import Transport
+from node_reporter.client import Transport, idempotency
 from node_reporter.identity import key_id
 
 
@@ -36,10 +36,9 @@ def join(
         "agent": agent,
         **specs,
     }
+    raw = json.dumps(body, separators=(",", ":")).encode()
     headers = {"Content-Type": "application/json", "Accept": "application/json"}
-    response = transport.request(
-        "POST", "/v1/nodes/join", headers, json.dumps(body, separators=(",", ":")).encode()
-    )
+    response = transport.request("POST", "/v1/nodes/join", headers | idempotency(raw), raw)
     try:
         document = json.loads(response.body)
     except ValueError:

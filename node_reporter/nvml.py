@@ -117,14 +117,6 @@ class NvmlGpus:
         del device_id, nonce
         return None
 
-    def capabilities(self) -> dict[str, dict[str, str]]:
-        """Per device, each value this version reads: ok or absent. For `doctor`, after a read."""
-        names = ("energy", "utilisation", "memory", "mig", "power limit", "fields")
-        return {
-            uuid: {name: "absent" if name in absent else "ok" for name in names}
-            for uuid, absent in self._absent.items()
-        }
-
     def _check_recovery(self, device_id: str, action: int | None) -> None:
         """A fatal XID holds until the driver says that no recovery is needed any more."""
         xid = self._condemned.get(device_id)

@@ -20,6 +20,9 @@ from node_reporter.gpus import Device
 from node_reporter.leases import Window
 from node_reporter.meter import Bucket, Step, split
 
+WALL_JUMP_US = 1_000_000
+"""A wall clock that leaps by more ends the row, so that windows are matched anew behind it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stretch:
@@ -118,7 +121,9 @@ def _parts(
         for piece, edge_us in _pieces(step, windows, clock_offset_us):
             open_part.append(piece)
             at_edge = None if edge_us is None else "lease" if edge_us in at_lease else "hour"
+            jumped = abs(piece.wall_to_us - piece.wall_from_us) > WALL_JUMP_US
             why = "gap" if step.closes == "gap" else at_edge or piece.closes
+            why = why or ("tick" if jumped else None)
             if why:
                 parts.append((open_part, why))
                 open_part = []

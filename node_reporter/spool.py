@@ -323,6 +323,13 @@ class Spool:
     def windows(self) -> tuple[Window, ...]:
         return tuple(Window(**item) for item in json.loads(self._meta("windows", "[]")))
 
+    def specs_told(self) -> str:
+        """Digest of the inventory the server last took; empty before the first."""
+        return str(self._meta("specs", ""))
+
+    def remember_specs(self, digest: str) -> None:
+        self._set("specs", digest)
+
     # --- inside ------------------------------------------------------------------------------
 
     @contextmanager

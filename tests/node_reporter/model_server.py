@@ -37,6 +37,7 @@ class ModelServer:
     bodies: list[bytes] = field(default_factory=list)
     alerts: list[str] = field(default_factory=list)
     windows: list[dict[str, Any]] = field(default_factory=list)
+    specs: list[dict[str, Any]] = field(default_factory=list)
     joined: dict[str, Any] = field(default_factory=dict)
     refuse_next: list[tuple[int, str]] = field(default_factory=list)
     refuse_posts: list[tuple[int, str]] = field(default_factory=list)
@@ -86,6 +87,9 @@ class ModelServer:
             if headers.get("Authorization") != f"Bearer {NODE_KEY}":
                 return self._answer(401, "credentials_missing")
             return _json(200, {"data": self.windows})
+        if (method, path) == ("POST", f"{prefix}/specs"):
+            self.specs.append(json.loads(body or b""))
+            return _json(200, {})
         if (method, path) == ("GET", f"{prefix}/usage/head"):
             return self._answer(200, "")
         if (method, path) == ("POST", f"{prefix}/usage"):
@@ -172,14 +176,15 @@ class Wire:
     def request(
         self, method: str, path: str, headers: Mapping[str, str], body: bytes | None
     ) -> Response:
-        fault = self.faults.pop(0) if self.faults and method == "POST" else "none"
+        posts = (method, path.rpartition("/")[2]) == ("POST", "usage")
+        fault = self.faults.pop(0) if self.faults and posts else "none"
         if self.down or fault == "lost_request":
             raise Unreachable("the request was lost")
         if fault == "old_again" and self.sent:
             self.server.request(method, path, headers, self.sent[0])
         if fault == "busy":
             return Response(status=503, headers={"retry-after": "2"}, body=b"busy")
-        if method == "POST" and body is not None:
+        if posts and body is not None:
             self.sent.append(body)
         answer = self.server.request(method, path, headers, body)
         if fault == "twice":
@@ -190,8 +195,11 @@ class Wire:
 
 
 @contextmanager
-def serve(server: ModelServer) -> Generator[str, None, None]:
-    """The server over HTTP on this machine; yields its address."""
+def serve(server: ModelServer, *, hangs_up: bool = False) -> Generator[str, None, None]:
+    """The server over HTTP on this machine; yields its address.
+
+    `hangs_up`: it closes each connection after one answer without saying so beforehand.
+    """
     guard = threading.Lock()
 
     class Handler(BaseHTTPRequestHandler):
@@ -208,6 +216,7 @@ def serve(server: ModelServer) -> Generator[str, None, None]:
             self.send_header("Content-Length", str(len(answer.body)))
             self.end_headers()
             self.wfile.write(answer.body)
+            self.close_connection = hangs_up
 
         def do_POST(self) -> None:
             self.do_GET()

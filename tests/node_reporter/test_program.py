@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from node_reporter import simulated
-from node_reporter.client import HttpTransport, UrlRefused
+from node_reporter.client import HttpTransport, Unreachable, UrlRefused
 from node_reporter.config import StateFolder
 from node_reporter.identity import KeyUnreadable, fingerprint, load_key, make_key, public_key
 from tests.node_reporter.conftest import FakeMachine
@@ -123,7 +123,7 @@ def test_simulated_gpus_report_at_once_and_stop_cleanly(tmp_path: Path) -> None:
     assert node.returncode == 0
     assert second.returncode == 1, "two agents on one spool would sign two chains"
     assert server.alerts == []
-    assert server.rows()[-1][2].reason == "shutdown"
+    assert server.reports()[-1].events[-1].type == "agent.stopping"
     assert {device for device, _, _ in server.rows()} == {
         simulated.device_uuid("0", 0),
         simulated.device_uuid("0", 1),
@@ -243,6 +243,18 @@ def test_eight_gpus_at_one_hertz_fit_into_48_mib(machine: Machines, tmp_path: Pa
         node.communicate(timeout=20)
     assert resident is not None
     assert int(resident[1]) <= 48 * 1024
+
+
+def test_a_connection_the_server_closed_is_opened_again_without_a_failure() -> None:
+    server = ModelServer(public_key=bytes(32))
+    with serve(server, hangs_up=True) as url:
+        transport = HttpTransport(url)
+        for _ in range(3):
+            answer = transport.request("GET", f"/v1/nodes/{NODE}/usage/head", {}, None)
+            assert answer.status == 200
+            time.sleep(0.05)
+    with pytest.raises(Unreachable):
+        transport.request("GET", f"/v1/nodes/{NODE}/usage/head", {}, None)
 
 
 def test_the_nodes_key_is_never_sent_in_the_clear_by_accident() -> None:

@@ -451,6 +451,30 @@ def test_delivery_is_exactly_once_over_any_loss_repetition_and_crash(what: list[
         scene.reporter.close()
 
 
+def test_the_inventory_is_told_once_and_again_when_it_changes(scene: Scene) -> None:
+    scene.run(3)
+    scene.crash()
+    scene.run(3)
+    assert [len(specs["devices"]) for specs in scene.server.specs] == [1]
+    scene.count = 2
+    scene.crash()
+    scene.run(3)
+    assert [len(specs["devices"]) for specs in scene.server.specs] == [1, 2]
+    assert scene.server.specs[0]["host"]["driver"] == "simulated"
+
+
+def test_a_wall_clock_set_back_a_day_loses_no_time_and_ends_its_row(scene: Scene) -> None:
+    scene.run(1)
+    scene.clock.advance(TICK_US, wall_step_us=-86_400_000_000)
+    scene.reporter.poll()
+    scene.run(1)
+    scene.reporter.stop()
+    rows = [row for _, _, row in scene.server.rows()]
+    assert scene.device_us() == (2 * MINUTE_US + TICK_US, 0, 0)
+    assert min(row.wall_slew_us for row in rows) == -86_400_000_000
+    assert sum(row.wall_slew_us != 0 for row in rows) == 1
+
+
 def test_a_history_that_differs_names_the_report(scene: Scene) -> None:
     scene.run(2)
     with pytest.raises(HistoryDiffers, match="report 1 of the server is not ours"):
