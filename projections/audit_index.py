@@ -24,10 +24,10 @@ _INDEXES = """
 """
 
 NAMED = (
-    "account_id", "provider_account_id", "provider_id", "node_id", "lease_id", "job_id",
-    "offer_id", "region_id", "client_id", "device_id", "member_id", "deposit_id",
+    "account_id", "provider_account_id", "client_id", "provider_id", "node_id", "lease_id",
+    "job_id", "offer_id", "region_id", "device_id", "member_id", "deposit_id",
 )  # fmt: skip
-"""Fields of a body whose value is the id of somebody or something."""
+"""Fields of a body whose value is the id of somebody or something; the first three may be equal."""
 LISTED = ("epoch.rewards_credited.v1", "epoch.rewards_matured.v1")
 """Facts that name accounts in a list, `rewards`."""
 
@@ -42,13 +42,17 @@ _RULES = (
         (),
         "",
         f"""INSERT INTO own.mention
-        SELECT n.id, e.notification_id FROM public.market_events e
-        CROSS JOIN LATERAL json_to_record(convert_from(e.state, 'UTF8')::json)
-            AS f({", ".join(f"{name} text" for name in NAMED)})
-        CROSS JOIN LATERAL (
-            SELECT DISTINCT x.id FROM unnest(ARRAY[{", ".join(f"f.{name}" for name in NAMED)}])
-                x(id) WHERE x.id <> '') n
-        WHERE e.notification_id > %(first)s AND e.notification_id <= %(last)s""",
+        SELECT id, position FROM (
+            SELECT e.notification_id AS position, unnest(ARRAY[f.account_id,
+                nullif(f.provider_account_id, f.account_id),
+                nullif(nullif(f.client_id, f.account_id), f.provider_account_id),
+                {", ".join(f"f.{name}" for name in NAMED[3:])}]) AS id
+            FROM public.market_events e
+            CROSS JOIN LATERAL json_to_record(convert_from(e.state, 'UTF8')::json)
+                AS f({", ".join(f"{name} text" for name in NAMED)})
+            WHERE e.notification_id > %(first)s AND e.notification_id <= %(last)s
+            OFFSET 0
+        ) n WHERE id <> ''""",
     ),
     Rule(
         LISTED,

@@ -96,36 +96,34 @@ _RULES = (
             chunks = f.chunks, file_sha256 = f.file_sha256
         FROM facts f WHERE e.epoch = f.epoch""",
     ),
-    # Credits that were bought by burning are retired at use: weight at once.
+    # Credits that were bought by burning are retired at use and have weight at once. Others have it
+    # when their burn is confirmed, and then the part that cash paid of the charge.
     Rule(
         ("lease.usage_accrued.v1",),
         "account_id text, provider_account_id text, gpu_us_new bigint, parts_new json, drawn json",
-        f"""INSERT INTO own.weight AS w
-        SELECT {EPOCH_OF}, provider_account_id, sum(CASE WHEN b.burned > 0
-                THEN (parts_new->>'burn')::bigint ELSE 0 END), sum(gpu_us_new)
-        FROM facts f CROSS JOIN LATERAL (
-            SELECT coalesce(sum((part->'amount'->>'units')::bigint)
-                FILTER (WHERE part->>'source' = 'burned'), 0) AS burned
-            FROM json_array_elements(f.drawn) part) b
-        WHERE account_id <> provider_account_id GROUP BY 1, 2
+        f""", paid AS (
+            SELECT f.position, account_id, provider_account_id, gpu_us_new, d.*,
+                (parts_new->>'burn')::bigint AS burn
+            FROM facts f CROSS JOIN LATERAL (
+                SELECT coalesce(sum(units), 0) AS total,
+                    coalesce(sum(units) FILTER (WHERE source = 'cash'), 0) AS cash,
+                    coalesce(bool_or(source = 'burned'), false) AS is_burned
+                FROM (
+                    SELECT (part->'amount'->>'units')::numeric AS units, part->>'source' AS source
+                    FROM json_array_elements(f.drawn) part) p) d
+        ), due AS (
+            INSERT INTO own.burning
+            SELECT position, provider_account_id, burn, CASE
+                WHEN account_id = provider_account_id THEN 0
+                ELSE div(burn * cash, total)::bigint END
+            FROM paid WHERE burn > 0 AND NOT is_burned
+        )
+        INSERT INTO own.weight AS w
+        SELECT {EPOCH_OF}, provider_account_id,
+            sum(CASE WHEN is_burned THEN burn ELSE 0 END), sum(gpu_us_new)
+        FROM paid f WHERE account_id <> provider_account_id GROUP BY 1, 2
         ON CONFLICT (epoch, account_id) DO UPDATE
             SET burned = w.burned + excluded.burned, gpu_us = w.gpu_us + excluded.gpu_us""",
-    ),
-    # Cash has weight when its burn is confirmed, in proportion of what cash paid of the charge.
-    Rule(
-        ("lease.usage_accrued.v1",),
-        "account_id text, provider_account_id text, parts_new json, drawn json",
-        """INSERT INTO own.burning
-        SELECT position, provider_account_id, (parts_new->>'burn')::bigint,
-            CASE WHEN account_id = provider_account_id THEN 0
-                ELSE div((parts_new->>'burn')::numeric * d.cash, d.total)::bigint END
-        FROM facts f CROSS JOIN LATERAL (
-            SELECT coalesce(sum((part->'amount'->>'units')::numeric), 0) AS total,
-                coalesce(sum((part->'amount'->>'units')::numeric)
-                    FILTER (WHERE part->>'source' = 'cash'), 0) AS cash,
-                coalesce(bool_or(part->>'source' = 'burned'), false) AS is_burned
-            FROM json_array_elements(f.drawn) part) d
-        WHERE (parts_new->>'burn')::bigint > 0 AND NOT d.is_burned""",
     ),
     Rule(
         ("burn.intended.v1",),
@@ -150,6 +148,7 @@ _RULES = (
         SELECT {EPOCH_OF}, g.account_id, sum(g.weight), 0
         FROM facts f JOIN own.burn b ON b.burn_id = f.burn_id
         JOIN own.burning g ON g.position BETWEEN b.first_position AND b.last_position
+            AND g.position < b.position
         GROUP BY 1, 2
         ON CONFLICT (epoch, account_id) DO UPDATE SET burned = w.burned + excluded.burned""",
     ),

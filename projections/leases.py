@@ -44,10 +44,11 @@ _TABLES = """
     CREATE TABLE own.lease_history (
         lease_id text COLLATE "C" NOT NULL, position bigint NOT NULL, version bigint NOT NULL,
         topic text NOT NULL, at_us bigint NOT NULL, state text NOT NULL, charge_units bigint,
-        gpu_us bigint, hours int, usage_position bigint, PRIMARY KEY (lease_id, position));
+        gpu_us bigint, hours int, usage_position bigint);
 """
 
 _INDEXES = """
+    CREATE UNIQUE INDEX lease_history_key ON own.lease_history (lease_id, position);
     CREATE INDEX ON own.job (account_id, position);
     CREATE INDEX ON own.lease (account_id, position);
     CREATE INDEX ON own.lease (job_id, position);
@@ -104,7 +105,8 @@ _RULES = (
             version)
         SELECT lease_id, job_id, account_id, client_id, project_id, end_user_ref, gpu_count,
             share_ppm, mem_ppm, models, (max_price_per_gpu_hour->>'units')::bigint, term_us,
-            (funds->>'units')::bigint, at_us, position, 'requested', 0, 0, 0, 0, version
+            (funds->>'units')::bigint, at_us, position, 'requested', 0, 0, 0, 0,
+            stream_version
         FROM facts""",
     ),
     Rule(
@@ -153,37 +155,33 @@ _RULES = (
         FROM facts f WHERE l.lease_id = f.lease_id""",
     ),
     Rule(
-        ("lease.usage_accrued.v1",),
-        "lease_id text, charge json, gpu_us bigint, hour_index int, usage_position bigint",
-        """UPDATE own.lease l SET charge_units = (f.charge->>'units')::bigint, gpu_us = f.gpu_us,
-            hours = f.hour_index + 1, usage_position = f.usage_position
-        FROM (SELECT DISTINCT ON (lease_id) * FROM facts ORDER BY lease_id, position DESC) f
-        WHERE l.lease_id = f.lease_id""",
-    ),
-    Rule(
         ("lease.settled.v1",),
-        "lease_id text, charge json, gpu_us bigint, at_us bigint",
-        """UPDATE own.lease l SET settled_position = f.position, settled_at_us = f.at_us,
-            charge_units = (f.charge->>'units')::bigint, gpu_us = f.gpu_us
+        "lease_id text, at_us bigint",
+        """UPDATE own.lease l SET settled_position = f.position, settled_at_us = f.at_us
         FROM facts f WHERE l.lease_id = f.lease_id""",
     ),
     Rule(
         _LEASE_FACTS,
         "lease_id text, at_us bigint, charge json, gpu_us bigint, hour_index int,"
         " usage_position bigint",
-        f"""INSERT INTO own.lease_history
-        SELECT f.lease_id, f.position, f.version, f.topic, f.at_us,
-            {_STATE.format(at="f.position")}, (f.charge->>'units')::bigint, f.gpu_us,
-            f.hour_index + 1, f.usage_position
-        FROM facts f JOIN own.lease l ON l.lease_id = f.lease_id""",
-    ),
-    Rule(
-        _LEASE_FACTS,
-        "lease_id text",
-        f"""UPDATE own.lease l SET version = f.version, state = {_STATE.format(at="f.position")}
-        FROM (SELECT lease_id, max(version) AS version, max(position) AS position FROM facts
-            GROUP BY lease_id) f
-        WHERE l.lease_id = f.lease_id""",
+        f""", told AS (
+            INSERT INTO own.lease_history
+            SELECT f.lease_id, f.position, f.stream_version, f.topic, f.at_us,
+                {_STATE.format(at="f.position")}, (f.charge->>'units')::bigint, f.gpu_us,
+                f.hour_index + 1, f.usage_position
+            FROM facts f JOIN own.lease l ON l.lease_id = f.lease_id
+            RETURNING *
+        )
+        UPDATE own.lease l SET state = {_STATE.format(at="t.position")}, version = t.version,
+            charge_units = coalesce(t.charge_units, l.charge_units),
+            gpu_us = coalesce(t.gpu_us, l.gpu_us), hours = coalesce(t.hours, l.hours),
+            usage_position = coalesce(t.usage_position, l.usage_position)
+        FROM (
+            SELECT lease_id, max(position) AS position, max(version) AS version,
+                max(charge_units) AS charge_units, max(gpu_us) AS gpu_us, max(hours) AS hours,
+                max(usage_position) AS usage_position
+            FROM told GROUP BY lease_id) t
+        WHERE l.lease_id = t.lease_id""",
     ),
 )
 

@@ -40,8 +40,10 @@ class Rule:
     """One statement over the facts of these names; without names it runs in every step.
 
     `fields` are the columns read from the body, as SQL ("lease_id text, at_us bigint"). The
-    statement finds them in the relation `facts`, beside position, version, topic and recorded_us;
-    %(first)s and %(last)s bound the range (first < position <= last).
+    statement finds them in the relation `facts`, beside position, stream_version, topic and
+    recorded_us;
+    %(first)s and %(last)s bound the range (first < position <= last). One that starts with a comma
+    goes on with further WITH queries.
     """
 
     topics: tuple[str, ...]
@@ -124,8 +126,9 @@ def _statement(rule: Rule, schema: str) -> bytes:
         return own(schema, rule.sql)
     names = ", ".join(f"'{topic}'" for topic in rule.topics)
     facts = (
-        "WITH facts AS (SELECT e.notification_id AS position, e.originator_version AS version,"
-        " e.topic, e.recorded_us, f.* FROM public.market_events e CROSS JOIN LATERAL"
+        "WITH facts AS (SELECT e.notification_id AS position,"
+        " e.originator_version AS stream_version, e.topic, e.recorded_us, f.*"
+        " FROM public.market_events e CROSS JOIN LATERAL"
         f" json_to_record(convert_from(e.state, 'UTF8')::json) AS f({rule.fields})"
         " WHERE e.notification_id > %(first)s AND e.notification_id <= %(last)s"
         f" AND e.topic IN ({names})) "

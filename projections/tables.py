@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -39,7 +39,8 @@ BY_NAME = {projection.name: projection for projection in PROJECTIONS}
 POLL_SECONDS = 0.25
 PAUSE_SECONDS_MAX = 60.0
 _LOCK_ID = 0x7A11_7572
-_READERS = ("tallystick_app", "tallystick_audit", "tallystick_projections")
+OWNER = "tallystick_projections"
+_READERS = ("tallystick_app", "tallystick_audit")
 
 logger = logging.getLogger(__name__)
 
@@ -47,7 +48,6 @@ logger = logging.getLogger(__name__)
 # --- made, dropped, rebuilt ------------------------------------------------------------------
 
 _POSITIONS = """
-    CREATE SCHEMA own;
     CREATE TABLE own.position (source text COLLATE "C" PRIMARY KEY, position bigint NOT NULL)
         WITH (fillfactor = 50);
     COMMENT ON TABLE own.position IS 'How far each log has been applied; its rows are the fence';
@@ -79,8 +79,10 @@ def create(
     """Empty tables at position 0. Raises psycopg.errors.DuplicateSchema if they exist."""
     schema = schema or projection.schema
     with connection.transaction():
-        connection.execute(_POSITIONS.replace("SCHEMA own", f"SCHEMA {schema}").encode()
-                           .replace(b"own.", f"{schema}.".encode()))  # fmt: skip
+        # Whoever makes it, the workers' role owns it and can follow.
+        connection.execute(f"SET LOCAL ROLE {OWNER}".encode())
+        connection.execute(f"CREATE SCHEMA {schema}".encode())
+        connection.execute(own(schema, _POSITIONS))
         connection.execute(own(schema, projection.tables))
         connection.execute(
             own(schema, "INSERT INTO own.position SELECT s, 0 FROM unnest(%s::text[]) s"),
@@ -337,13 +339,27 @@ def lane_position_of(connection: Connection, projection: Projection, lane: int) 
     return int(row[0])
 
 
-def step_all(connection: Connection, projections: Sequence[Projection] = PROJECTIONS) -> int:
-    """Bring every projection to the heads of both logs; returns how many facts were applied.
+def step_all(
+    connection: Connection,
+    projections: Sequence[Projection] = PROJECTIONS,
+    *,
+    only: Container[str] | None = None,
+) -> int:
+    """Bring every projection (or those named in `only`) to the heads of both logs; returns how
+    many facts were applied.
 
     For tests, the demo and replays: no thread, no waiting. The connection must be outside a
     transaction. Raises runner.GapInLog.
     """
-    ensure(connection, projections)
+    wanted = [each for each in projections if only is None or each.name in only]
+    try:
+        return _step_to_heads(connection, wanted)
+    except psycopg.errors.UndefinedTable:
+        ensure(connection, wanted)
+        return _step_to_heads(connection, wanted)
+
+
+def _step_to_heads(connection: Connection, projections: Sequence[Projection]) -> int:
     done = 0
     while behind := [part for part in lag(connection, projections) if part.behind]:
         done += sum(_step(connection, part) for part in behind)

@@ -1,0 +1,494 @@
+"""A market of any size as facts, and a writer that puts them into a log without deciding anything.
+
+The story is made, not decided: its amounts balance and its order is possible, no more. It serves
+tests and benchmarks of what follows the log; what may happen at all is tested elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+import psycopg
+
+from domain import account as acct
+from domain import (
+    accrual,
+    burn,
+    deposit,
+    device,
+    epoch,
+    job,
+    lease,
+    node,
+    offer,
+    payout,
+    pin,
+    provider,
+)
+from domain.earnings import NOTHING, Parts, peel
+from domain.gpu_time import GPU_HOUR_US, charge_for
+from domain.money import PPM, Amount, Asset, credit, token
+from domain.stream import Stream
+from domain.tariff import TariffPublished, UsageFee
+from ledger import codec
+from ledger.chain import GENESIS_MARKET, chain, market_leaf
+from ledger.postings import entries_for
+
+Told = tuple[Stream, Any]
+
+START_US = 1_795_161_600_000_000
+PRICE = 2_780_000
+FEE = 250_000
+RENTERS = ("acct_cash", "acct_burn")
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    nodes: int = 3
+    devices: int = 2
+    leases: int = 6
+    hours: int = 3
+
+    def node(self, index: int) -> str:
+        return f"node_{index % self.nodes:032x}"
+
+    def device(self, node_index: int, slot: int) -> str:
+        return f"GPU-{node_index % self.nodes:08x}-{slot:04x}"
+
+
+def story(size: Size) -> Iterator[Told]:
+    """Founding, supply, money in, leases one after the other, two epochs, a burn, a payout."""
+    yield from _founding()
+    yield from _supply(size)
+    yield from _money_in(size)
+    yield _epoch_opened(1)
+    first_half = size.leases // 2
+    for index in range(first_half):
+        yield from _lease(size, index)
+    yield from _epoch_end()
+    for index in range(first_half, size.leases):
+        yield from _lease(size, index)
+    yield from _leaving(size)
+
+
+def _at(minutes: int) -> int:
+    return START_US + minutes * 60_000_000
+
+
+def _founding() -> Iterator[Told]:
+    at = _at(0)
+    for account_id in ("acct_operator", "acct_provider", *RENTERS):
+        stream = Stream("account", account_id)
+        kind = "operator" if account_id == "acct_operator" else "party"
+        yield (
+            stream,
+            acct.AccountOpened(account_id=account_id, kind=kind, opened_by="bootstrap", at_us=at),
+        )
+        for who, role in (("mem_a", "owner"), ("mem_b", "viewer")):
+            yield (
+                stream,
+                acct.MemberAdded(
+                    account_id=account_id, member_id=who, role=role, by="mem_a", at_us=at
+                ),
+            )
+        yield (
+            stream,
+            acct.MemberRemoved(account_id=account_id, member_id="mem_b", by="mem_a", at_us=at + 1),
+        )
+        for number in (1, 2):
+            key = f"{account_id}/{number}"
+            yield stream, acct.ApiKeyIssued(
+                account_id=account_id, key_id=f"key{number}",
+                key_sha256=sha256(key.encode()).hexdigest(), member_id="mem_a",
+                scopes=("account", "renter"), expires_at_us=None, at_us=at,
+            )  # fmt: skip
+        yield (
+            stream,
+            acct.ApiKeyRevoked(
+                account_id=account_id,
+                key_id="key1",
+                effective_at_us=at + 5,
+                by="mem_a",
+                at_us=at + 2,
+            ),
+        )
+    stream = Stream("account", RENTERS[0])
+    yield (
+        stream,
+        acct.MemberAdded(
+            account_id=RENTERS[0], member_id="mem_b", role="admin", by="mem_a", at_us=at + 3
+        ),
+    )
+    yield Stream("account", "acct_provider"), acct.WalletLinked(
+        account_id="acct_provider", address="0x" + "ab" * 20, message="link", signature="0x00",
+        effective_at_us=at, at_us=at,
+    )  # fmt: skip
+    fees = (UsageFee("datacenter", credit(FEE)),)
+    yield Stream("tariff", "network"), TariffPublished(
+        version=1, usage_fees=fees, provider_share_ppm=500_000, burn_share_ppm=200_000,
+        effective_from_us=0, by="acct_operator", at_us=at,
+    )  # fmt: skip
+
+
+def _supply(size: Size) -> Iterator[Told]:
+    at = _at(1)
+    yield (
+        Stream("provider", "prov_1"),
+        provider.ProviderRegistered(
+            provider_id="prov_1", account_id="acct_provider", kind="physical", at_us=at
+        ),
+    )
+    region = Stream("region", "region_1")
+    yield region, provider.RegionOpened(
+        region_id="region_1", provider_id="prov_1", name="north", storage_mode="local",
+        setting="datacenter", admission="operator", allow_public_jobs=False, at_us=at,
+    )  # fmt: skip
+    yield (
+        region,
+        provider.RegionPolicySet(
+            region_id="region_1", allow_public_jobs=True, by="acct_provider", at_us=at
+        ),
+    )
+    for index in range(size.nodes):
+        yield from _node(size, index, at)
+
+
+def _node(size: Size, index: int, at: int) -> Iterator[Told]:
+    node_id = size.node(index)
+    stream = Stream("node", node_id)
+    specs = tuple(
+        node.DeviceSpec(
+            device_id=size.device(index, slot), vendor="nvidia", model="A100", memory_mib=40_960
+        )
+        for slot in range(size.devices)
+    )
+    yield stream, node.NodeJoinRequested(
+        node_id=node_id, provider_id="prov_1", region_id="region_1", client_id=None,
+        key_id=f"key_{index}", public_key=f"{index:064x}",
+        token_sha256=sha256(node_id.encode()).hexdigest(), agent="0.1.0", at_us=at,
+    )  # fmt: skip
+    yield (
+        stream,
+        node.NodeSpecReported(
+            node_id=node_id, devices=specs, host=node.HostSpec(arch="x86_64", os="linux"), at_us=at
+        ),
+    )
+    yield (
+        stream,
+        node.NodeKeyConfirmed(
+            node_id=node_id, key_id=f"key_{index}", public_key=f"{index:064x}", by="mem_a", at_us=at
+        ),
+    )
+    yield stream, node.NodeAdmitted(node_id=node_id, by="acct_operator", at_us=at)
+    for spec in specs:
+        yield Stream("device", spec.device_id), device.DeviceRegistered(
+            device_id=spec.device_id, node_id=node_id, provider_id="prov_1", vendor="nvidia",
+            model=f"M{index % 7}", gpu_class="datacenter", memory_mib=40_960, at_us=at,
+        )  # fmt: skip
+    yield stream, node.NodeActivated(node_id=node_id, by="acct_operator", at_us=at)
+    yield stream, node.NodeAdmitted(node_id=node_id, by="acct_operator", at_us=at)
+    yield Stream("offer", f"offer_{index}"), offer.OfferPublished(
+        offer_id=f"offer_{index}", provider_id="prov_1", node_id=node_id,
+        price_per_gpu_hour=credit(PRICE + index % 3), settlement="burn" if index % 2 else "cash",
+        fractions=True, available_until_us=None, at_us=at,
+    )  # fmt: skip
+
+
+def _money_in(size: Size) -> Iterator[Told]:
+    at, units = _at(2), PRICE * size.leases * (size.hours + 2) * 2
+    yield Stream("deposit", "dep_1"), deposit.DepositConfirmed(
+        deposit_id="dep_1", account_id="acct_cash", source="cash", amount=credit(units),
+        reference="wire 1", confirmed_by="acct_operator", at_us=at,
+    )  # fmt: skip
+    yield Stream("purchase", "0xb/1"), deposit.CreditsPurchaseConfirmed(
+        burner="0xb", purchase_id=1, account_id="acct_burn", payer="0x1", tokens_burned=token(7),
+        credits=credit(units), price_round=1, tx_hash="0x2", log_index=0, block_number=9, at_us=at,
+    )  # fmt: skip
+
+
+def _lease(size: Size, index: int) -> Iterator[Told]:
+    """A job, its lease of one device from request to settlement, and the device's capacity."""
+    who = RENTERS[index % 2]
+    source, settlement = ("burned", "burn") if who == "acct_burn" else ("cash", "cash")
+    lease_id, job_id = f"lease_{index:032x}", f"job_{index:032x}"
+    node_id, device_id = size.node(index), size.device(index, index % size.devices)
+    share = PPM if index % 3 else PPM // 4
+    at = _at(10 + index)
+    stream = Stream("lease", lease_id)
+    common = {
+        "account_id": who, "client_id": "client_1", "project_id": "prj", "end_user_ref": "u1",
+    }  # fmt: skip
+    yield Stream("job", job_id), job.JobSubmitted(
+        job_id=job_id, kind="batch", image="img", command=("run", "it"), env_refs=(),
+        workload_sha256="00" * 32, gpu_count=1, share_ppm=share, mem_ppm=share, models=(),
+        max_price_per_gpu_hour=credit(2 * PRICE), at_us=at, **common,
+    )  # fmt: skip
+    yield stream, lease.LeaseRequested(
+        lease_id=lease_id, job_id=job_id, gpu_count=1, share_ppm=share, mem_ppm=share, models=(),
+        max_price_per_gpu_hour=credit(2 * PRICE), term_us=None, funds=None, at_us=at, **common,
+    )  # fmt: skip
+    candidate = lease.Candidate(node_id, f"offer_{index % size.nodes}", PRICE, 0, 0)
+    yield stream, lease.MatchDecided(
+        lease_id=lease_id, rule="lowest_cost/1", fleet_position=index, candidates=(candidate,),
+        considered=1, node_id=node_id, offer_id=candidate.offer_id, device_ids=(device_id,),
+        at_us=at,
+    )  # fmt: skip
+    escrow = charge_for(GPU_HOUR_US * share // PPM * (size.hours + 1), PRICE)
+    yield stream, lease.LeaseReserved(
+        lease_id=lease_id, job_id=job_id, node_id=node_id, provider_id="prov_1",
+        provider_account_id="acct_provider", offer_id=candidate.offer_id, device_ids=(device_id,),
+        share_ppm=share, mem_ppm=share, gpu_class="datacenter", price_per_gpu_hour=credit(PRICE),
+        settlement=settlement, own=False, tariff_version=1, fee_per_gpu_hour=credit(FEE),
+        provider_share_ppm=500_000, burn_share_ppm=200_000,
+        escrow=(lease.EscrowPart(source, credit(escrow)),), at_us=at, **common,
+    )  # fmt: skip
+    here = Stream("device", device_id)
+    yield (
+        here,
+        device.DeviceReserved(
+            device_id=device_id, lease_id=lease_id, share_ppm=share, mem_ppm=share, at_us=at
+        ),
+    )
+    yield stream, lease.LeaseReady(lease_id=lease_id, node_id=node_id, endpoint=None, at_us=at)
+    yield stream, lease.LeaseOpened(
+        lease_id=lease_id, price_per_gpu_hour=credit(PRICE), opened_at_us=at,
+        funds_end_us=at + GPU_HOUR_US * (size.hours + 1), term_end_us=None, at_us=at,
+    )  # fmt: skip
+    charged, closing = 0, size.hours - 1
+    for hour in range(size.hours):
+        if hour == closing:
+            yield stream, lease.LeaseClosed(
+                lease_id=lease_id, account_id=who, closed_at_us=at + size.hours * GPU_HOUR_US,
+                party="renter", code=1, refund=(), at_us=at + size.hours * GPU_HOUR_US,
+            )  # fmt: skip
+            yield here, device.DeviceReleased(
+                device_id=device_id, lease_id=lease_id, share_ppm=share, mem_ppm=share,
+                at_us=at + size.hours * GPU_HOUR_US,
+            )  # fmt: skip
+        accrued = _accrual(index, hour, size, who, source, share, at)
+        charged = accrued.charge.units
+        yield stream, accrued
+        yield here, _capacity(device_id, index, hour, size.hours, share)
+    yield stream, lease.LeaseSettled(
+        lease_id=lease_id, account_id=who, charge=credit(charged), gpu_us=accrued.gpu_us,
+        refund=(lease.EscrowPart(source, credit(escrow - charged)),),
+        at_us=at + size.hours * GPU_HOUR_US,
+    )  # fmt: skip
+    ended = job.JobCompleted if index % 4 else job.JobCancelled
+    yield (
+        Stream("job", job_id),
+        (
+            job.JobCompleted(job_id=job_id, at_us=at)
+            if ended is job.JobCompleted
+            else job.JobCancelled(job_id=job_id, by=who, at_us=at)
+        ),
+    )
+
+
+def _parts(charge: int, source: str) -> Parts:
+    if source == "burned":
+        return Parts(fee=0, provider=0, platform=0, burn=charge)
+    return peel(charge, PRICE, FEE, 500_000, 200_000) if charge else NOTHING
+
+
+def _accrual(
+    index: int, hour: int, size: Size, who: str, source: str, share: int, opened_us: int
+) -> lease.UsageAccrued:
+    before_us, now_us = (GPU_HOUR_US * share // PPM * hours for hours in (hour, hour + 1))
+    before, now = charge_for(before_us, PRICE), charge_for(now_us, PRICE)
+    parts, new = _parts(now, source), _parts(now, source) - _parts(before, source)
+    device_id = size.device(index, index % size.devices)
+    until_us = opened_us + (hour + 1) * GPU_HOUR_US
+    return lease.UsageAccrued(
+        lease_id=f"lease_{index:032x}", hour_index=hour, until_us=until_us,
+        node_id=size.node(index), account_id=who, provider_account_id="acct_provider",
+        client_id="client_1", project_id="prj", end_user_ref="u1", lane=index % 64,
+        usage_position=100 * index + hour + 1, resume_position=100 * index + hour + 1,
+        ppm_us=now_us * PPM, gpu_us=now_us,
+        gpu_us_new=now_us - before_us, charge=credit(now), charge_new=credit(now - before),
+        parts=parts, parts_new=new, drawn=(lease.EscrowPart(source, credit(now - before)),),
+        watermarks=(
+            accrual.Watermark(device_id, "boot", hour * GPU_HOUR_US, until_us, now_us * PPM),
+        ),
+        refused=(accrual.RefusedTime("overlap", 17),) if hour == 1 else (), at_us=until_us,
+    )  # fmt: skip
+
+
+def _capacity(device_id: str, index: int, hour: int, hours: int, share: int) -> Any:
+    whole = GPU_HOUR_US // 1_000
+    from_us = START_US + (index * hours + hour) * GPU_HOUR_US
+    count = index * hours + hour + 1
+    leased = whole * share // PPM
+    return device.CapacityAccrued(
+        device_id=device_id, from_us=from_us, to_us=from_us + GPU_HOUR_US,
+        physical=Amount(Asset.GPU_MS, whole), leased=Amount(Asset.GPU_MS, leased),
+        stranded=Amount(Asset.GPU_MS, 0), unavailable=Amount(Asset.GPU_MS, 0),
+        physical_us=count * GPU_HOUR_US, leased_ppm_us=count * GPU_HOUR_US * share,
+        stranded_ppm_us=0, unavailable_ppm_us=0, at_us=from_us + GPU_HOUR_US,
+    )  # fmt: skip
+
+
+def _epoch_opened(number: int) -> Told:
+    start = START_US + (number - 1) * 604_800_000_000
+    return Stream("epoch", str(number)), epoch.EpochOpened(
+        epoch=number, start_us=start, end_us=start + 604_800_000_000, policy_version=1,
+        at_us=start,
+    )  # fmt: skip
+
+
+def _epoch_end() -> Iterator[Told]:
+    """A burn confirmed inside the cut, the cut, and the way to a paid claim."""
+    at = START_US + 604_800_000_000
+    burned = Stream("burn", "1")
+    amounts = {"credits": credit(1_000), "tokens": token(55)}
+    yield burned, burn.BurnIntended(
+        burn_id=1, first_position=1, last_position=10**6, price_micro_usd=1_870_000,
+        price_round=1, at_us=at, **amounts,
+    )  # fmt: skip
+    yield burned, burn.BurnConfirmed(burn_id=1, tx_hash="0xbb", block_number=5, at_us=at, **amounts)
+    one = Stream("epoch", "1")
+    yield one, epoch.EpochClosing(epoch=1, by="acct_operator", at_us=at)
+    lanes = tuple(pin.LanePin(lane, 0, "00" * 32, "00" * 32) for lane in range(64))
+    yield Stream("pins", "usage"), pin.UsagePinned(lanes=lanes, lanes_root="11" * 32, at_us=at)
+    yield _epoch_opened(2)
+    pools = {"compute_pool": token(70), "availability_pool": token(20), "treasury_pool": token(10)}
+    yield one, epoch.EpochSealed(
+        epoch=1, cut_position=1, policy_version=1, emission=token(100),
+        compute_carry_before=token(0), rewards=token(77), compute_carry=token(3), recipients=2,
+        chunks=1, file_sha256="22" * 32, at_us=at, **pools,
+    )  # fmt: skip
+    rewards = (epoch.Reward("acct_provider", token(67)), epoch.Reward("treasury", token(10)))
+    yield one, epoch.RewardsCredited(epoch=1, chunk=1, rewards=rewards, at_us=at)
+    yield one, epoch.RewardsMatured(epoch=1, chunk=1, rewards=rewards, at_us=at)
+    out = Stream("payout", "1")
+    yield (
+        out,
+        payout.EpochMintConfirmed(
+            epoch=1,
+            amount=token(100),
+            settlement_id="22" * 32,
+            tx_hash="0x3",
+            block_number=6,
+            at_us=at,
+        ),
+    )
+    root: dict[str, Any] = {"epoch": 1, "seq": 1, "root": "0x" + "44" * 32}
+    for built in (1, 2):
+        yield out, payout.PayoutRootBuilt(
+            manifest_sha256="22" * 32, previous_root=payout.NO_ROOT, committed=token(77),
+            leaves=2, at_us=at + built, **root,
+        )  # fmt: skip
+        yield (
+            out,
+            payout.RootProposed(
+                valid_at_us=at + 100, tx_hash=f"0x5{built}", at_us=at + built, **root
+            ),
+        )
+        if built == 1:
+            yield out, payout.RootVetoed(reason="typo", tx_hash="0x6", at_us=at + 1, **root)
+    yield out, payout.RootAccepted(tx_hash="0x7", at_us=at + 3, **root)
+    yield Stream("claim", "0xd/0xab/67"), payout.PayoutConfirmed(
+        distributor="0xd", account_id="acct_provider", address="0xab", seq=1, amount=token(67),
+        cumulative=token(67), tx_hash="0x8", log_index=0, block_number=7, at_us=at + 4,
+    )  # fmt: skip
+
+
+def _leaving(size: Size) -> Iterator[Told]:
+    at, last = _at(10**5), size.nodes - 1
+    stream = Stream("node", size.node(last))
+    yield (
+        Stream("offer", f"offer_{last}"),
+        offer.OfferWithdrawn(offer_id=f"offer_{last}", by="mem_a", at_us=at),
+    )
+    yield stream, node.NodeMaintenanceStarted(node_id=size.node(last), by="mem_a", at_us=at)
+    yield (
+        stream,
+        node.NodeEquivocated(
+            node_id=size.node(last), lane=1, node_seq=2, first_leaf="aa", second_leaf="bb", at_us=at
+        ),
+    )
+    yield stream, node.NodeRetired(node_id=size.node(last), by="mem_a", at_us=at)
+    gone = size.device(last, 0)
+    yield (
+        Stream("device", gone),
+        device.DeviceRetired(device_id=gone, node_id=size.node(last), at_us=at),
+    )
+    if last:
+        # It comes back in another machine.
+        yield Stream("device", gone), device.DeviceRegistered(
+            device_id=gone, node_id=size.node(0), provider_id="prov_1", vendor="nvidia",
+            model="M0", gpu_class="datacenter", memory_mib=40_960, at_us=at,
+        )  # fmt: skip
+
+
+# --- writing ---------------------------------------------------------------------------------
+
+
+class Writer:
+    """Puts facts straight into the tables of the market log and the books, as the superuser.
+
+    The stored bytes, leaves, chain, positions and balances are those of a real append.
+    """
+
+    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+        self.connection = connection
+        self.position = 0
+        self.hash = GENESIS_MARKET
+        self.recorded_us = 0
+        self._versions: dict[Stream, int] = {}
+        self._accounts: dict[str, int] = {}
+        self._balances: list[tuple[str, str, int]] = []  # name, asset, debits minus credits
+
+    def write(self, told: Iterable[Told]) -> int:
+        """Append these facts in one transaction; returns the position of the last."""
+        events: list[tuple[Any, ...]] = []
+        postings: list[tuple[Any, ...]] = []
+        for stream, fact in told:
+            events.append(self._event(stream, fact))
+            postings += [self._posting(entry) for entry in entries_for(fact)]
+        with self.connection.transaction():
+            self._copy("market_events", events)
+            self._copy("posting", postings)
+            self.connection.execute("DELETE FROM account")
+            with self.connection.cursor().copy(
+                "COPY account (id, name, asset, side, units) FROM STDIN"
+            ) as copy:
+                for number, (name, asset, net) in enumerate(self._balances, start=1):
+                    side = 1 if net >= 0 else -1
+                    copy.write_row((number, name, asset, side, side * net))
+            self.connection.execute(
+                "UPDATE market_events_head SET pos = %s, hash = %s, recorded_us = %s",
+                (self.position, self.hash, self.recorded_us),
+            )
+            self.connection.execute("SELECT pg_notify('market_events', %s)", (str(self.position),))
+        return self.position
+
+    def _event(self, stream: Stream, fact: Any) -> tuple[Any, ...]:
+        version = self._versions[stream] = self._versions.get(stream, 0) + 1
+        name, body = codec.encode(fact, f"told/{self.position + 1}", "00" * 16)
+        leaf = market_leaf(stream.uuid, version, name, body)
+        self.position += 1
+        self.hash = chain(self.hash, leaf)
+        self.recorded_us = max(self.recorded_us, fact.at_us)
+        return stream.uuid, version, name, body, self.position, leaf, self.hash, self.recorded_us
+
+    def _posting(self, entry: Any) -> tuple[Any, ...]:
+        numbers, units, after = [], [], []
+        for name, moved in entry.lines:
+            number = self._accounts.setdefault(name, len(self._accounts) + 1)
+            if number > len(self._balances):
+                self._balances.append((name, entry.asset.value, 0))
+            net = self._balances[number - 1][2] + moved
+            self._balances[number - 1] = (name, entry.asset.value, net)
+            numbers.append(number)
+            units.append(moved)
+            after.append(abs(net))
+        return self.position, entry.asset.value, numbers, units, after
+
+    def _copy(self, table: str, rows: list[tuple[Any, ...]]) -> None:
+        with self.connection.cursor().copy(f"COPY {table} FROM STDIN".encode()) as copy:
+            for row in rows:
+                copy.write_row(row)

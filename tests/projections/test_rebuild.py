@@ -1,0 +1,350 @@
+"""Views are exactly once and rebuildable, row for row, whatever is killed and however read."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from ledger import codec
+from projections import runner, tables
+from projections.fleet import FLEET
+from projections.leases import LEASES
+from projections.runner import GapInLog, Projection
+from projections.tables import PROJECTIONS
+from projections.usage import USAGE
+from tests.projections.reports import append_reports
+from tests.projections.story import Size, Writer, story
+
+ROOT = Path(__file__).parents[2]
+Connect = Callable[[], psycopg.Connection[Any]]
+
+
+@pytest.fixture
+def connection(database: str) -> Any:
+    with psycopg.connect(database, autocommit=True) as connection:
+        yield connection
+
+
+def _told(connection: psycopg.Connection[Any], size: Size | None = None) -> Writer:
+    writer = Writer(connection)
+    writer.write(story(size or Size()))
+    append_reports(connection, nodes=5, reports=4)
+    return writer
+
+
+def _digests(connection: psycopg.Connection[Any]) -> dict[str, Any]:
+    return {each.name: tables.digest(connection, each.schema) for each in PROJECTIONS}
+
+
+def test_every_table_of_every_projection_has_rows_in_the_story(
+    connection: psycopg.Connection[Any],
+) -> None:
+    _told(connection)
+    tables.step_all(connection)
+    empty = {
+        f"{name}.{table}"
+        for name, digest in _digests(connection).items()
+        for table, (rows, _) in digest.items()
+        if not rows
+    }
+    assert empty == {"fleet.holding"}, "everything was released at the end of the story"
+
+
+@pytest.mark.parametrize("facts_max", [1, 7])
+def test_the_rows_do_not_depend_on_how_the_log_is_cut(
+    connection: psycopg.Connection[Any], facts_max: int
+) -> None:
+    _told(connection)
+    tables.step_all(connection)
+    whole = _digests(connection)
+    for projection in PROJECTIONS:
+        tables.drop(connection, projection)
+        tables.create(connection, projection)
+        while runner.step(connection, projection, facts_max=facts_max):
+            pass
+        while projection.reports and runner.step_lanes(
+            connection, projection, reports_max=facts_max
+        ):
+            pass
+    assert _digests(connection) == whole
+
+
+@pytest.mark.parametrize("projection", PROJECTIONS, ids=lambda each: each.name)
+def test_dropping_and_rebuilding_gives_equal_rows(
+    connection: psycopg.Connection[Any], projection: Projection
+) -> None:
+    _told(connection)
+    tables.step_all(connection)
+    before = tables.digest(connection, projection.schema)
+    rebuilt = tables.rebuild(connection, projection)
+    assert rebuilt.differing == ()
+    assert tables.digest(connection, projection.schema) == before
+    tables.drop(connection, projection)
+    tables.step_all(connection)
+    assert tables.digest(connection, projection.schema) == before
+
+
+def test_a_rebuild_finds_rows_that_do_not_follow_from_the_log(
+    connection: psycopg.Connection[Any],
+) -> None:
+    _told(connection)
+    tables.step_all(connection)
+    connection.execute("UPDATE proj_leases.lease SET charge_units = charge_units + 1")
+    assert tables.rebuild(connection, LEASES).differing == ("lease",)
+    assert tables.rebuild(connection, LEASES).differing == ()
+
+
+def test_two_workers_by_lane_rebuild_the_same_rows(
+    database: str, connection: psycopg.Connection[Any]
+) -> None:
+    _told(connection)
+    tables.step_all(connection)
+    rebuilt = tables.rebuild(connection, USAGE, conninfo=database, workers=2)
+    assert (rebuilt.reports, rebuilt.differing) == (20, ())
+
+
+def test_another_definition_is_rebuilt_and_the_same_one_is_left_alone(
+    connection: psycopg.Connection[Any],
+) -> None:
+    _told(connection)
+    tables.step_all(connection)
+    connection.execute("UPDATE proj_fleet.definition SET sha256 = 'older'")
+    connection.execute("DELETE FROM proj_fleet.node")
+    tables.ensure(connection)
+    assert tables.digest(connection, "proj_fleet")["node"][0] == 3
+    oid = connection.execute("SELECT 'proj_fleet'::regnamespace::oid").fetchone()
+    tables.ensure(connection)
+    assert connection.execute("SELECT 'proj_fleet'::regnamespace::oid").fetchone() == oid
+
+
+def test_readers_with_prepared_statements_read_the_rebuilt_schema(
+    database: str, connection: psycopg.Connection[Any]
+) -> None:
+    writer = _told(connection)
+    tables.step_all(connection)
+    with psycopg.connect(database, autocommit=True) as reader:
+        count = b"SELECT count(*), min(tableoid) FROM proj_leases.lease"
+        first = reader.execute(count, prepare=True).fetchone()
+        tables.rebuild(connection, LEASES)
+        second = reader.execute(count, prepare=True).fetchone()
+    assert first is not None
+    assert second is not None
+    assert (first[0], first[1] != second[1]) == (second[0], True)
+    assert tables.position_of(connection, LEASES) == writer.position
+
+
+def test_a_retired_schema_takes_no_more_facts(connection: psycopg.Connection[Any]) -> None:
+    _told(connection)
+    tables.step_all(connection)
+    connection.execute("UPDATE proj_fleet.position SET position = %s", (runner.RETIRED,))
+    assert runner.step(connection, FLEET) == 0
+
+
+# --- the fence -------------------------------------------------------------------------------
+
+
+def test_a_second_runner_waits_for_the_first_and_goes_on_where_it_stopped(
+    database: str, connection: psycopg.Connection[Any]
+) -> None:
+    _told(connection)
+    tables.ensure(connection)
+    done: list[int] = []
+    with psycopg.connect(database, autocommit=True) as first, first.transaction():
+        assert runner.step(first, LEASES, facts_max=100) == 100
+
+        def second() -> None:
+            with psycopg.connect(database, autocommit=True) as other:
+                done.append(runner.step(other, LEASES, facts_max=1_000))
+
+        thread = threading.Thread(target=second)
+        thread.start()
+        time.sleep(0.2)
+        assert done == [], "it waits for the position's row"
+    thread.join(10)
+    assert done == [tables.position_of(connection, LEASES) - 100]
+    assert tables.rebuild(connection, LEASES).differing == ()
+
+
+def test_a_runner_that_folded_reports_another_has_applied_drops_its_work(
+    database: str, connection: psycopg.Connection[Any]
+) -> None:
+    _told(connection)
+    tables.ensure(connection)
+    raced: list[int] = []
+    assert USAGE.reports is not None
+    fold = USAGE.reports.fold
+
+    def slow_fold(reports: Any) -> Any:
+        if not raced:
+            raced.append(0)
+            with psycopg.connect(database, autocommit=True) as other:
+                raced.append(runner.step_lanes(other, USAGE))
+        return fold(reports)
+
+    late = Projection(
+        USAGE.name, USAGE.tables, USAGE.rules, USAGE.indexes,
+        runner.Reports(slow_fold, USAGE.reports.apply),
+    )  # fmt: skip
+    assert runner.step_lanes(connection, late) == 0
+    assert raced == [0, 20]
+    assert tables.rebuild(connection, USAGE).differing == ()
+
+
+def test_a_gap_below_the_head_stops_a_projection_before_it_counts_anything(
+    connection: psycopg.Connection[Any],
+) -> None:
+    _told(connection)
+    tables.ensure(connection)
+    connection.execute("ALTER TABLE market_events DISABLE TRIGGER ALL")
+    connection.execute("DELETE FROM market_events WHERE notification_id = 50")
+    with pytest.raises(GapInLog):
+        runner.step(connection, FLEET)
+    assert tables.position_of(connection, FLEET) == 0
+    assert tables.digest(connection, "proj_fleet")["node"][0] == 0
+
+
+# --- exactly once, whatever is killed --------------------------------------------------------
+
+_RUN = """
+import sys, threading
+from projections import runner, tables
+runner.FOLLOW_FACTS_MAX = 50
+for step in (runner.step, runner.step_lanes):
+    name = "facts_max" if step is runner.step else "reports_max"
+    step.__kwdefaults__[name] = 25
+tables.follow(sys.argv[1], threading.Event())
+"""
+
+
+def _kill_runners(database: str, connection: psycopg.Connection[Any], kills: int) -> None:
+    """Two competing runners, killed while they work, until `kills` have died; then catch up."""
+    tables.ensure(connection)
+    writer = Writer(connection)
+    writer.write(story(Size(leases=40, hours=6)))
+    append_reports(connection, nodes=40, reports=10)
+    command = [sys.executable, "-c", _RUN, database]
+    killed = 0
+    while killed < kills:
+        for projection in PROJECTIONS:
+            tables.drop(connection, projection)
+        tables.ensure(connection)
+        runners = [subprocess.Popen(command, cwd=ROOT) for _ in range(2)]
+        _wait(lambda: any(part.position for part in tables.lag(connection)))
+        time.sleep(0.03 * (killed % 7))
+        for one in runners:
+            one.send_signal(signal.SIGKILL)
+            one.wait(10)
+            killed += 1
+        tables.step_all(connection)
+        for projection in PROJECTIONS:
+            assert tables.rebuild(connection, projection).differing == (), projection.name
+
+
+def _wait(until: Callable[[], bool], seconds: float = 60) -> None:
+    ends = time.monotonic() + seconds
+    while not until():
+        assert time.monotonic() < ends, "nothing happened"
+        time.sleep(0.005)
+
+
+def test_three_kills_of_two_competing_runners_leave_every_row_exactly_once(
+    database: str, connection: psycopg.Connection[Any]
+) -> None:
+    _kill_runners(database, connection, kills=3)
+
+
+@pytest.mark.long
+def test_twenty_kills_of_two_competing_runners_leave_every_row_exactly_once(
+    database: str, connection: psycopg.Connection[Any]
+) -> None:
+    _kill_runners(database, connection, kills=20)
+
+
+# --- following -------------------------------------------------------------------------------
+
+
+def test_an_idle_follower_wakes_for_a_fact_and_for_a_report(
+    database: str, connection: psycopg.Connection[Any]
+) -> None:
+    stop = threading.Event()
+    thread = threading.Thread(target=tables.follow, args=(database, stop))
+    thread.start()
+    try:
+        _wait(lambda: _is_made(connection))
+        time.sleep(0.5)
+        writer = _told(connection)
+        _wait(lambda: all(part.behind == 0 for part in tables.lag(connection)), 10)
+        assert {part.head for part in tables.lag(connection)} == {writer.position, 20}
+    finally:
+        stop.set()
+        thread.join(10)
+    assert not thread.is_alive()
+
+
+def _is_made(connection: psycopg.Connection[Any]) -> bool:
+    row = connection.execute("SELECT to_regclass('proj_audit_index.definition')").fetchone()
+    return row is not None and row[0] is not None
+
+
+def test_a_follower_whose_connection_is_cut_comes_back(
+    database: str, connection: psycopg.Connection[Any]
+) -> None:
+    stop = threading.Event()
+    thread = threading.Thread(target=tables.follow, args=(database, stop))
+    thread.start()
+    try:
+        _wait(lambda: _is_made(connection))
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+        _told(connection)
+        _wait(lambda: all(part.behind == 0 for part in tables.lag(connection)), 10)
+    finally:
+        stop.set()
+        thread.join(10)
+
+
+def test_one_broken_projection_stops_alone_and_shows_its_lag(
+    database: str, connection: psycopg.Connection[Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    tables.ensure(connection)
+    connection.execute("ALTER TABLE proj_earnings.earning RENAME COLUMN fee TO gone")
+    writer = _told(connection)
+    stop = threading.Event()
+    thread = threading.Thread(target=tables.follow, args=(database, stop))
+    thread.start()
+
+    def behind() -> set[str]:
+        return {part.projection for part in tables.lag(connection) if part.behind}
+
+    try:
+        _wait(lambda: behind() == {"earnings"}, 10)
+    finally:
+        stop.set()
+        thread.join(10)
+    late = next(part for part in tables.lag(connection) if part.projection == "earnings")
+    assert late.behind == writer.position
+    assert late.waiting_since_us is not None
+    assert "earnings (market) stops at 0" in caplog.text
+
+
+def test_every_fact_a_rule_names_is_one_the_log_can_hold() -> None:
+    named = {topic for each in PROJECTIONS for rule in each.rules for topic in rule.topics}
+    written = {
+        topic
+        for each in PROJECTIONS
+        for rule in each.rules
+        for topic in re.findall(r"'([a-z_]+\.[a-z_]+\.v[0-9]+)'", rule.sql)
+    }
+    assert named | written <= codec.NAMES.keys()
