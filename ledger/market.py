@@ -8,10 +8,12 @@ Reading is here. Appending goes through `ledger/handle.py`, which is the only ca
 from __future__ import annotations
 
 import hashlib
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import resources
+from threading import Lock
 from typing import Any, LiteralString, Protocol, cast
 from uuid import UUID
 
@@ -33,6 +35,8 @@ from ledger.recorder import APP_ROLE, MarketDatastore, MarketFactory
 
 SNAPSHOT_EVERY = 100
 CONNECTIONS_MAX = 16
+FOLDED_MAX = 16_384
+"""Streams whose state is kept between loads: the open leases and devices of a large market."""
 _SNAPSHOT = "state/"
 _SELECT: LiteralString = (
     "SELECT notification_id, originator_id, originator_version, topic, state, recorded_us"
@@ -157,6 +161,7 @@ class Market(Application[UUID]):
         self.rules = rules
         self._blinding_key = blinding_key
         self._fingerprint = domain_fingerprint()
+        self._folded = _Folded(FOLDED_MAX)
         self.datastore = MarketDatastore(conninfo, role=role, connections_max=connections_max)
         super().__init__()
 
@@ -176,12 +181,11 @@ class Market(Application[UUID]):
 
     def load(self, stream: Stream) -> Held:
         """The present state of a stream, version 0 and the initial state if it has no facts."""
-        try:
-            return self._fold(stream)
-        except SnapshotOutdated:
-            return self._fold_from_start(stream)
-        except AggregateNotFoundError:
-            return Held(stream.kind, stream.uuid, 0, self.rules.initial(stream.kind))
+        known = self._folded.get(stream.uuid)
+        held = self._fold_all(stream) if known is None else self._fold_on(stream, known)
+        if held.originator_version:
+            self._folded.put(held)
+        return held
 
     def load_as_of(self, stream: Stream, position: int) -> Held:
         """The state of a stream after the facts recorded up to a position of the log."""
@@ -223,6 +227,19 @@ class Market(Application[UUID]):
         position: int = row["position"]
         return position
 
+    def _fold_on(self, stream: Stream, known: Held) -> Held:
+        """From a state folded before: the log is asked for what came after it, every time."""
+        newer = self.events.get(stream.uuid, gt=known.originator_version)
+        return cast("Held", self._projector(stream.kind)(known, newer))
+
+    def _fold_all(self, stream: Stream) -> Held:
+        try:
+            return self._fold(stream)
+        except SnapshotOutdated:
+            return self._fold_from_start(stream)
+        except AggregateNotFoundError:
+            return Held(stream.kind, stream.uuid, 0, self.rules.initial(stream.kind))
+
     def _fold(self, stream: Stream) -> Held:
         held = self.repository.get(stream.uuid, projector_func=self._projector(stream.kind))
         assert isinstance(held, Held)
@@ -251,6 +268,29 @@ class Market(Application[UUID]):
             return None if stream is None else Held(kind, stream, version, state)
 
         return project
+
+
+class _Folded:
+    """The states folded last, of so many streams. Only ever a place to start folding from."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._held: OrderedDict[UUID, Held] = OrderedDict()
+        self._lock = Lock()
+
+    def get(self, stream: UUID) -> Held | None:
+        with self._lock:
+            held = self._held.get(stream)
+            if held is not None:
+                self._held.move_to_end(stream)
+            return held
+
+    def put(self, held: Held) -> None:
+        with self._lock:
+            self._held[held.originator_id] = held
+            self._held.move_to_end(held.originator_id)
+            if len(self._held) > self._most:
+                self._held.popitem(last=False)
 
 
 def _recorded(row: dict[str, Any]) -> Recorded:
