@@ -477,8 +477,13 @@ def _result(one: Item, receipt: Receipt) -> dict[str, Any]:
 
 def _moment(at_us: int) -> str:
     """RFC 3339 in UTC, always six decimals."""
-    at = _EPOCH + timedelta(microseconds=at_us)
-    return at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    second, rest_us = divmod(at_us, 1_000_000)
+    return f"{_second(second)}.{rest_us:06d}Z"
+
+
+@lru_cache(maxsize=1_024)
+def _second(at_s: int) -> str:
+    return (_EPOCH + timedelta(seconds=at_s)).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def tune_collector() -> None:

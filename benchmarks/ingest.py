@@ -154,7 +154,13 @@ def _measure(
     assert result["refused"] == 0, result
     with psycopg.connect(uri) as connection:
         stored = usage.verify(connection, range(64))
-    assert kind != "ours" or stored == result["answers"], (stored, result)
+        commits = connection.execute(
+            "SELECT count(DISTINCT recorded_us) FROM usage_event"
+        ).fetchone()
+    if kind == "ours":
+        assert stored == result["answers"], (stored, result)
+        assert commits is not None
+        result["reports_per_commit"] = round(stored / commits[0], 1)
     with psycopg.connect(server.uri, autocommit=True) as connection:
         connection.execute(f"DROP DATABASE {database} WITH (FORCE)".encode())
     return result
