@@ -38,9 +38,15 @@ from domain.lease import (
 )
 from domain.matching import RULE, Match, Need, choose
 from domain.money import credit
-from domain.node import ActivateNode, AdmitNode, ConfirmNodeKey, DeviceSpec, HostSpec
-from domain.node import IssueJoinCode as IssueCode
-from domain.node import JoinNode
+from domain.node import (
+    ActivateNode,
+    AdmitNode,
+    ConfirmNodeKey,
+    DeviceSpec,
+    HostSpec,
+    IssueJoinCode,
+    JoinNode,
+)
 from domain.offer import PublishOffer
 from domain.pin import PinUsage
 from domain.provider import OpenRegion, RegisterProvider
@@ -167,7 +173,9 @@ class Replay:
                     )
                     for account in (RENTER, OWNER)
                 ),
-                publish(CLOUDBENDER, version=1, effective_from_us=at_us, by="operator", at_us=at_us),
+                publish(
+                    CLOUDBENDER, version=1, effective_from_us=at_us, by="operator", at_us=at_us
+                ),
                 ConfirmDeposit(
                     deposit_id=derive_id("deposit", RENTER, "replay"), account_id=RENTER,
                     source="cash", amount=credit(DEPOSIT_UNITS), reference="replay",
@@ -197,8 +205,8 @@ class Replay:
         code = hashlib.sha256(b"tallystick/replay/code/" + node.name.encode()).hexdigest()
         devices = tuple(f"GPU-{node.name}-{index}" for index in range(node.gpus))
         self._nodes[node_id] = SimulatedNode(node_id, key, ReportChain(node_id, key), devices)
-        by = {"by": "operator", "at_us": at_us}
-        yield IssueCode(code_sha256=code, provider_id=PROVIDER, region_id=REGION, **by)
+        by: dict[str, Any] = {"by": "operator", "at_us": at_us}
+        yield IssueJoinCode(code_sha256=code, provider_id=PROVIDER, region_id=REGION, **by)
         yield JoinNode(
             code_sha256=code, node_id=node_id, key_id=key_id(public_key(key)),
             public_key=public_key(key).hex(), token_sha256=code, agent="replay", client_id=None,
@@ -255,9 +263,7 @@ class Replay:
         lease_id = derive_id("lease", RENTER, task.name)
         commands = _lease_commands(task, job_id, lease_id, found, match, at_us)
         self._ledger.handle(commands, key=None, now_us=at_us)
-        running = Running(
-            lease_id, match.node_id, match.device_ids, task.share_ppm, at_us, end_us
-        )
+        running = Running(lease_id, match.node_id, match.device_ids, task.share_ppm, at_us, end_us)
         self._open[lease_id] = self._nodes[match.node_id].leases[lease_id] = running
         return running
 
@@ -276,10 +282,7 @@ class Replay:
             self._book_capacity(now_us)
 
     def _report(self, now_us: int) -> bool:
-        items: list[usage.Item] = []
-        for node in self._nodes.values():
-            if node.leases:
-                items.append(_signed(node, now_us))
+        items = [_signed(node, now_us) for node in self._nodes.values() if node.leases]
         if not items:
             return False
         receipts = usage.append(self._connection, items, now_us)

@@ -1,0 +1,251 @@
+"""Background jobs: what happens without anybody asking.
+
+Each job has one leader (an advisory lock), is harmless to repeat, and keeps no position that the
+logs do not keep. A job that fails waits longer each time and shows its error in `/readyz`; a money
+job stops at the item that fails and never skips it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from api.accrual import accrue
+from api.service import Service
+from api.settlement import settle_due
+from domain.device import AccrueCapacity
+from domain.lease import HOUR_US
+from domain.node import RecordEquivocation
+from domain.pin import PinUsage
+from domain.stream import Stream
+from ledger import cut, trees
+from projections import tables
+from projections.runner import Connection
+
+logger = logging.getLogger(__name__)
+
+PAUSE_SECONDS_MAX = 300.0
+CAPACITY_COMMANDS_MAX = 64
+LEASES_MAX = 10_000
+"""Leases looked at in one run of the accrual job; the rest wait for the next."""
+
+_OPEN_LEASES = """
+    SELECT lease_id FROM proj_leases.lease WHERE state IN ('active', 'closing')
+    ORDER BY position LIMIT %s
+"""
+_DEVICES = "SELECT device_id FROM proj_fleet.device WHERE NOT retired ORDER BY device_id"
+_EVIDENCE = """
+    SELECT e.lane, e.node_id, e.node_seq, k.leaf, e.leaf FROM usage_evidence e
+    JOIN usage_key k USING (lane, node_id, node_seq) ORDER BY e.lane, e.node_id, e.node_seq
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One job: `run` does what is due at a moment and returns how much that was."""
+
+    name: str
+    every_s: float
+    alarm_s: float  # older than this without success, and somebody should look
+    run: Callable[[Service, Connection, int], int]
+
+
+@dataclass(slots=True)
+class Standing:
+    """How a job last went; times by the service's clock."""
+
+    name: str
+    alarm_s: float
+    started_us: int
+    succeeded_us: int | None = None
+    error: str | None = None
+
+    def is_late(self, now_us: int) -> bool:
+        since_us = self.started_us if self.succeeded_us is None else self.succeeded_us
+        return now_us - since_us > self.alarm_s * 1_000_000
+
+
+# --- the jobs ----------------------------------------------------------------------------------
+
+
+def run_accrual(service: Service, connection: Connection, now_us: int) -> int:
+    """Finished lease hours, ends of funds and terms, settlements."""
+    tables.step_all(connection, only=("leases",))
+    leases = [row[0] for row in connection.execute(_OPEN_LEASES, (LEASES_MAX,))]
+    stopped: list[str] = []
+
+    def on_stopped(lease_id: str, error: Exception) -> None:
+        logger.error("accrual of %s stops: %s", lease_id, error)
+        stopped.append(lease_id)
+
+    done = accrue(service.ledger, connection, leases, now_us, on_stopped=on_stopped)
+    if stopped:
+        raise AccrualStopped(f"{len(stopped)} leases stop, the first is {stopped[0]}")
+    return done
+
+
+class AccrualStopped(Exception):
+    """Some leases could not be accrued; the others were. Their epoch cannot close."""
+
+
+def run_capacity(service: Service, connection: Connection, now_us: int) -> int:
+    """Where every device's time went, up to the last full hour."""
+    tables.step_all(connection, only=("fleet",))
+    to_us = now_us // HOUR_US * HOUR_US
+    due = [
+        AccrueCapacity(device_id=device, to_us=to_us, unavailable=(), at_us=now_us)
+        for (device,) in connection.execute(_DEVICES).fetchall()
+        if service.ledger.market.load(Stream("device", device)).state.counted_to_us < to_us
+    ]
+    for first in range(0, len(due), CAPACITY_COMMANDS_MAX):
+        batch = due[first : first + CAPACITY_COMMANDS_MAX]
+        service.ledger.handle(batch, key=None, now_us=now_us)
+    return len(due)
+
+
+def run_trees(service: Service, connection: Connection, now_us: int) -> int:
+    """The audit trees follow both logs, and the head is signed again when it grew."""
+    grown = trees.follow_all(connection)
+    signed = trees.latest_checkpoint(connection)
+    size = trees.head(connection).size
+    if size and (signed is None or signed[0] < size):
+        trees.publish_checkpoint(connection, service.signer, now_us)
+    return grown
+
+
+def run_pin(service: Service, connection: Connection, now_us: int) -> int:
+    """Commit the market log to every report the trees have reached."""
+    trees.follow_all(connection)
+    pin = cut.pin(connection).fact(now_us)
+    return len(service.ledger.handle(PinUsage(pin=pin), key=None, now_us=now_us).changes)
+
+
+def run_equivocation(service: Service, connection: Connection, now_us: int) -> int:
+    """A node that signed two bodies under one number is put into quarantine."""
+    done = 0
+    for lane, node_id, node_seq, first, second in connection.execute(_EVIDENCE).fetchall():
+        command = RecordEquivocation(
+            node_id=node_id,
+            lane=lane,
+            node_seq=node_seq,
+            first_leaf=bytes(first).hex(),
+            second_leaf=bytes(second).hex(),
+            at_us=now_us,
+        )
+        done += len(service.ledger.handle(command, key=None, now_us=now_us).changes)
+    return done
+
+
+def run_epochs(service: Service, connection: Connection, now_us: int) -> int:
+    """Close, seal and credit epochs whose time has come."""
+    before = service.head(connection)
+    data_dir = service.settings.data_dir
+    waits = settle_due(service.ledger, connection, now_us, "job", data_dir=data_dir)
+    if waits:
+        logger.info("the open epoch waits: %s", "; ".join(waits))
+    return service.head(connection) - before
+
+
+def all_jobs(service: Service) -> tuple[Job, ...]:
+    """The jobs of a service; their order is that of `run_once`."""
+    return (
+        Job("equivocation", 5, 60, run_equivocation),
+        Job("accrual", 5, 7_200, run_accrual),
+        Job("capacity", 300, 7_200, run_capacity),
+        Job("pin", service.settings.pin_every_s, 120, run_pin),
+        Job("tree", 2, 60, run_trees),
+        Job("epochs", 60, 900, run_epochs),
+    )
+
+
+# --- running them ------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Jobs:
+    """Runs the jobs of one process, each in a thread of its own, and knows how they went."""
+
+    service: Service
+    jobs: Sequence[Job] = ()
+    standings: dict[str, Standing] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.jobs = tuple(self.jobs) or all_jobs(self.service)
+        now_us = self.service.clock.now_us()
+        self.standings = {job.name: Standing(job.name, job.alarm_s, now_us) for job in self.jobs}
+
+    def run_once(self) -> dict[str, int]:
+        """Every job once, in order, in this thread; what each did. Errors are raised."""
+        done: dict[str, int] = {}
+        with self.service.connect() as connection:
+            for job in self.jobs:
+                done[job.name] = self._run(job, connection)
+        return done
+
+    def run(self, stop: threading.Event) -> None:
+        """All jobs and the followers of both logs until `stop` is set."""
+        threads = [
+            threading.Thread(target=self._repeat, args=(job, stop), name=f"job-{job.name}")
+            for job in self.jobs
+        ]
+        threads.append(
+            threading.Thread(
+                target=tables.follow, args=(self.service.conninfo, stop), name="projections"
+            )
+        )
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    def _repeat(self, job: Job, stop: threading.Event) -> None:
+        pause = 1.0
+        while not stop.is_set():
+            try:
+                with self.service.connect() as connection:
+                    while not stop.is_set():
+                        self._run(job, connection)
+                        pause = 1.0
+                        stop.wait(job.every_s)
+            except Exception as error:
+                standing = self.standings[job.name]
+                standing.error = f"{type(error).__name__}: {error}"
+                logger.exception("job %s waits %.0f s", job.name, pause)
+                stop.wait(pause)
+                pause = min(2 * pause, PAUSE_SECONDS_MAX)
+
+    def _run(self, job: Job, connection: Connection) -> int:
+        with _leading(connection, job.name) as leads:
+            now_us = self.service.clock.now_us()
+            done = job.run(self.service, connection, now_us) if leads else 0
+        standing = self.standings[job.name]
+        standing.succeeded_us, standing.error = now_us, None
+        return done
+
+
+@contextmanager
+def _leading(connection: Connection, name: str) -> Iterator[bool]:
+    """Whether this process leads the job just now: one leader among all processes."""
+    digest = hashlib.sha256(b"tallystick/job/v1" + name.encode()).digest()
+    key = int.from_bytes(digest[:8], "big", signed=True)
+    row: Any = connection.execute("SELECT pg_try_advisory_lock(%s)", (key,)).fetchone()
+    leads = bool(row[0])
+    try:
+        yield leads
+    finally:
+        if leads:
+            connection.execute("SELECT pg_advisory_unlock(%s)", (key,))
+
+
+def run(service: Service, *, once: bool, stop: threading.Event) -> dict[str, int]:
+    """`tallystick jobs [--once]`: every job once, or all of them until `stop` is set."""
+    jobs = Jobs(service)
+    if once:
+        return jobs.run_once()
+    jobs.run(stop)
+    return {}
