@@ -105,8 +105,7 @@ class EmbeddedPostgres:
         """Create a database, as a copy of `template` if given, and return its address."""
         statement = sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name))
         if template is not None:
-            copy = " TEMPLATE {} STRATEGY FILE_COPY" if not self.durable else " TEMPLATE {}"
-            statement += sql.SQL(copy).format(sql.Identifier(template))
+            statement += sql.SQL(" TEMPLATE {}").format(sql.Identifier(template))
         with psycopg.connect(self.uri, autocommit=True) as connection:
             connection.execute(statement)
         return self.uri_of(name)
