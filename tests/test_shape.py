@@ -1,0 +1,130 @@
+"""The shape of the code, checked like any other promise."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+ROOMS = ("domain", "ledger", "projections", "api", "node_reporter", "contracts")
+NAMES_THAT_SAY_NOTHING = {"base", "common", "manager", "misc", "utils", "helpers"}
+DOMAIN_MAY_IMPORT = {
+    "__future__", "collections", "dataclasses", "domain", "enum", "functools", "hashlib",
+    "itertools", "json", "operator", "re", "typing", "uuid",
+}  # fmt: skip
+ONE_DOOR = "ledger/handle.py"
+
+
+def modules() -> Iterator[tuple[Path, ast.Module]]:
+    for room in ROOMS:
+        for path in sorted((ROOT / room).rglob("*.py")):
+            if "node_modules" not in path.parts:
+                yield path.relative_to(ROOT), ast.parse(path.read_text(encoding="utf-8"))
+
+
+def imports(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.module is not None, "imports here name what they import"
+            yield node.module.split(".")[0]
+
+
+def puts(tree: ast.AST) -> Iterator[ast.Call]:
+    """Calls of `events.put`, by which facts enter the market log."""
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr == "put"
+            and isinstance(node.func.value, ast.Attribute)
+            and node.func.value.attr == "events"
+        ):
+            yield node
+
+
+def test_the_domain_needs_nothing_outside() -> None:
+    """A list of what is allowed, so that the next new way to do I/O is not forgotten."""
+    for path, tree in modules():
+        if path.parts[0] == "domain":
+            assert set(imports(tree)) <= DOMAIN_MAY_IMPORT, path
+
+
+def test_the_domain_opens_no_file_and_prints_nothing() -> None:
+    for path, tree in modules():
+        if path.parts[0] == "domain":
+            called = {
+                node.func.id
+                for node in ast.walk(tree)
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+            }
+            assert not called & {"open", "print", "input", "exec", "eval", "float"}, path
+
+
+def test_there_is_one_door_into_the_market_log() -> None:
+    doors = {path.as_posix() for path, tree in modules() for _ in puts(tree)}
+    assert doors == {ONE_DOOR}
+
+
+def test_the_append_functions_are_called_from_one_file_each() -> None:
+    """The SQL that writes truth is named where it is used, and nowhere else."""
+    callers: dict[str, set[str]] = {"market_events_append": set(), "usage_append": set()}
+    for path, tree in modules():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                for name, files in callers.items():
+                    if f"{name}(" in node.value.replace(" ", ""):
+                        files.add(path.as_posix())
+    assert callers["market_events_append"] <= {"ledger/recorder.py"}
+    assert callers["usage_append"] <= {"ledger/usage.py"}
+
+
+def test_every_module_says_what_it_is() -> None:
+    assert [str(path) for path, tree in modules() if ast.get_docstring(tree) is None] == []
+
+
+def test_no_module_has_a_name_that_says_nothing() -> None:
+    assert [str(path) for path, _ in modules() if path.stem in NAMES_THAT_SAY_NOTHING] == []
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_no_dependency_claims_one_of_our_names(room: str) -> None:
+    assert set(packages_distributions().get(room, ())) <= {"tallystick"}
+
+
+def test_every_test_file_has_a_test_in_it() -> None:
+    for path in sorted((ROOT / "tests").rglob("test_*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        names = [node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+        names += [node.name for node in ast.walk(tree) if isinstance(node, ast.AsyncFunctionDef)]
+        classes = [node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+        has_machine = any("TestCase" in ast.unparse(node) for node in tree.body)
+        assert any(name.startswith("test_") for name in names) or has_machine or classes, path
+
+
+def test_nothing_tracked_names_a_registry_or_a_path_of_a_machine() -> None:
+    """The project speaks of itself alone: no package host, no folder of whoever wrote it."""
+    hosts = [f"{name}.{end}" for name, end in (
+        ("pypi", "org"), ("pythonhosted", "org"), ("npmjs", "com"), ("npmjs", "org"),
+        ("yarnpkg", "com"), ("deb.debian", "org"),
+    )]  # fmt: skip
+    suffixes = {".py", ".md", ".toml", ".txt", ".json", ".sql", ".sol", ".mjs", ".c", ""}
+    for path in sorted(ROOT.rglob("*")):
+        parts = path.relative_to(ROOT).parts
+        hidden = any(part.startswith(".") and part != ".ci" for part in parts)
+        if hidden or "node_modules" in parts or path.suffix not in suffixes or path.is_dir():
+            continue
+        text = path.read_text(encoding="utf-8", errors="replace")
+        for host in hosts:
+            assert host not in text, (path, host)
+
+
+def test_assertions_are_on() -> None:
+    """Money invariants are assertions, so nothing of ours may run with `python -O`."""
+    assert sys.flags.optimize == 0
