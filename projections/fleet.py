@@ -40,15 +40,20 @@ _TABLES = """
     CREATE TABLE own.holding (
         device_id text COLLATE "C", lease_id text COLLATE "C", share_ppm int NOT NULL,
         mem_ppm int NOT NULL, at_us bigint NOT NULL, PRIMARY KEY (device_id, lease_id));
-    CREATE TABLE own.rack (
-        node_id text COLLATE "C", model text COLLATE "C", gpu_class text NOT NULL,
-        whole_free int NOT NULL, PRIMARY KEY (node_id, model));
-    COMMENT ON TABLE own.rack IS 'Priced devices that nobody holds any of; none: no row';
     CREATE TABLE own.offer (
         offer_id text COLLATE "C" PRIMARY KEY, provider_id text COLLATE "C" NOT NULL,
         node_id text COLLATE "C" NOT NULL, price_units bigint NOT NULL, settlement text NOT NULL,
         fractions boolean NOT NULL, available_until_us bigint, withdrawn_at_us bigint,
         at_us bigint NOT NULL, position bigint NOT NULL);
+    CREATE TABLE own.stall (
+        offer_id text COLLATE "C", model text COLLATE "C", node_id text COLLATE "C" NOT NULL,
+        gpu_class text NOT NULL, account_id text COLLATE "C" NOT NULL,
+        region_id text COLLATE "C" NOT NULL, price_units bigint NOT NULL,
+        fractions boolean NOT NULL, available_until_us bigint, served_gpu_us bigint NOT NULL,
+        whole_free int NOT NULL, PRIMARY KEY (offer_id, model)) WITH (fillfactor = 50);
+    COMMENT ON TABLE own.stall IS 'What the matcher scans: offers of active nodes, by model';
+    COMMENT ON COLUMN own.stall.whole_free IS 'Devices that nobody holds any of';
+    CREATE INDEX ON own.stall (node_id);
     CREATE TABLE own.fee (
         version int, gpu_class text COLLATE "C", units bigint NOT NULL,
         effective_from_us bigint NOT NULL, PRIMARY KEY (version, gpu_class));
@@ -80,17 +85,24 @@ _PHASES = {
 }
 _PHASE = " ".join(f"WHEN '{topic}' THEN '{phase}'" for topic, phase in _PHASES.items())
 
-_DEVICE_FACTS = (
+_HELD = ("device.reserved.v1", "device.released.v1")
+_WHOLE = "NOT retired AND share_free = 1000000 AND mem_free = 1000000"
+
+# Facts that change which offers stand, of which node; a release or a reservation does not.
+_STANDING = (
     "device.registered.v1",
-    "device.reserved.v1",
-    "device.released.v1",
     "device.retired.v1",
+    "offer.published.v1",
+    "offer.withdrawn.v1",
+    "node.equivocated.v1",
+    *_PHASES,
 )
-_TOUCHED_FIELDS = "device_id text, node_id text"
+_STANDING_FIELDS = "node_id text, offer_id text"
 _TOUCHED = """
     SELECT node_id FROM facts WHERE node_id IS NOT NULL
-    UNION SELECT node_id FROM own.device WHERE device_id IN (SELECT device_id FROM facts)
+    UNION SELECT node_id FROM own.offer WHERE offer_id IN (SELECT offer_id FROM facts)
 """
+_EPOCH_NOW = "(SELECT coalesce(max(epoch), 0) FROM own.epoch)"
 
 _RULES = (
     Rule(
@@ -174,21 +186,19 @@ _RULES = (
         WHERE d.device_id = f.device_id AND d.position < f.position""",
     ),
     Rule(
-        ("device.reserved.v1",),
+        _HELD,
         "device_id text, lease_id text, share_ppm int, mem_ppm int, at_us bigint",
-        """INSERT INTO own.holding SELECT device_id, lease_id, share_ppm, mem_ppm, at_us
-        FROM facts""",
-    ),
-    Rule(
-        ("device.released.v1",),
-        "device_id text, lease_id text",
-        """DELETE FROM own.holding h USING facts f
-        WHERE h.device_id = f.device_id AND h.lease_id = f.lease_id""",
-    ),
-    Rule(
-        ("device.reserved.v1", "device.released.v1"),
-        "device_id text, share_ppm int, mem_ppm int",
-        """UPDATE own.device d
+        """, gone AS (
+            DELETE FROM own.holding h USING facts f WHERE f.topic = 'device.released.v1'
+                AND h.device_id = f.device_id AND h.lease_id = f.lease_id
+        ), come AS (
+            INSERT INTO own.holding
+            SELECT device_id, lease_id, share_ppm, mem_ppm, at_us FROM facts f
+            WHERE f.topic = 'device.reserved.v1' AND NOT EXISTS (
+                SELECT FROM facts g WHERE g.topic = 'device.released.v1'
+                    AND g.device_id = f.device_id AND g.lease_id = f.lease_id)
+        )
+        UPDATE own.device d
         SET share_free = d.share_free - f.share, mem_free = d.mem_free - f.mem
         FROM (
             SELECT device_id, sum(share_ppm * sign)::int AS share, sum(mem_ppm * sign)::int AS mem
@@ -196,16 +206,6 @@ _RULES = (
                 FROM facts) g
             GROUP BY device_id) f
         WHERE d.device_id = f.device_id""",
-    ),
-    Rule(_DEVICE_FACTS, _TOUCHED_FIELDS, f"DELETE FROM own.rack WHERE node_id IN ({_TOUCHED})"),
-    Rule(
-        _DEVICE_FACTS,
-        _TOUCHED_FIELDS,
-        f"""INSERT INTO own.rack
-        SELECT node_id, model, min(gpu_class), count(*) FROM own.device
-        WHERE node_id IN ({_TOUCHED}) AND gpu_class IS NOT NULL AND NOT retired
-            AND share_free = 1000000 AND mem_free = 1000000
-        GROUP BY node_id, model""",
     ),
     Rule(
         ("offer.published.v1",),
@@ -244,6 +244,48 @@ _RULES = (
         FROM facts f GROUP BY 1, 2
         ON CONFLICT (epoch, node_id) DO UPDATE SET gpu_us = s.gpu_us + excluded.gpu_us""",
     ),
+    Rule(_STANDING, _STANDING_FIELDS, f"DELETE FROM own.stall WHERE node_id IN ({_TOUCHED})"),
+    Rule(
+        _STANDING,
+        _STANDING_FIELDS,
+        f"""INSERT INTO own.stall
+        SELECT o.offer_id, d.model, o.node_id, min(d.gpu_class), p.account_id, n.region_id,
+            o.price_units, o.fractions, o.available_until_us, coalesce((
+                SELECT s.gpu_us FROM own.served s
+                WHERE s.node_id = o.node_id AND s.epoch = {_EPOCH_NOW}), 0),
+            count(*) FILTER (WHERE {_WHOLE})
+        FROM own.offer o JOIN own.node n USING (node_id)
+        JOIN own.provider p ON p.provider_id = o.provider_id
+        JOIN own.device d ON d.node_id = o.node_id
+        WHERE o.node_id IN ({_TOUCHED}) AND o.withdrawn_at_us IS NULL AND n.phase = 'active'
+            AND NOT n.quarantined AND NOT d.retired AND d.gpu_class IS NOT NULL
+        GROUP BY o.offer_id, d.model, p.account_id, n.region_id""",
+    ),
+    Rule(
+        _HELD,
+        "device_id text",
+        f"""UPDATE own.stall s SET whole_free = w.whole_free FROM (
+            SELECT node_id, model, count(*) FILTER (WHERE {_WHOLE}) AS whole_free FROM own.device
+            WHERE node_id IN (
+                    SELECT node_id FROM own.device WHERE device_id IN (SELECT device_id FROM facts))
+                AND NOT retired AND gpu_class IS NOT NULL
+            GROUP BY node_id, model) w
+        WHERE s.node_id = w.node_id AND s.model = w.model""",
+    ),
+    Rule(
+        ("lease.usage_accrued.v1",),
+        "node_id text",
+        f"""UPDATE own.stall s SET served_gpu_us = v.gpu_us FROM own.served v
+        WHERE v.node_id = s.node_id AND v.epoch = {_EPOCH_NOW}
+            AND s.node_id IN (SELECT node_id FROM facts)""",
+    ),
+    Rule(
+        ("epoch.opened.v1",),
+        "epoch int",
+        f"""UPDATE own.stall s SET served_gpu_us = coalesce((
+            SELECT v.gpu_us FROM own.served v
+            WHERE v.node_id = s.node_id AND v.epoch = {_EPOCH_NOW}), 0)""",
+    ),
 )
 
 FLEET = Projection("fleet", _TABLES, _RULES, _INDEXES)
@@ -251,61 +293,54 @@ FLEET = Projection("fleet", _TABLES, _RULES, _INDEXES)
 
 # --- the matcher's question ------------------------------------------------------------------
 
-_CANDIDATES = """
-    WITH room AS (
-        SELECT node_id, sum(whole)::int AS whole, max(fee) AS fee, min(used) AS used FROM (
-            SELECT r.node_id, r.whole_free AS whole, NULL::int[] AS used, (
+_FITS = """
+    d.share_free >= %(share)s AND d.mem_free >= %(mem)s AND NOT d.retired
+    AND d.gpu_class IS NOT NULL AND (%(any_model)s OR d.model = ANY(%(models)s))
+"""
+_CANDIDATES = f"""
+    WITH used AS (
+        SELECT d.node_id, d.model, array_agg(d.share_free ORDER BY d.share_free) AS room
+        FROM proj_fleet.device d
+        WHERE (d.share_free < 1000000 OR d.mem_free < 1000000) AND {_FITS}
+        GROUP BY d.node_id, d.model
+    ), fit AS MATERIALIZED (
+        SELECT s.offer_id, s.model, s.node_id, s.account_id, s.fractions, s.served_gpu_us,
+            s.account_id = %(account)s AS own, CASE WHEN s.account_id = %(account)s THEN (
                 SELECT c.units FROM proj_fleet.fee c
-                WHERE c.gpu_class = r.gpu_class AND c.effective_from_us <= %(at)s
-                ORDER BY c.version DESC LIMIT 1) AS fee
-            FROM proj_fleet.rack r
-            WHERE %(any_model)s OR r.model = ANY(%(models)s)
-            UNION ALL
-            SELECT d.node_id, 0, array_agg(d.share_free ORDER BY d.share_free), NULL
-            FROM proj_fleet.device d
-            WHERE (d.share_free < 1000000 OR d.mem_free < 1000000) AND NOT d.retired
-                AND d.share_free >= %(share)s AND d.mem_free >= %(mem)s
-                AND d.gpu_class IS NOT NULL AND (%(any_model)s OR d.model = ANY(%(models)s))
-            GROUP BY d.node_id
-        ) x GROUP BY node_id
-        HAVING sum(whole) + coalesce(cardinality(min(used)), 0) >= %(count)s
-    ), offered AS (
-        SELECT o.node_id, o.offer_id, p.account_id, p.account_id = %(account)s AS own,
-            CASE WHEN p.account_id = %(account)s THEN room.fee ELSE o.price_units END AS price,
-            o.fractions, coalesce(s.gpu_us, 0) AS served,
-            coalesce((SELECT sum(u) FROM unnest(room.used[1:%(count)s]) u), 0)
-                + (%(count)s - least(%(count)s, coalesce(cardinality(room.used), 0))) * 1000000
-                - %(count)s * %(share)s AS stranded
-        FROM room
-        JOIN proj_fleet.offer o ON o.node_id = room.node_id AND o.withdrawn_at_us IS NULL
-        JOIN proj_fleet.node n ON n.node_id = o.node_id AND n.phase = 'active'
-            AND NOT n.quarantined
-        JOIN proj_fleet.provider p ON p.provider_id = o.provider_id
-        JOIN proj_fleet.region g ON g.region_id = n.region_id
-        LEFT JOIN proj_fleet.served s ON s.node_id = o.node_id
-            AND s.epoch = (SELECT coalesce(max(epoch), 0) FROM proj_fleet.epoch)
-        WHERE (g.allow_public_jobs OR p.account_id = %(account)s)
-            AND (o.fractions OR %(share)s = 1000000)
-            AND (o.available_until_us IS NULL OR o.available_until_us >= %(until)s)
+                WHERE c.gpu_class = s.gpu_class AND c.effective_from_us <= %(at)s
+                ORDER BY c.version DESC LIMIT 1) ELSE s.price_units END AS price,
+            CASE WHEN u.room IS NULL THEN %(count)s * (1000000 - %(share)s) ELSE (
+                SELECT sum(free) - %(count)s * %(share)s FROM (
+                    SELECT free FROM unnest(u.room || array_fill(
+                        1000000, ARRAY[least(s.whole_free, %(count)s)])) free
+                    ORDER BY free LIMIT %(count)s) x) END AS stranded
+        FROM proj_fleet.stall s
+        LEFT JOIN used u ON u.node_id = s.node_id AND u.model = s.model
+        WHERE s.whole_free + coalesce(cardinality(u.room), 0) >= %(count)s
+            AND (%(any_model)s OR s.model = ANY(%(models)s))
+            AND (s.fractions OR %(share)s = 1000000)
+            AND (s.available_until_us IS NULL OR s.available_until_us >= %(until)s)
+            AND (s.account_id = %(account)s OR s.region_id IN (
+                SELECT region_id FROM proj_fleet.region WHERE allow_public_jobs))
+            AND (s.account_id = %(account)s OR s.price_units <= %(price_max)s)
     ), best AS (
-        SELECT *, count(*) OVER () AS considered FROM offered WHERE price <= %(price_max)s
-        ORDER BY own DESC, price, stranded, served, node_id, offer_id LIMIT %(limit)s
+        SELECT * FROM fit WHERE price <= %(price_max)s
+        ORDER BY own DESC, price, stranded, served_gpu_us, node_id, offer_id LIMIT %(limit)s
     )
-    SELECT q.position, b.considered, b.node_id, b.offer_id, b.account_id, b.price, b.fractions,
-        b.served, f.ids, f.models, f.shares, f.mems
+    SELECT q.position, (SELECT count(*) FROM fit WHERE price <= %(price_max)s), b.node_id,
+        b.offer_id, b.account_id, b.price, b.fractions, b.served_gpu_us, f.ids, f.models,
+        f.shares, f.mems
     FROM proj_fleet.position q LEFT JOIN best b ON true
     LEFT JOIN LATERAL (
         SELECT array_agg(device_id) AS ids, array_agg(model) AS models,
             array_agg(share_free) AS shares, array_agg(mem_free) AS mems
         FROM (
-            SELECT d.device_id, d.model, d.share_free, d.mem_free FROM proj_fleet.device d
-            WHERE d.node_id = b.node_id AND d.share_free >= %(share)s AND d.mem_free >= %(mem)s
-                AND NOT d.retired AND d.gpu_class IS NOT NULL
-                AND (%(any_model)s OR d.model = ANY(%(models)s))
+            SELECT d.* FROM proj_fleet.device d
+            WHERE d.node_id = b.node_id AND d.model = b.model AND {_FITS}
             ORDER BY d.share_free, d.device_id LIMIT %(count)s) x
     ) f ON true
     WHERE q.source = 'market'
-    ORDER BY b.own DESC, b.price, b.stranded, b.served, b.node_id, b.offer_id
+    ORDER BY b.own DESC, b.price, b.stranded, b.served_gpu_us, b.node_id, b.offer_id
 """
 
 

@@ -362,7 +362,10 @@ def step_all(
 def _step_to_heads(connection: Connection, projections: Sequence[Projection]) -> int:
     done = 0
     while behind := [part for part in lag(connection, projections) if part.behind]:
-        done += sum(_step(connection, part) for part in behind)
+        moved = [_step(connection, part) for part in behind]
+        done += sum(moved)
+        if all(step >= part.behind for step, part in zip(moved, behind, strict=True)):
+            break  # all that was there to apply is applied
     return done
 
 
