@@ -51,7 +51,7 @@ _LEASES = """
 
 
 class SealDiffers(Exception):
-    """The same cut gives another result now than when it was sealed: stop, and let a person look."""
+    """The same cut gives another result than when it was sealed: stop, let a person look."""
 
 
 def known_epochs(ledger: Ledger, first: int = 1) -> Iterator[tuple[int, Epoch]]:

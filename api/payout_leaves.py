@@ -1,0 +1,180 @@
+"""The leaves of every payout root, from the market log alone.
+
+    leaves(a) over all addresses of account a == what was matured for a up to the root's cut
+    leaf(address) never falls from one root to the next
+
+The cut of a root is the later of two facts: the epoch's last credited chunk and its confirmed
+mint. An account is paid at the last wallet in effect at the cut. What an earlier wallet was
+promised stays promised to it, and the new one gets the rest; an account without a wallet has no
+leaf yet and loses nothing. Trees, proofs and files are not made here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import psycopg
+
+from domain import epoch as epochs
+from domain.epoch import TREASURY, RewardsCredited, RewardsMatured
+from domain.payout import EpochMintConfirmed
+from domain.payout import stream_of as payout_stream
+from domain.policy import NETWORK
+from ledger.handle import Ledger
+
+Connection = psycopg.Connection[Any]
+
+# The topics are spelled out, so that the index over just these facts is used.
+_BUILT = """
+    SELECT DISTINCT (b->>'epoch')::int FROM market_events
+    CROSS JOIN LATERAL convert_from(state, 'UTF8')::json b
+    WHERE topic = 'payout.root_built.v1' AND (b->>'epoch')::int < %s ORDER BY 1
+"""
+_MATURED = """
+    SELECT r->>'account_id', sum((r->'amount'->>'units')::bigint)::bigint FROM market_events
+    CROSS JOIN LATERAL json_array_elements(convert_from(state, 'UTF8')::json->'rewards') r
+    WHERE topic = 'epoch.rewards_matured.v1' AND notification_id > %s AND notification_id <= %s
+    GROUP BY 1
+"""
+_WALLETS = """
+    SELECT b->>'account_id', b->>'address', (b->>'effective_at_us')::bigint FROM market_events
+    CROSS JOIN LATERAL convert_from(state, 'UTF8')::json b
+    WHERE topic = 'account.wallet_linked.v1' AND notification_id > %s AND notification_id <= %s
+    ORDER BY notification_id
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Where a root was taken: a position of the market log, and that fact's time."""
+
+    position: int
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leaf:
+    """One address of one account: token units it may ever have claimed."""
+
+    account_id: str
+    address: str
+    total: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leaves:
+    """All leaves of one root, by address, and the totals of the root before."""
+
+    epoch: int
+    cut: Cut
+    leaves: tuple[Leaf, ...]
+    before: Mapping[str, int]
+
+    @property
+    def totals(self) -> list[tuple[str, int]]:
+        """(address, total), as `contracts.payout_tree` takes them."""
+        return [(leaf.address, leaf.total) for leaf in self.leaves]
+
+    @property
+    def committed(self) -> int:
+        return sum(leaf.total for leaf in self.leaves)
+
+    @property
+    def pays_anew(self) -> bool:
+        """Whether anybody gets more than the root before promised."""
+        return self.committed > sum(self.before.values())
+
+
+@dataclass(slots=True)
+class _Fold:
+    """What is known at a position of the log, moved on from root to root."""
+
+    wallets: dict[str, list[tuple[str, int]]]
+    position: int = 0
+    matured: dict[str, int] = field(default_factory=dict)
+    owners: dict[str, str] = field(default_factory=dict)  # address -> account
+    totals: dict[str, int] = field(default_factory=dict)  # address -> leaf
+
+    def read_to(self, connection: Connection, position: int) -> None:
+        assert position >= self.position, (self.position, position)
+        span = (self.position, position)
+        for account, units in connection.execute(_MATURED, span):
+            self.matured[account] = self.matured.get(account, 0) + units
+        for account, address, effective_us in connection.execute(_WALLETS, span):
+            self.wallets.setdefault(account, []).append((address, effective_us))
+        self.position = position
+
+    def take_leaves(self, at_us: int) -> None:
+        promised: dict[str, dict[str, int]] = {}
+        for address, total in self.totals.items():
+            promised.setdefault(self.owners[address], {})[address] = total
+        for account, matured in self.matured.items():
+            wallet = self._paid_at(account, at_us)
+            earlier = promised.get(account, {})
+            elsewhere = sum(units for other, units in earlier.items() if other != wallet)
+            if wallet is not None and matured > elsewhere:
+                assert self.owners.get(wallet, account) == account, (wallet, account)
+                self.owners[wallet] = account
+                self.totals[wallet] = matured - elsewhere
+
+    def _paid_at(self, account: str, at_us: int) -> str | None:
+        effective = [a for a, since_us in self.wallets.get(account, ()) if since_us <= at_us]
+        return effective[-1] if effective else None
+
+
+def leaves_of(ledger: Ledger, connection: Connection, epoch: int, treasury: str) -> Leaves | None:
+    """The leaves of an epoch's root; None while it is not minted and credited.
+
+    `treasury` is the address of the treasury's leaf, unless it has linked a wallet of its own.
+    """
+    cut = cut_of(ledger, epoch)
+    if cut is None:
+        return None
+    fold = _Fold({TREASURY: [(treasury.lower(), 0)]})
+    for earlier in (row[0] for row in connection.execute(_BUILT, (epoch,)).fetchall()):
+        taken = cut_of(ledger, earlier)
+        assert taken is not None, earlier
+        fold.read_to(connection, taken.position)
+        fold.take_leaves(taken.at_us)
+    before = dict(fold.totals)
+    fold.read_to(connection, cut.position)
+    fold.take_leaves(cut.at_us)
+    return Leaves(epoch=epoch, cut=cut, leaves=tuple(_by_address(fold)), before=before)
+
+
+def _by_address(fold: _Fold) -> Iterator[Leaf]:
+    for address, total in sorted(fold.totals.items()):
+        yield Leaf(account_id=fold.owners[address], address=address, total=total)
+
+
+def cut_of(ledger: Ledger, epoch: int) -> Cut | None:
+    """The later of the last credited chunk and the confirmed mint; None while either is missing.
+
+    What matures with its chunk is of the cut; what matures after a holdback is of a later one.
+    """
+    minted: Cut | None = None
+    for recorded in ledger.market.read_stream(payout_stream(epoch)):
+        if isinstance(recorded.fact, EpochMintConfirmed):
+            minted = Cut(recorded.position, recorded.fact.at_us)
+    state = ledger.market.load(epochs.stream_of(epoch)).state
+    if minted is None or state.sealed is None or len(state.chunk_hashes) < state.sealed.chunks:
+        return None
+    policy = ledger.market.load(NETWORK).state.published[state.sealed.policy_version - 1]
+    kinds = (RewardsCredited,) if policy.holdback_epochs else (RewardsCredited, RewardsMatured)
+    chunks = [
+        Cut(recorded.position, recorded.fact.at_us)
+        for recorded in ledger.market.read_stream(epochs.stream_of(epoch))
+        if isinstance(recorded.fact, kinds)
+    ]
+    return max([minted, *chunks], key=lambda cut: cut.position)
+
+
+def rows_of(connection: Connection, topic: str) -> list[dict[str, Any]]:
+    """The bodies of all facts of one name, oldest first."""
+    rows = connection.execute(
+        "SELECT state FROM market_events WHERE topic = %s ORDER BY notification_id", (topic,)
+    )
+    return [json.loads(bytes(row[0])) for row in rows]
