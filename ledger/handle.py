@@ -23,6 +23,7 @@ from eventsourcing.persistence import (
     OperationalError,
     PersistenceError,
 )
+from psycopg_pool import PoolTimeout, TooManyRequests
 
 from domain import rules as market_rules
 from domain.refusal import STORED_REFUSALS, Reason, Refused
@@ -279,6 +280,21 @@ class Ledger:
                 # If it was committed, the command row of the next attempt says so.
                 self.market.datastore.forget_lost_connections()
 
+    def refuse(self, refused: Refused, *, key: CommandKey, now_us: int) -> Outcome:
+        """Answer a command with a refusal that was found before deciding, like no match.
+
+        Raises it, kept with the key if it is of that kind; the first answer wins if there is one.
+        """
+        return self._refuse(_Call((), key, now_us, None, None, False), refused)
+
+    def told_before(self, key: CommandKey) -> Outcome | None:
+        """How a command ended that was handled before; None if it was not.
+
+        Raises Refused: its stored refusal, or IDEMPOTENCY_KEY_REUSED for another fingerprint.
+        """
+        stored = self.stored(key)
+        return None if stored is None else _replay(_Call((), key, 0, None, None, False), stored)
+
     def _attempt(self, call: _Call) -> Outcome:
         world = _World(self.market, self.books, self._entries_for)
         try:
@@ -373,7 +389,7 @@ def _replay(call: _Call, stored: Appended) -> Outcome:
 
 
 def _refusal_body(refused: Refused) -> bytes:
-    facts = {name: str(value) for name, value in refused.facts.items()}
+    facts = {name: str(value) for name, value in refused.facts.items() if value is not None}
     return json.dumps({"reason": refused.reason.value, "facts": facts}).encode()
 
 
@@ -400,6 +416,8 @@ def _meaning(error: IntegrityError) -> Exception:
 def _raise_if_not_lost(error: PersistenceError) -> None:
     """Pass on what the server said; come back when the connection was lost."""
     cause = error.__cause__
+    if isinstance(cause, PoolTimeout | TooManyRequests):
+        raise LogBusy from error
     state = getattr(cause, "sqlstate", None)
     if state == "55P03":
         where = getattr(getattr(cause, "diag", None), "context", None) or ""

@@ -23,6 +23,7 @@ from psycopg import Connection
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.sql import SQL
 from psycopg.types.numeric import Int4, Int8
+from psycopg_pool import PoolTimeout
 
 from ledger import pgbin
 from ledger.chain import market_leaf
@@ -35,6 +36,8 @@ REFUSAL = 0
 
 READ_ATTEMPTS_MAX = 10
 RECONNECT_SECONDS = 0.2
+POOL_SECONDS_MAX = 10
+WAITING_MAX = 256
 
 _APPEND: LiteralString = (
     "SELECT recorded, pos, fingerprint, status, body, new_ids FROM market_events_append("
@@ -251,7 +254,8 @@ class MarketDatastore(PostgresDatastore):
             port=str(given.get("port", "5432")),
             user=str(given.get("user", "")),
             password=str(given.get("password", "")),
-            connect_timeout=30,
+            connect_timeout=POOL_SECONDS_MAX,
+            max_waiting=WAITING_MAX,
             idle_in_transaction_session_timeout=5,
             pool_size=1,
             max_overflow=connections_max - 1,
@@ -267,8 +271,8 @@ class MarketDatastore(PostgresDatastore):
             try:
                 with self.get_connection() as connection:
                     return connection.execute(query, parameters, prepare=True).fetchall()
-            except (OperationalError, InterfaceError):
-                if attempt == READ_ATTEMPTS_MAX:
+            except (OperationalError, InterfaceError) as error:
+                if attempt == READ_ATTEMPTS_MAX or isinstance(error.__cause__, PoolTimeout):
                     raise
                 self.forget_lost_connections()
         raise AssertionError("unreachable: the last attempt returns or raises")

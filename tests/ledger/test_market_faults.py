@@ -146,3 +146,15 @@ def _write_through_kills(server: EmbeddedPostgres, ledger: Ledger) -> set[str]:
     for thread in threads:
         thread.join()
     return acknowledged
+
+
+def test_a_database_that_is_gone_makes_the_log_busy_not_the_caller_wait_for_ever(
+    postgres: EmbeddedPostgres, template: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ledger.recorder.POOL_SECONDS_MAX", 1)
+    with ledger_on(postgres.create_database("gone", template=template)) as ledger:
+        ledger.handle(do(withdrawn("a")), key=key("k1"), now_us=NOW_US)
+        with psycopg.connect(postgres.uri, autocommit=True) as connection:
+            connection.execute("DROP DATABASE gone WITH (FORCE)")
+        with pytest.raises(LogBusy):
+            ledger.handle(do(), key=key("k2"), now_us=NOW_US)
