@@ -1,4 +1,4 @@
-"""Money and other conserved quantities: whole units of one asset, and the one way to share them out.
+"""Money and other conserved quantities: whole units of one asset, and how to share them out.
 
     sum(shares) + carry == pool        for every pool and every set of weights
 
@@ -25,7 +25,7 @@ class Asset(StrEnum):
     """What an amount counts. The value is the name in stored facts and in the books."""
 
     CREDIT = "CREDIT"
-    TOKEN = "TOKEN"
+    TOKEN = "TOKEN"  # noqa: S105 - an asset, not a secret
     GPU_MS = "GPU_MS"
 
 

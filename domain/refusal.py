@@ -142,7 +142,7 @@ STORED_REFUSALS = frozenset(
         Reason.PAYOUT_STATE,
     }
 )
-"""Refusals by state (402, 404, 409): kept with the idempotency key, so a retry never changes the outcome."""
+"""Refusals by state (402, 404, 409): kept with the key, so a retry never changes the outcome."""
 
 
 class Refused(Exception):
