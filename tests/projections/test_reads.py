@@ -1,0 +1,291 @@
+"""What the views answer: keys, leases and balances as of any position, earnings, epochs, facts."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Any
+
+import psycopg
+import pytest
+
+from domain.money import PPM
+from ledger import codec
+from projections import access, audit_index, earnings, epochs, leases, statements, tables
+from tests.projections.story import PRICE, START_US, Size, Writer, story
+
+SIZE = Size(nodes=3, devices=2, leases=6, hours=3)
+LEASE = f"lease_{1:032x}"
+
+
+@pytest.fixture
+def connection(database: str) -> Any:
+    with psycopg.connect(database, autocommit=True) as connection:
+        Writer(connection).write(story(SIZE))
+        tables.step_all(connection)
+        yield connection
+
+
+def _position(connection: psycopg.Connection[Any], topic: str, lease_id: str = LEASE) -> int:
+    events = audit_index.read_events(connection, party=lease_id, topic=topic)
+    return events[-1].position
+
+
+# --- access ----------------------------------------------------------------------------------
+
+
+def test_a_key_is_found_by_its_hash_with_the_role_of_its_member(
+    connection: psycopg.Connection[Any],
+) -> None:
+    key = access.read_api_key(connection, sha256(b"acct_cash/2").hexdigest())
+    assert key is not None
+    assert (key.account_id, key.account_kind, key.role) == ("acct_cash", "party", "owner")
+    assert (key.scopes, key.revoked_at_us) == (["account", "renter"], None)
+    revoked = access.read_api_key(connection, sha256(b"acct_cash/1").hexdigest())
+    assert revoked is not None
+    assert revoked.revoked_at_us == START_US + 5
+    assert access.read_api_key(connection, "00" * 32) is None
+    assert [each.key_id for each in access.read_api_keys(connection, "acct_cash")] == [
+        "key1",
+        "key2",
+    ]
+
+
+def test_a_member_who_left_and_came_back_is_a_member(connection: psycopg.Connection[Any]) -> None:
+    members = {each.member_id: each for each in access.read_members(connection, "acct_cash")}
+    assert (members["mem_b"].role, members["mem_b"].removed_at_us) == ("admin", None)
+    gone = {each.member_id: each for each in access.read_members(connection, "acct_burn")}
+    assert gone["mem_b"].removed_at_us == START_US + 1
+
+
+def test_a_node_is_found_by_its_token_and_its_keys_by_its_id(
+    connection: psycopg.Connection[Any],
+) -> None:
+    token = sha256(SIZE.node(1).encode()).hexdigest()
+    node = access.read_node_by_token(connection, token)
+    assert node is not None
+    assert (node.node_id, node.key_id, node.confirmed_at_us is not None) == (
+        SIZE.node(1),
+        "key_1",
+        True,
+    )
+    assert access.read_node_keys(connection, SIZE.node(1)) == [node]
+    last = access.read_node_keys(connection)[-1]
+    assert last.retired_at_us is not None
+    assert last.equivocated_at_us is not None
+    assert access.read_payout_wallets(connection, START_US) == {"acct_provider": "0x" + "ab" * 20}
+    assert access.read_payout_wallets(connection, START_US - 1) == {}
+    assert access.read_account_of_wallet(connection, "0x" + "ab" * 20) == "acct_provider"
+    assert len(access.read_wallets(connection, "acct_provider")) == 1
+    account = access.read_account(connection, "acct_operator")
+    assert account is not None
+    assert access.read_accounts(connection, kind="operator") == [account]
+
+
+# --- leases ----------------------------------------------------------------------------------
+
+
+def test_a_lease_as_of_a_position_knows_nothing_that_came_later(
+    connection: psycopg.Connection[Any],
+) -> None:
+    history = leases.read_lease_history(connection, LEASE)
+    assert [fact.state for fact in history] == [
+        "requested", "requested", "reserved", "reserved", "active", "active", "active", "closing",
+        "closing", "settled",
+    ]  # fmt: skip
+    assert [fact.version for fact in history] == list(range(1, 11))
+    before = leases.read_lease(connection, LEASE, as_of_position=history[0].position - 1)
+    assert before is None
+    charged = 0
+    for fact in history:
+        lease = leases.read_lease(connection, LEASE, as_of_position=fact.position)
+        assert lease is not None
+        charged = max(charged, fact.charge_units or 0)
+        assert (lease.state, lease.charge_units, lease.version) == (
+            fact.state,
+            charged,
+            fact.version,
+        )
+        assert (lease.node_id is None) == (fact.state == "requested")
+        assert (lease.opened_at_us is None) == (fact.state in ("requested", "reserved"))
+        assert (lease.closed_at_us is None) == (fact.state not in ("closing", "settled"))
+    now = leases.read_lease(connection, LEASE)
+    assert now == leases.read_lease(connection, LEASE, as_of_position=history[-1].position)
+    assert now is not None
+    assert (now.charge_units, now.gpu_us, now.hours) == (3 * PRICE, 3 * 3_600_000_000, 3)
+    assert (now.close_party, now.close_code, now.escrow_units) == ("renter", 1, 4 * PRICE)
+
+
+def test_only_the_parties_of_a_lease_see_it(connection: psycopg.Connection[Any]) -> None:
+    assert leases.read_lease(connection, LEASE, account_id="acct_cash") is None
+    assert leases.read_lease(connection, LEASE, account_id="acct_burn") is not None
+    assert leases.read_lease(connection, LEASE, account_id="acct_provider") is not None
+    assert leases.read_job(connection, f"job_{1:032x}", account_id="acct_cash") is None
+
+
+def test_leases_and_jobs_come_in_pages(connection: psycopg.Connection[Any]) -> None:
+    found, after = [], 0
+    while page := leases.read_leases(connection, account_id="acct_cash", after=after, limit=2):
+        found += page
+        after = page[-1].position
+    assert [lease.lease_id for lease in found] == [f"lease_{n:032x}" for n in (0, 2, 4)]
+    at = _position(connection, "lease.opened.v1")
+    active = leases.read_leases(connection, state="active", as_of_position=at)
+    assert [lease.lease_id for lease in active] == [LEASE]
+    jobs = leases.read_jobs(connection, state="cancelled")
+    assert [job.job_id for job in jobs] == [f"job_{n:032x}" for n in (0, 4)]
+    assert (jobs[0].share_ppm, jobs[0].command) == (PPM // 4, ["run", "it"])
+    mine = leases.read_leases(connection, job_id=f"job_{1:032x}", node_id=SIZE.node(1))
+    assert [lease.lease_id for lease in mine] == [LEASE]
+
+
+# --- statements ------------------------------------------------------------------------------
+
+
+def test_balances_as_of_the_head_are_those_of_the_books(
+    connection: psycopg.Connection[Any],
+) -> None:
+    head = tables.position_of(connection, statements.STATEMENTS)
+    present = statements.read_balances(connection, prefixes=[""])
+    then = statements.read_balances(connection, prefixes=[""], as_of_position=head)
+    assert {b.account_name: b.units for b in present} == {b.account_name: b.units for b in then}
+    assert len(present) > 20
+
+
+def test_a_balance_as_of_a_position_is_the_sum_of_its_lines_up_to_it(
+    connection: psycopg.Connection[Any],
+) -> None:
+    names = ["party:acct_burn:burned", "party:acct_provider:holdback"]
+    for at in range(1, tables.position_of(connection, statements.STATEMENTS), 9):
+        balances = {
+            b.account_name: b.units
+            for b in statements.read_balances(connection, names=names, as_of_position=at)
+        }
+        lines = statements.read_lines(connection, names=names, as_of_position=at, limit=500)
+        for name in names:
+            moved = -sum(line.units for line in lines if line.account_name == name)
+            assert balances.get(name, 0) == moved
+
+
+def test_a_statement_names_fact_time_and_lease_and_comes_in_pages(
+    connection: psycopg.Connection[Any],
+) -> None:
+    prefixes = statements.accounts_of("acct_burn")
+    whole = statements.read_lines(connection, prefixes=prefixes, limit=500)
+    assert whole[0].topic == "deposit.credits_purchased.v1"
+    assert {line.lease_id for line in whole[1:]} == {f"lease_{n:032x}" for n in (1, 3, 5)}
+    paged, key = [], (0, "")
+    while page := statements.read_lines(connection, prefixes=prefixes, after=key, limit=2):
+        paged += page
+        key = (page[-1].position, page[-1].account_name)
+    assert paged == whole
+    cut = whole[len(whole) // 2].recorded_us
+    early = statements.read_lines(connection, prefixes=prefixes, to_us=cut, limit=500)
+    late = statements.read_lines(connection, prefixes=prefixes, from_us=cut, limit=500)
+    assert early + late == whole
+    assert early
+    assert all(line.recorded_us < cut for line in early)
+    deposits = statements.read_deposits(connection)
+    assert [(d.source, d.account_id) for d in deposits] == [
+        ("cash", "acct_cash"),
+        ("burned", "acct_burn"),
+    ]
+    assert statements.read_deposits(connection, account_id="acct_burn") == deposits[1:]
+    at = statements.read_position_at(connection, cut)
+    assert at >= whole[len(whole) // 2].position
+
+
+# --- earnings and epochs ---------------------------------------------------------------------
+
+
+def test_earnings_sum_to_what_the_books_hold_back(connection: psycopg.Connection[Any]) -> None:
+    rows = earnings.read_earnings(connection, by=("node_id", "lease_id", "epoch"), limit=500)
+    assert len(rows) == 6
+    held = statements.read_balances(connection, names=["party:acct_provider:holdback"])
+    assert sum(row.provider for row in rows) == held[0].units
+    for row in rows:
+        assert row.fee + row.provider + row.platform + row.burn == row.charge
+    by_epoch = earnings.read_earnings(connection, by=("epoch",))
+    assert [(row.epoch, row.node_id, row.accruals) for row in by_epoch] == [
+        (1, None, 9),
+        (2, None, 9),
+    ]
+    paged, key = [], ("", "", "", 0)
+    while page := earnings.read_earnings(connection, by=("node_id", "epoch"), after=key, limit=2):
+        paged += page
+        key = (page[-1].account_id, page[-1].node_id or "", "", page[-1].epoch or 0)
+    assert paged == earnings.read_earnings(connection)
+    one = earnings.read_earnings(connection, lease_id=LEASE, by=())
+    assert [row.charge for row in one] == [3 * PRICE]
+
+
+def test_weights_of_an_epoch_are_burned_credits_and_confirmed_burns_of_cash(
+    connection: psycopg.Connection[Any],
+) -> None:
+    final, open_now = epochs.read_preview(connection, 1), epochs.read_preview(connection)
+    assert (final.epoch, final.is_final, open_now.epoch, open_now.is_final) == (1, True, 2, False)
+    rows = earnings.read_earnings(connection, epoch=1, by=("lease_id",))
+    burned = sum(row.burn for row in rows)  # cash leases too: their burn was confirmed in time
+    assert final.weights("burned_value") == (("acct_provider", burned),)
+    assert final.weights("gpu_time") == (("acct_provider", sum(row.gpu_us for row in rows)),)
+    later = earnings.read_earnings(connection, epoch=2, by=("lease_id",))
+    retired = sum(row.burn for row in later if row.provider == 0)
+    assert open_now.weights("burned_value") == (("acct_provider", retired),)
+    waiting = sum(row.burn for row in later if row.provider)
+    cut = epochs.read_epoch(connection, 1)
+    assert cut is not None
+    assert cut.sealed_position is not None
+    assert epochs.read_burn_due(connection, cut.sealed_position, 10**9) == waiting > 0
+
+
+def test_an_epoch_is_read_from_opening_to_claim(connection: psycopg.Connection[Any]) -> None:
+    first, second = epochs.read_epochs(connection)
+    assert (first.state, second.state) == ("settled", "open")
+    assert (first.emission, first.compute_pool, first.rewards, first.minted) == (100, 70, 77, 100)
+    assert epochs.read_epochs(connection, after=1) == [second]
+    rewards = epochs.read_rewards(connection, epoch=1)
+    assert [(r.account_id, r.credited, r.matured) for r in rewards] == [
+        ("acct_provider", 67, 67),
+        ("treasury", 10, 10),
+    ]
+    lifetime = epochs.read_lifetimes(connection, account_id="acct_provider")[0]
+    assert (lifetime.credited, lifetime.matured, lifetime.claimed) == (67, 67, 67)
+    assert [root.state for root in epochs.read_roots(connection)] == ["vetoed", "accepted"]
+    root = epochs.read_root(connection, 1)
+    assert root is not None
+    assert (root.state, root.tx_hash, root.reason) == ("accepted", "0x7", None)
+    claim = epochs.read_claims(connection, account_id="acct_provider")[0]
+    assert (claim.amount, claim.cumulative) == (67, 67)
+    burn = epochs.read_burns(connection)[0]
+    assert (burn.state, burn.tx_hash, burn.credits) == ("confirmed", "0xbb", 1_000)
+
+
+# --- the index of facts ----------------------------------------------------------------------
+
+
+def test_facts_are_found_by_party_type_time_and_position(
+    connection: psycopg.Connection[Any],
+) -> None:
+    everything = audit_index.read_events(connection, limit=500)
+    assert [event.position for event in everything] == list(range(1, len(everything) + 1))
+    for event in everything:
+        codec.decode_values(event.topic, event.body)
+    mine = audit_index.read_events(connection, party=LEASE, limit=500)
+    assert mine == [e for e in everything if LEASE in e.body.values()]
+    assert {e.topic.split(".")[0] for e in mine} == {"lease", "device"}
+    paid = audit_index.read_events(connection, party="treasury")
+    assert [e.topic for e in paid] == ["epoch.rewards_credited.v1", "epoch.rewards_matured.v1"]
+    opened = audit_index.read_events(connection, topic="lease.opened.v1")
+    assert [e.body["lease_id"] for e in opened] == [f"lease_{n:032x}" for n in range(6)]
+    one = audit_index.read_events(connection, party=LEASE, topic="lease.opened.v1")
+    assert one == [opened[1]]
+    cut = opened[3].recorded_us
+    late = audit_index.read_events(connection, topic="lease.opened.v1", from_us=cut)
+    early = audit_index.read_events(connection, topic="lease.opened.v1", to_us=cut)
+    assert early + late == opened
+    assert late
+    page = audit_index.read_events(connection, party=LEASE, after=mine[1].position, limit=2)
+    assert page == mine[2:4]
+    until = audit_index.read_events(connection, party=LEASE, until_position=mine[1].position)
+    assert until == mine[:2]
+    assert audit_index.read_event(connection, mine[0].position) == mine[0]
+    assert audit_index.read_event(connection, 10**9) is None
