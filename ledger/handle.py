@@ -37,6 +37,8 @@ from ledger.recorder import APP_ROLE, REFUSAL, Append, Appended, CommandRow
 
 ATTEMPTS_MAX = 5
 LOSSES_MAX = 20
+DATABASE_AWAY: tuple[type[Exception], ...] = (OperationalError, InterfaceError)
+"""What reading raises when the database does not answer: for whoever turns errors into answers."""
 JOB_ACCOUNT = "job"
 """The account of commands that come from our own jobs; their keys are natural."""
 
