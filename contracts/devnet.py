@@ -15,6 +15,7 @@ from __future__ import annotations
 import ast
 import os
 import sqlite3
+import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -24,6 +25,7 @@ from typing import Any, Self, TypeVar
 
 # Read when the machine is imported; the other backend is five times slower.
 os.environ.setdefault("ETH_HASH_BACKEND", "pysha3")
+_RECURSION_MAX = sys.getrecursionlimit()
 
 from eth.db.atomic import AtomicDBWriteBatch
 from eth.db.backends.base import BaseAtomicDB
@@ -39,6 +41,10 @@ from web3.types import RPCEndpoint, RPCResponse
 
 from contracts.payout_tree import keccak256
 from contracts.signers import EMBEDDED_CHAIN_ID, embedded_keys
+
+# The machine lifts the limit of the whole process for call depths that no contract of ours reaches.
+# Lifted, a deeply nested JSON body overflows the C stack of the parser and kills the server.
+sys.setrecursionlimit(_RECURSION_MAX)
 
 _HEAD_KEY = b"v1:canonical_head_hash"
 _ERROR_SELECTOR = keccak256(b"Error(string)")[:4]

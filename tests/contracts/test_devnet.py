@@ -147,3 +147,18 @@ def test_a_killed_process_leaves_whole_blocks(tmp_path: Path) -> None:
         assert chain.transaction_count(signer.address) == head.number
         chain.execute(signer, Call(signer.address, b""))
         assert chain.head().parent_hash == head.hash
+
+
+def test_importing_the_machine_leaves_the_recursion_limit_alone() -> None:
+    """Lifted, a deeply nested JSON body would kill the server instead of being refused."""
+    program = (
+        "import json, sys; before = sys.getrecursionlimit()\n"
+        "import contracts.devnet\n"
+        "assert sys.getrecursionlimit() == before\n"
+        "try: json.loads('[' * 200_000)\n"
+        "except RecursionError: print('refused')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "refused\n"
