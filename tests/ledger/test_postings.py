@@ -1,0 +1,349 @@
+"""What each money fact books: it sums to zero, and every account stands in the chart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from domain import burn, deposit, device, epoch, lease, payout
+from domain.earnings import Parts, peel
+from domain.money import PPM, Amount, Asset, credit, token
+from domain.policy import EmissionSegment, PolicyPublished
+from ledger import codec, postings
+from ledger.chart import kind_of
+from ledger.postings import Entry, entries_for, entry
+from tests.projections.story import Size, story
+
+AT_US = 1_795_161_600_000_000
+RENTER, OWNER, LEASE, GPU = "acct_renter", "acct_owner", "lease_1", "GPU-1"
+
+units = st.integers(0, 10**20)
+positive = st.integers(1, 10**20)
+
+
+def lines(fact: Any, asset: Asset = Asset.CREDIT) -> dict[str, int]:
+    """What a fact books in one asset; an asset it does not move is empty."""
+    entries = [each for each in entries_for(fact) if each.asset is asset]
+    assert len(entries) <= 1, "one entry per fact and asset"
+    return dict(entries[0].lines) if entries else {}
+
+
+def check(entries: Iterable[Entry]) -> None:
+    """The three things every entry keeps."""
+    for each in entries:
+        names = [name for name, _ in each.lines]
+        assert sum(moved for _, moved in each.lines) == 0, each
+        assert len(set(names)) == len(names), each
+        assert all(moved for _, moved in each.lines), each
+        assert {kind_of(name).asset for name in names} == {each.asset}, each
+
+
+# --- facts of every kind, with any amounts ----------------------------------------------------
+
+sources = st.sampled_from(("grant", "earned", "cash", "card", "burned"))
+escrows = st.dictionaries(sources, positive, max_size=5).map(
+    lambda parts: tuple(lease.EscrowPart(source, credit(held)) for source, held in parts.items())
+)
+
+
+@st.composite
+def deposits(draw: st.DrawFn) -> Any:
+    return deposit.DepositConfirmed(
+        deposit_id="dep_1", account_id=RENTER, source=draw(st.sampled_from(("cash", "card"))),
+        amount=credit(draw(positive)), reference="r", confirmed_by="op", at_us=AT_US,
+    )  # fmt: skip
+
+
+@st.composite
+def purchases(draw: st.DrawFn) -> Any:
+    return deposit.CreditsPurchaseConfirmed(
+        burner="0xb", purchase_id=1, account_id=draw(st.sampled_from((None, RENTER))), payer="0x1",
+        tokens_burned=token(draw(positive)), credits=credit(draw(positive)), price_round=1,
+        tx_hash="0x2", log_index=0, block_number=9, at_us=AT_US,
+    )  # fmt: skip
+
+
+@st.composite
+def reservations(draw: st.DrawFn) -> Any:
+    return lease.LeaseReserved(
+        lease_id=LEASE, job_id="job_1", account_id=RENTER, client_id="direct", project_id="p",
+        end_user_ref="u", node_id="node_1", provider_id="prov_1", provider_account_id=OWNER,
+        offer_id="offer_1", device_ids=(GPU,), share_ppm=PPM, mem_ppm=PPM, gpu_class="datacenter",
+        price_per_gpu_hour=credit(1), settlement="cash", own=False, tariff_version=1,
+        fee_per_gpu_hour=credit(1), provider_share_ppm=500_000, burn_share_ppm=0,
+        escrow=draw(escrows), at_us=AT_US,
+    )  # fmt: skip
+
+
+@st.composite
+def closings(draw: st.DrawFn) -> Any:
+    return lease.LeaseClosed(
+        lease_id=LEASE, account_id=RENTER, closed_at_us=AT_US, party="renter", code=1,
+        refund=draw(escrows), at_us=AT_US,
+    )  # fmt: skip
+
+
+@st.composite
+def settlements(draw: st.DrawFn) -> Any:
+    return lease.LeaseSettled(
+        lease_id=LEASE, account_id=RENTER, charge=credit(draw(units)), gpu_us=draw(units),
+        refund=draw(escrows), at_us=AT_US,
+    )  # fmt: skip
+
+
+def accrued(drawn: dict[str, int], new: Parts) -> lease.UsageAccrued:
+    charge = sum(drawn.values())
+    assert new.total == charge
+    return lease.UsageAccrued(
+        lease_id=LEASE, hour_index=0, until_us=AT_US, node_id="node_1", account_id=RENTER,
+        provider_account_id=OWNER, client_id="direct", project_id="p", end_user_ref="u", lane=1,
+        usage_position=1, resume_position=1, ppm_us=0, gpu_us=0, gpu_us_new=0,
+        charge=credit(charge), charge_new=credit(charge), parts=new, parts_new=new,
+        drawn=tuple(lease.EscrowPart(source, credit(part)) for source, part in drawn.items()),
+        watermarks=(), refused=(), at_us=AT_US,
+    )  # fmt: skip
+
+
+@st.composite
+def accruals(draw: st.DrawFn) -> Any:
+    """Paid from cash sources, or wholly by burned credits: a lease settles in one of the two."""
+    if draw(st.booleans()):
+        paid = draw(units)
+        return accrued({"burned": paid} if paid else {}, Parts(0, 0, 0, paid))
+    drawn = draw(
+        st.dictionaries(st.sampled_from(("grant", "earned", "cash", "card")), positive, max_size=4)
+    )
+    charge, price = sum(drawn.values()), draw(st.integers(1, 10**9))
+    fee, share, burned = (
+        draw(st.integers(0, price)),
+        draw(st.integers(0, PPM)),
+        draw(st.integers(0, PPM)),
+    )
+    return accrued(drawn, peel(charge, price, fee, share, burned))
+
+
+def capacity(physical: int, leased: int, stranded: int, unavailable: int) -> device.CapacityAccrued:
+    amounts = {
+        "physical": physical, "leased": leased, "stranded": stranded, "unavailable": unavailable,
+    }  # fmt: skip
+    return device.CapacityAccrued(
+        device_id=GPU, from_us=0, to_us=AT_US, physical_us=0, leased_ppm_us=0, stranded_ppm_us=0,
+        unavailable_ppm_us=0, at_us=AT_US,
+        **{name: Amount(Asset.GPU_MS, taken) for name, taken in amounts.items()},
+    )  # fmt: skip
+
+
+def policy(version: int, cap: int) -> PolicyPublished:
+    return PolicyPublished(
+        version=version, epoch_length_us=1, segments=(EmissionSegment(1, 52, 1),),
+        hard_cap=token(cap), compute_ppm=700_000, availability_ppm=200_000, treasury_ppm=100_000,
+        compute_base="burned_value", holdback_epochs=0, effective_from_epoch=1, by="op",
+        at_us=AT_US,
+    )  # fmt: skip
+
+
+def sealed(compute: int, availability: int, treasury: int, before: int, carry: int) -> Any:
+    return epoch.EpochSealed(
+        epoch=1, cut_position=1, policy_version=1,
+        emission=token(compute + availability + treasury),
+        compute_pool=token(compute), availability_pool=token(availability),
+        treasury_pool=token(treasury), compute_carry_before=token(before),
+        rewards=token(compute + before + treasury - carry), compute_carry=token(carry),
+        recipients=1, chunks=1, file_sha256="22" * 32, at_us=AT_US,
+    )  # fmt: skip
+
+
+@st.composite
+def seals(draw: st.DrawFn) -> Any:
+    compute, before = draw(units), draw(units)
+    carry = draw(st.integers(0, compute + before))
+    return sealed(compute, draw(units), draw(units), before, carry)
+
+
+rewards = st.lists(
+    st.builds(epoch.Reward, st.sampled_from((RENTER, OWNER, "treasury")), positive.map(token)),
+    max_size=5,
+).map(tuple)
+credited = st.builds(
+    epoch.RewardsCredited, epoch=st.just(1), chunk=st.just(1), rewards=rewards, at_us=st.just(AT_US)
+)
+matured = st.builds(
+    epoch.RewardsMatured, epoch=st.just(1), chunk=st.just(1), rewards=rewards, at_us=st.just(AT_US)
+)
+
+
+def minted(amount: int) -> payout.EpochMintConfirmed:
+    return payout.EpochMintConfirmed(
+        epoch=1, amount=token(amount), settlement_id="22" * 32, tx_hash="0x3", block_number=6,
+        at_us=AT_US,
+    )  # fmt: skip
+
+
+def paid(amount: int) -> payout.PayoutConfirmed:
+    return payout.PayoutConfirmed(
+        distributor="0xd", account_id=OWNER, address="0xab", seq=1, amount=token(amount),
+        cumulative=token(amount), tx_hash="0x8", log_index=0, block_number=7, at_us=AT_US,
+    )  # fmt: skip
+
+
+def burned(credits: int, tokens: int) -> burn.BurnConfirmed:
+    return burn.BurnConfirmed(
+        burn_id=1, credits=credit(credits), tokens=token(tokens), tx_hash="0xbb", block_number=5,
+        at_us=AT_US,
+    )  # fmt: skip
+
+
+FACTS: dict[type[Any], st.SearchStrategy[Any]] = {
+    deposit.DepositConfirmed: deposits(),
+    deposit.CreditsPurchaseConfirmed: purchases(),
+    lease.LeaseReserved: reservations(),
+    lease.LeaseClosed: closings(),
+    lease.LeaseSettled: settlements(),
+    lease.UsageAccrued: accruals(),
+    device.CapacityAccrued: st.builds(
+        lambda leased, stranded, away, idle: capacity(
+            leased + stranded + away + idle, leased, stranded, away
+        ),
+        units, units, units, units,
+    ),
+    PolicyPublished: st.builds(policy, st.integers(1, 3), positive),
+    epoch.EpochSealed: seals(),
+    epoch.RewardsCredited: credited,
+    epoch.RewardsMatured: matured,
+    payout.EpochMintConfirmed: positive.map(minted),
+    payout.PayoutConfirmed: positive.map(paid),
+    burn.BurnConfirmed: st.builds(burned, positive, positive),
+}  # fmt: skip
+
+
+def test_every_fact_that_moves_money_has_an_example_here() -> None:
+    assert FACTS.keys() == postings._BOOKS.keys()
+
+
+@pytest.mark.parametrize("kind", FACTS, ids=lambda kind: kind.__name__)
+@given(data=st.data())
+def test_every_entry_sums_to_zero_and_stands_in_the_chart(kind: type, data: st.DataObject) -> None:
+    fact = data.draw(FACTS[kind])
+    assert type(fact) is kind
+    check(entries_for(fact))
+
+
+def test_a_whole_story_sums_to_zero_fact_by_fact_and_leaves_no_account_on_the_wrong_side() -> None:
+    balances: dict[str, int] = {}
+    for _, fact in story(Size()):
+        entries = entries_for(fact)
+        check(entries)
+        for name, moved in (line for each in entries for line in each.lines):
+            balances[name] = balances.get(name, 0) + kind_of(name).side * moved
+            # The story emits tokens before any policy opens the account they come from.
+            assert balances[name] >= 0 or name.startswith("emission:"), (name, fact)
+    assert balances["party:acct_cash:cash"] > 0
+
+
+def test_facts_that_move_nothing_book_nothing() -> None:
+    quiet = [fact for _, fact in story(Size()) if type(fact) not in FACTS]
+    assert {type(fact) for fact in quiet} < set(codec.NAMES.values())
+    assert all(entries_for(fact) == () for fact in quiet)
+
+
+def test_an_entry_drops_zero_lines_and_adds_up_an_account_that_occurs_twice() -> None:
+    found = list(entry(Asset.CREDIT, ("a", 3), ("b", 0), ("a", 2), ("c", -5), ("d", 1), ("d", -1)))
+    assert found == [Entry(Asset.CREDIT, (("a", 5), ("c", -5)))]
+    assert list(entry(Asset.CREDIT, ("a", 0))) == []
+    with pytest.raises(AssertionError):
+        list(entry(Asset.CREDIT, ("a", 1)))
+
+
+# --- what goes where --------------------------------------------------------------------------
+
+
+def test_an_accrual_paid_in_cash_splits_between_provider_platform_and_burn() -> None:
+    fact = accrued(
+        {"grant": 1_000_000, "cash": 1_780_000}, Parts(250_000, 1_265_000, 1_000_000, 265_000)
+    )
+    assert lines(fact) == {
+        "escrow:lease_1:1:grant": 1_000_000,
+        "escrow:lease_1:1:cash": 1_780_000,
+        "network:revenue:usage": -250_000,
+        "party:acct_owner:holdback": -1_265_000,
+        "network:revenue:take": -1_000_000,
+        "network:burn_due": -265_000,
+    }
+
+
+def test_an_accrual_paid_in_burned_credits_retires_them_and_leaves_nothing_to_burn_again() -> None:
+    fact = accrued({"burned": 2_780_000}, Parts(0, 0, 0, 2_780_000))
+    assert lines(fact) == {"escrow:lease_1:1:burned": 2_780_000, "world:burned": -2_780_000}
+
+
+def test_an_accrual_that_earned_nothing_books_nothing() -> None:
+    assert entries_for(accrued({}, Parts(0, 0, 0, 0))) == ()
+
+
+def test_burned_credits_that_do_not_pay_the_whole_burn_are_a_bug() -> None:
+    with pytest.raises(AssertionError):
+        entries_for(accrued({"burned": 5}, Parts(1, 0, 0, 4)))
+
+
+def test_physical_time_is_idle_less_what_was_leased_stranded_or_unavailable() -> None:
+    assert lines(capacity(3_600_000, 900_000, 100_000, 600_000), Asset.GPU_MS) == {
+        "device:GPU-1:physical": -3_600_000,
+        "device:GPU-1:idle": 2_000_000,
+        "device:GPU-1:leased": 900_000,
+        "device:GPU-1:stranded": 100_000,
+        "device:GPU-1:unavailable": 600_000,
+    }
+
+
+def test_a_device_leased_twice_takes_idle_below_zero_which_the_books_refuse() -> None:
+    moved = lines(capacity(3_600_000, 7_200_000, 0, 0), Asset.GPU_MS)
+    assert moved["device:GPU-1:idle"] * kind_of("device:GPU-1:idle").side < 0
+
+
+def test_an_unknown_buyers_credits_wait_in_suspense_and_the_tokens_are_recycled() -> None:
+    fact = deposit.CreditsPurchaseConfirmed(
+        burner="0xb", purchase_id=1, account_id=None, payer="0x1", tokens_burned=token(7),
+        credits=credit(5), price_round=1, tx_hash="0x2", log_index=0, block_number=9, at_us=AT_US,
+    )  # fmt: skip
+    assert lines(fact) == {"world:burned": 5, "network:suspense": -5}
+    assert lines(fact, Asset.TOKEN) == {"recycle:authority": 7, "recycle:pool": -7}
+
+
+def test_only_the_first_policy_opens_the_hard_cap() -> None:
+    opened = {"emission:authority": 644, "emission:unissued": -644}
+    assert lines(policy(1, 644), Asset.TOKEN) == opened
+    assert entries_for(policy(2, 644)) == ()
+
+
+def test_a_seal_gives_emission_and_old_carry_to_rewards_new_carry_and_availability() -> None:
+    assert lines(sealed(70, 20, 10, before=5, carry=3), Asset.TOKEN) == {
+        "emission:unissued": 100,
+        "emission:authority": -100,
+        "chain:mint_due": 100,
+        "pool:availability:carry": -20,
+        "pool:compute:carry": 2,
+        "epoch:1:unmatured": -82,
+    }
+
+
+def test_a_token_goes_from_the_epoch_to_the_party_and_out_of_the_distributor() -> None:
+    """Every step ends where the next begins; at the end only what was paid is outside."""
+    reward = (epoch.Reward(OWNER, token(9)),)
+    steps = (
+        minted(9),
+        epoch.RewardsCredited(epoch=1, chunk=1, rewards=reward, at_us=AT_US),
+        epoch.RewardsMatured(epoch=1, chunk=1, rewards=reward, at_us=AT_US),
+        paid(9),
+    )
+    net: dict[str, int] = {}
+    for fact in steps:
+        for name, moved in lines(fact, Asset.TOKEN).items():
+            net[name] = net.get(name, 0) + moved
+    assert {name: moved for name, moved in net.items() if moved} == {
+        "chain:mint_due": -9,
+        "epoch:1:unmatured": 9,
+    }
