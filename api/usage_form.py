@@ -21,6 +21,7 @@ import msgspec
 from msgspec import Meta
 
 from domain import report
+from domain.nesting import is_too_deep
 from domain.report import ReportInvalid
 
 _Nat = Annotated[int, Meta(ge=0, le=report.INT_MAX)]
@@ -133,7 +134,12 @@ def read_leniently(body: bytes) -> Identity:
     if len(body) > report.BODY_BYTES_MAX:
         raise ReportInvalid("too_large", f"at most {report.BODY_BYTES_MAX} bytes")
     try:
-        pairs = json.loads(body.decode("utf-8"), object_pairs_hook=_Pairs)
+        text = body.decode("utf-8")
+        if is_too_deep(text):
+            raise ReportInvalid("not_json", "nested too deep to hold an identity")
+        pairs = json.loads(text, object_pairs_hook=_Pairs)
+    except ReportInvalid:
+        raise
     except (ValueError, RecursionError):
         raise ReportInvalid("not_json", "no identity to be read") from None
     node = _only(pairs, "node", str)

@@ -21,6 +21,8 @@ from hashlib import sha256
 from itertools import accumulate, pairwise
 from typing import Any, NoReturn
 
+from domain.nesting import NESTING_MAX, is_too_deep
+
 PAYLOAD_TYPE = "org.tallystick.usage.reported.v1"
 """DSSE payload type of the signed bytes; used nowhere else."""
 NAME = "usage.reported.v1"
@@ -281,6 +283,8 @@ def _load(body: bytes) -> Any:
         text = body.decode("utf-8")
     except UnicodeDecodeError as error:
         raise ReportInvalid("not_utf8", f"byte {error.start}") from None
+    if is_too_deep(text):
+        raise ReportInvalid("not_json", f"more than {NESTING_MAX} levels deep")
     try:
         return json.loads(
             text, object_pairs_hook=_pairs, parse_float=_no_float, parse_constant=_no_float
