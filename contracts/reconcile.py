@@ -17,9 +17,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from contracts.deployment import ZERO_ADDRESS, Deployment, Difference, check_deployment
+from contracts.manifest import Payout
 from contracts.tally import Event, Tally
 
-__all__ = ["ChainTotals", "Difference", "LedgerTotals", "SealedEpoch", "read_chain", "reconcile"]
+__all__ = [
+    "ChainTotals",
+    "Difference",
+    "LedgerTotals",
+    "SealedEpoch",
+    "read_chain",
+    "reconcile",
+    "reconcile_file",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +144,23 @@ def reconcile(chain: ChainTotals, ledger: LedgerTotals) -> list[Difference]:
     return [*chain.deployment, *found]
 
 
+def reconcile_file(chain: ChainTotals, payout: Payout, accepted_root: str) -> list[Difference]:
+    """What needs no ledger: the chain with itself, with the deployment, and with a payout file.
+
+    A file whose root was replaced by a later one says nothing of the claims since.
+    """
+    none = LedgerTotals()
+    found = [*chain.deployment]
+    for check in (_supply, _emission, _distribution):
+        found += check(chain, none)
+    if payout.root == accepted_root:
+        found += _equal("committed", payout.committed, chain.committed_total)
+    elif chain.seq >= payout.seq:
+        return found
+    lifetime = {leaf.account.lower(): leaf.total for leaf in payout.leaves()}
+    return [*found, *_overpaid(chain, lifetime)]
+
+
 def _supply(chain: ChainTotals, _: LedgerTotals) -> Iterator[Difference]:
     minted = sum(mint.amount for mint in chain.minted)
     expected = chain.genesis_supply + minted - chain.burned
@@ -184,10 +210,14 @@ def _sealed(chain: ChainTotals, ledger: LedgerTotals) -> Iterator[Difference]:
 def _leaves(chain: ChainTotals, ledger: LedgerTotals) -> Iterator[Difference]:
     lifetime = {account.lower(): total for account, total in ledger.lifetime.items()}
     yield from _equal("committed", sum(lifetime.values()), chain.committed_total)
+    yield from _overpaid(chain, lifetime)
+    yield from _equal("payouts confirmed", chain.claimed_total, ledger.payouts_confirmed)
+
+
+def _overpaid(chain: ChainTotals, lifetime: Mapping[str, int]) -> Iterator[Difference]:
     for account, claimed in sorted(chain.claimed.items()):
         if claimed > lifetime.get(account, 0):
             yield Difference(f"claimed by {account} at most", lifetime.get(account, 0), claimed)
-    yield from _equal("payouts confirmed", chain.claimed_total, ledger.payouts_confirmed)
 
 
 def _purchases(chain: ChainTotals, ledger: LedgerTotals) -> Iterator[Difference]:

@@ -1,0 +1,215 @@
+"""`tallystick`: every command of the server side, wired together.
+
+Nothing is decided here. Each command imports what it needs when it runs, so that `--help` is quick;
+`cli_terminal.py` says how all of them speak.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from api import cli_admin, cli_audit, cli_payout, cli_terminal, cli_trace
+from api.cli_settings import ConfigFile, DataDir, in_force, loaded, opened
+from api.cli_terminal import AsJson, columns, facts, group, note, progress, tell
+
+if TYPE_CHECKING:
+    from api.settings import Settings
+
+app = group("Event-sourced marketplace and settlement ledger for pooled GPUs.", "tallystick demo")
+app.add_typer(cli_admin.app, name="admin")
+app.add_typer(cli_payout.app, name="payout")
+app.add_typer(cli_audit.app, name="audit")
+app.add_typer(cli_trace.app, name="trace")
+
+
+def main() -> int:
+    """Entry point of `tallystick`; the exit code."""
+    return cli_terminal.run(app, as_json="--json" in sys.argv[1:])
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        tell(None, [f"tallystick {version('tallystick')}"], as_json=False)
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    _asked: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version.")
+    ] = False,
+) -> None:
+    """Event-sourced marketplace and settlement ledger for pooled GPUs."""
+
+
+@app.command(epilog="Example: tallystick demo --json")
+def demo(
+    serve_after: Annotated[
+        bool, typer.Option("--serve", help="Leave API and console running on the result.")
+    ] = False,
+    data_dir: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="New folder; else a temporary one.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """The whole way on embedded parts: from signed usage reports to a paid claim on chain.
+
+    Starts a PostgreSQL and an Ethereum of its own, simulates nodes that sign real reports, leases,
+    meters, settles an epoch, pays it out, reconciles and verifies. Needs nothing installed.
+    """
+    from api import demo as demos
+
+    with progress() as step:
+        result = demos.run(step, serve=serve_after, data_dir=data_dir)
+    tell(result, _statement(result), as_json=as_json)
+    if not (result["books_balanced"] and result["chain_reconciled"] and result["audit_verified"]):
+        raise typer.Exit(cli_terminal.EXIT_NO)
+
+
+@app.command(epilog="Example: tallystick serve --port 8420")
+def serve(
+    host: Annotated[
+        str | None, typer.Option(help="Address to listen on (TALLYSTICK_HOST).")
+    ] = None,
+    port: Annotated[int | None, typer.Option(help="Port (TALLYSTICK_PORT), else 8420.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes (TALLYSTICK_WORKERS).")] = None,
+    ssl_certfile: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Certificate chain, for TLS without a proxy."),
+    ] = None,
+    ssl_keyfile: Annotated[Path | None, typer.Option(metavar="FILE", help="Its key.")] = None,
+    jobs_too: Annotated[
+        bool | None, typer.Option("--jobs/--no-jobs", help="Background jobs in this process.")
+    ] = None,
+    config: ConfigFile = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Serve the API, with the background jobs, until stopped.
+
+    Without TALLYSTICK_DATABASE_URL the embedded PostgreSQL of the data folder is used.
+    """
+    settings = in_force(
+        config, host=host, port=port, workers=workers, ssl_certfile=ssl_certfile,
+        ssl_keyfile=ssl_keyfile, jobs=jobs_too, data_dir=data_dir,
+    )  # fmt: skip
+    from api import cli_serve
+
+    scheme = "http" if settings.ssl_certfile is None else "https"
+    note(f"serving on {scheme}://{settings.host}:{settings.port}, data in {settings.data_dir}")
+    raise typer.Exit(cli_serve.serve(settings))
+
+
+@app.command(epilog="Example: tallystick jobs --once --json")
+def jobs(
+    once: Annotated[bool, typer.Option("--once", help="Each job once, then stop.")] = False,
+    config: ConfigFile = None,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run the background jobs alone: accrual, pins, signed heads, epochs, views.
+
+    May run beside any number of servers; each job has one leader at a time.
+    """
+    from api import jobs as background
+
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda _number, _frame: stop.set())
+    with opened(config, data_dir=data_dir) as service:
+        done = background.run(service, once=once, stop=stop)
+    tell(done, facts(done), as_json=as_json)
+
+
+@app.command(epilog="Example: tallystick migrate --json")
+def migrate(config: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+    """Create or upgrade the database. Safe to run twice and from two machines at once."""
+    import psycopg
+
+    from ledger import migrate as migrations
+    from projections import tables
+
+    with _database(in_force(config, data_dir=data_dir)) as conninfo:
+        applied = migrations.migrate(conninfo)
+        with psycopg.connect(conninfo, autocommit=True) as connection:
+            tables.ensure(connection)
+    lines = [f"applied {name}" for name in applied] or ["nothing to do"]
+    tell({"applied": applied}, lines, as_json=as_json)
+
+
+@app.command(epilog="Example: TALLYSTICK_PORT=9000 tallystick config")
+def config(config: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+    """Every setting in force and where it came from: flag, environment, file or default.
+
+    Secrets are masked.
+    """
+    shown = loaded(config, data_dir=data_dir).shown()
+    rows = [{"setting": name, **told} for name, told in shown.items()]
+    tell(shown, columns(rows, ("setting", "value", "source")), as_json=as_json)
+
+
+@app.command(epilog="Example: tallystick conformance vectors/*.json")
+def conformance(
+    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Conformance vectors.")],
+    as_json: AsJson = False,
+) -> None:
+    """Run conformance vectors through the functions the product uses.
+
+    The last line is `N passed, M failed`; exit 1 when any case fails.
+    """
+    from api import conformance as suites
+
+    raise typer.Exit(suites.main(files, as_json=as_json, out=sys.stdout, err=sys.stderr))
+
+
+@contextmanager
+def _database(settings: Settings) -> Generator[str, None, None]:
+    """The address of the database, the embedded one started or joined."""
+    if settings.database_url is not None:
+        yield settings.database_url
+        return
+    from api.embedded_postgres import EmbeddedPostgres
+
+    settings.data_dir.mkdir(parents=True, exist_ok=True)
+    with EmbeddedPostgres(settings.data_dir) as server:
+        yield server.uri
+
+
+def _statement(result: dict[str, Any]) -> list[str]:
+    """The demo's result in sentences."""
+    charged = cli_terminal.amount(result["charged"])
+    earned = cli_terminal.amount(result["providers_earned"])
+    kept = cli_terminal.amount(result["platform_earned"])
+    tokens = {
+        name: cli_terminal.amount({"asset": "TOKEN", "units": result[name]})
+        for name in ("tokens_burned", "tokens_minted", "tokens_claimed")
+    }
+    metered_s = int(result["gpu_microseconds_metered"]) // 1_000_000
+    yes = {True: "yes", False: "NO"}
+    return [
+        f"{result['nodes']} nodes served {result['leases']} leases"
+        f" and signed {result['usage_reports']} usage reports.",
+        f"Metered: {metered_s} GPU-seconds. Charged: {charged}"
+        f" = {earned} to providers + {kept} to the platform.",
+        f"Renters burned {tokens['tokens_burned']}; epoch {result['epoch']} minted"
+        f" {tokens['tokens_minted']}.",
+        f"Payout root {result['payout_root']}: {result['claims']} claims paid"
+        f" {tokens['tokens_claimed']}.",
+        f"Books balanced: {yes[result['books_balanced']]}."
+        f" Chain reconciled: {yes[result['chain_reconciled']]}."
+        f" Audit log verified offline: {yes[result['audit_verified']]}.",
+        f"Took {result['seconds']} s.",
+    ]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,53 @@
+"""`tallystick admin`: what only somebody on this machine may do, once."""
+
+from __future__ import annotations
+
+import secrets
+
+from api.cli_settings import ConfigFile, DataDir, opened
+from api.cli_terminal import AnswerIsNo, AsJson, facts, group, note, tell
+
+app = group("First steps on a new installation.", "tallystick admin bootstrap")
+
+OWNER = "operator"
+
+
+@app.command(epilog="Example: tallystick admin bootstrap --json")
+def bootstrap(config: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+    """Make the operator's account and API key, and publish the first tariff.
+
+    The key is shown once and kept nowhere. Refused when there is an operator.
+    """
+    from api import keys
+    from domain.account import BootstrapOperator
+    from domain.refusal import Reason, Refused
+    from domain.stream import derive_id
+    from domain.tariff import CLOUDBENDER, publish
+
+    api_key = keys.new()
+    key_id = keys.key_id(api_key)
+    assert key_id is not None
+    account_id = derive_id("acct", "operator", secrets.token_hex(16))
+    with opened(config, data_dir=data_dir) as service:
+        now_us = service.clock.now_us()
+        operator = BootstrapOperator(
+            account_id=account_id,
+            member_id=OWNER,
+            key_id=key_id,
+            key_sha256=keys.digest(api_key),
+            at_us=now_us,
+        )
+        tariff = publish(CLOUDBENDER, version=1, effective_from_us=now_us, by=OWNER, at_us=now_us)
+        try:
+            service.ledger.handle([operator, tariff], key=None, now_us=now_us)
+        except Refused as refused:
+            if refused.reason is not Reason.OPERATOR_EXISTS:
+                raise
+            there = refused.facts["account_id"]
+            raise AnswerIsNo(
+                f"there is an operator already, {there}: use its API key",
+                {"refused": refused.reason.value, "facts": {"account_id": there}},
+            ) from None
+    result = {"account_id": account_id, "member_id": OWNER, "key_id": key_id, "api_key": api_key}
+    tell(result, facts(result), as_json=as_json)
+    note("The key is not shown again. Use it: export TALLYSTICK_API_KEY=<api_key>")

@@ -1,0 +1,205 @@
+"""`tallystick audit`: take the log out, check it without a server, prove one event.
+
+Only wiring: what is checked is said in `ledger/verify.py` and `ledger/proof.py`. `verify` needs no
+database and no network for a folder or a proof file.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from api.cli_settings import ConfigFile, DataDir, opened
+from api.cli_terminal import EXIT_NO, AsJson, InputUnusable, facts, group, note, tell
+
+if TYPE_CHECKING:
+    from api.service import Service
+    from ledger.checkpoint import VerifierKey
+    from ledger.verify import VerifyReport
+
+app = group("Export the log, verify an export, prove one event.", "tallystick audit verify bundle")
+
+
+@app.command(epilog="Example: tallystick audit export bundle")
+def export(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="New folder for the bundle.")],
+    last: Annotated[
+        int | None, typer.Option(min=1, help="Export under the last signed head up to this fact.")
+    ] = None,
+    config: ConfigFile = None,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write both logs under one signed head into a new folder.
+
+    Reads this machine's data. Where no server runs the present head is signed first; where one
+    runs, it signs, and its last head is used.
+    """
+    from ledger.export import export_bundle, read_epoch_files
+
+    if directory.exists():
+        raise InputUnusable(f"{directory} is there already: name a new folder")
+    with opened(config, data_dir=data_dir) as service:
+        _sign_head(service)
+        made = export_bundle(
+            service.conninfo,
+            directory,
+            _log_key(service),
+            _code_version(),
+            last=last,
+            epochs=read_epoch_files(service.settings.data_dir / "epochs"),
+        )
+        key = str(_log_key(service))
+    result = {
+        "directory": str(directory),
+        "origin": made.checkpoint.origin,
+        "facts": made.facts,
+        "reports": made.reports,
+        "cut_position": made.cut_position,
+        "root": made.checkpoint.root.hex(),
+        "files": len(made.files),
+        "log_key": key,
+    }
+    lines = facts(result)
+    tell(result, [*lines, f"Check it: tallystick audit verify {directory}"], as_json=as_json)
+
+
+@app.command(epilog="Example: tallystick audit verify bundle --root checkpoint.txt")
+def verify(
+    path: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Folder of an export, or a .tlog-proof file.")
+    ],
+    root: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A head published elsewhere or kept before.")
+    ] = None,
+    key: Annotated[
+        str | None, typer.Option(help="The log's verifier key, got from elsewhere.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Recompute an export, or check one proof, without server, database or network.
+
+    Exit 1 when anything differs. Give `--key` and `--root` from another source: without them a
+    whole other history, signed by somebody else, would verify.
+    """
+    if path.is_dir():
+        from ledger.verify import verify_bundle
+
+        report = verify_bundle(path, root, key)
+        tell(_told(report), str(report).split("\n"), as_json=as_json)
+        if not report.ok:
+            raise typer.Exit(EXIT_NO)
+    elif path.is_file():
+        _check_proof(path, key, as_json=as_json)
+    else:
+        raise InputUnusable(f"{path} is not there: give the folder of an export or a proof file")
+
+
+@app.command(epilog="Example: tallystick audit prove 12/3 --out report.tlog-proof")
+def prove(
+    event: Annotated[
+        str, typer.Argument(metavar="EVENT", help="A fact's position, or a report's LANE/POSITION.")
+    ],
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the proof here.")] = None,
+    config: ConfigFile = None,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write the receipt of one fact or one usage report, for anybody to check offline.
+
+    Without `--out` the proof itself is the output.
+    """
+    from ledger.prove import prove as prove_event
+
+    with opened(config, data_dir=data_dir) as service:
+        try:
+            text = prove_event(service.conninfo, event)
+        except ValueError as error:
+            raise InputUnusable(
+                f"EVENT {event!r}: needed a position like 42, or a lane and position like 12/3"
+            ) from error
+        key = str(_log_key(service))
+    if out is not None:
+        out.write_text(text, encoding="utf-8")
+        note(f"written; check it: tallystick audit verify {out} --key '{key}'")
+    shown = [] if out is not None else text.rstrip("\n").split("\n")
+    tell({"event": event, "log_key": key, "proof": text}, shown, as_json=as_json)
+
+
+def _sign_head(service: Service) -> None:
+    """Sign the present head, unless a running server holds the signer: then it does that."""
+    from ledger import trees
+
+    with service.connect() as connection:
+        trees.follow_all(connection)
+        if trees.head(connection).size:
+            with suppress(BlockingIOError):
+                trees.publish_checkpoint(connection, service.signer, service.clock.now_us())
+
+
+def _log_key(service: Service) -> VerifierKey:
+    from nacl.signing import SigningKey
+
+    from api import secret_files
+    from ledger.checkpoint import VerifierKey
+
+    seed = secret_files.read_or_make(
+        secret_files.folder_of(service.settings.data_dir) / "signer.key"
+    )
+    return VerifierKey(service.settings.log_origin, bytes(SigningKey(seed).verify_key))
+
+
+def _code_version() -> str:
+    from importlib.metadata import version
+
+    return version("tallystick")
+
+
+def _told(report: VerifyReport) -> dict[str, Any]:
+    first = report.first_bad
+    told: dict[str, Any] = {
+        "verified": report.ok,
+        "facts": report.facts,
+        "reports": report.reports,
+        "nodes": report.nodes,
+        "pins": report.pins,
+        "key_given": report.key_given,
+        "checked_against_published_root": report.against is not None,
+        "problems": [str(problem) for problem in report.problems],
+    }
+    if report.checkpoint is not None:
+        told |= {"origin": report.checkpoint.origin, "root": report.checkpoint.root.hex()}
+    if first is not None:
+        told["first_bad"] = {
+            "where": first.where,
+            "position": first.position,
+            "what": first.what,
+        }
+    return told
+
+
+def _check_proof(path: Path, key: str | None, *, as_json: bool) -> None:
+    from ledger.checkpoint import parse_verifier_key
+    from ledger.proof import ProofInvalid, check
+
+    if key is None:
+        raise InputUnusable("a proof is checked against the log's key: give --key")
+    try:
+        checked = check(path.read_text(encoding="utf-8"), parse_verifier_key(key))
+    except (ProofInvalid, UnicodeDecodeError) as invalid:
+        said = {"verified": False, "problems": [str(invalid)]}
+        tell(said, [f"NOT VERIFIED: {invalid}"], as_json=as_json)
+        raise typer.Exit(EXIT_NO) from None
+    told: dict[str, Any] = {
+        "verified": True,
+        "origin": checked.checkpoint.origin,
+        "facts": checked.checkpoint.size,
+        "position": checked.position,
+        "name": checked.entry.name,
+    }
+    if checked.report is not None:
+        told |= {"node_id": checked.report.node_id, "node_seq": checked.report.node_seq}
+    tell(told, [str(checked), "verified"], as_json=as_json)

@@ -1,0 +1,115 @@
+"""`tallystick trace`: what a published cluster trace would have cost and earned here.
+
+The replay is in `api/replay.py`; this gives it a database nobody else uses and prints its result.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from api.cli_settings import ConfigFile, in_force
+from api.cli_terminal import EXIT_NO, AnswerIsNo, AsJson, facts, group, progress, tell
+
+app = group(
+    "Replay cluster traces through the marketplace.",
+    "tallystick trace replay --format openb --nodes nodes.csv --tasks tasks.csv",
+)
+
+
+class TraceFormat(StrEnum):
+    """Formats this version reads."""
+
+    OPENB = "openb"
+
+
+@app.command(
+    epilog="Example: tallystick trace replay --format openb --nodes nodes.csv --tasks tasks.csv"
+)
+def replay(
+    nodes: Annotated[Path, typer.Option(metavar="FILE", help="CSV of GPU nodes.")],
+    tasks: Annotated[Path, typer.Option(metavar="FILE", help="CSV of tasks.")],
+    trace_format: Annotated[
+        TraceFormat, typer.Option("--format", help="Form of the files.")
+    ] = TraceFormat.OPENB,
+    config: ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Play every task of a trace as a lease, on a simulated clock, and count it again from the log.
+
+    Uses a temporary embedded database, or an empty one named by TALLYSTICK_DATABASE_URL. The same
+    files give the same log head. Exit 1 when the recount finds anything wrong.
+    """
+    del trace_format  # there is one
+    from api import trace_openb
+
+    trace_nodes, trace_tasks = trace_openb.read_nodes(nodes), trace_openb.read_tasks(tasks)
+    with _empty_database(in_force(config).database_url) as conninfo:
+        result = _replayed(conninfo, trace_nodes, trace_tasks)
+    tell(result, facts(result), as_json=as_json)
+    if not _is_sound(result):
+        raise typer.Exit(EXIT_NO)
+
+
+@contextmanager
+def _empty_database(given: str | None) -> Generator[str, None, None]:
+    """The address of a migrated database with an empty log. Raises AnswerIsNo for any other."""
+    from ledger import migrate
+
+    if given is not None:
+        migrate.migrate(given)
+        _refuse_if_used(given)
+        yield given
+        return
+    from api.embedded_postgres import EmbeddedPostgres
+
+    with tempfile.TemporaryDirectory(prefix="tallystick-") as folder:
+        Path(folder).chmod(0o755)  # the server may run as another user
+        with EmbeddedPostgres(Path(folder), durable=False) as server:
+            conninfo = server.create_database("replay")
+            migrate.migrate(conninfo)
+            yield conninfo
+
+
+def _refuse_if_used(conninfo: str) -> None:
+    import psycopg
+
+    with psycopg.connect(conninfo) as connection:
+        row = connection.execute("SELECT pos FROM market_events_head").fetchone()
+    if row is not None and row[0]:
+        raise AnswerIsNo(
+            f"the log of this database holds {row[0]} facts, and a replay begins with an empty one:"
+            " name an empty database, or unset TALLYSTICK_DATABASE_URL"
+        )
+
+
+def _replayed(conninfo: str, nodes: list[Any], tasks: list[Any]) -> dict[str, Any]:
+    import psycopg
+
+    from api import replay as replays
+    from ledger.handle import Ledger
+    from projections import tables
+
+    with (
+        progress() as step,
+        Ledger(conninfo, blinding_key=replays.BLINDING_KEY) as ledger,
+        psycopg.connect(conninfo, autocommit=True) as connection,
+    ):
+        tables.ensure(connection)
+        return replays.replay_openb(ledger, connection, nodes, tasks, step)
+
+
+def _is_sound(result: dict[str, Any]) -> bool:
+    shared = int(result["providers_units"]) + int(result["platform_units"])
+    return (
+        result["books_balanced"]
+        and not result["double_bookings"]
+        and not result["wrong_model"]
+        and int(result["charged_units"]) == shared
+    )
