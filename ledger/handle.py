@@ -250,20 +250,23 @@ class Ledger:
         now_us: int,
         answer: Callable[[Sequence[Change]], Answer] | None = None,
         tracking: tuple[str, int] | None = None,
+        again_on: frozenset[Reason] = frozenset(),
     ) -> Outcome:
         """Record what the command leads to, or several commands decided one after the other.
 
         All facts or none. `answer` makes the answer kept with the key. `tracking` moves a
-        follower's position in the same transaction.
+        follower's position in the same transaction. `commands` may be a function that makes them:
+        it is asked at every attempt, may raise Refused, and after a refusal of `again_on` once
+        more, for what it was made from has changed.
 
         Raises Refused (RefusedBefore for a stored one), StreamMoved, InProgress, LogBusy,
         OutcomeUnknown, FollowedAlready; BooksRefused for a bug.
         """
-        asked = commands if isinstance(commands, list | tuple) else (commands,)
         attempt = losses = 0
         while True:
             attempt += 1
-            call = _Call(asked, key, now_us, answer, tracking, attempt == ATTEMPTS_MAX)
+            is_final = attempt == ATTEMPTS_MAX
+            call = _Call(commands, key, now_us, answer, tracking, is_final, again_on)
             try:
                 return self._attempt(call)
             except _Later as later:
@@ -282,27 +285,22 @@ class Ledger:
                 # If it was committed, the command row of the next attempt says so.
                 self.market.datastore.forget_lost_connections()
 
-    def refuse(self, refused: Refused, *, key: CommandKey, now_us: int) -> Outcome:
-        """Answer a command with a refusal that was found before deciding, like no match.
-
-        Raises it, kept with the key if it is of that kind; the first answer wins if there is one.
-        """
-        return self._refuse(_Call((), key, now_us, None, None, False), refused)
-
     def told_before(self, key: CommandKey) -> Outcome | None:
         """How a command ended that was handled before; None if it was not.
 
         Raises Refused: its stored refusal, or IDEMPOTENCY_KEY_REUSED for another fingerprint.
         """
         stored = self.stored(key)
-        return None if stored is None else _replay(_Call((), key, 0, None, None, False), stored)
+        return None if stored is None else _replay(_Call((), key, 0), stored)
 
     def _attempt(self, call: _Call) -> Outcome:
         world = _World(self.market, self.books, self._entries_for)
         try:
-            for command in call.commands:
+            for command in call.asked():
                 world.apply(self.market.rules.decide(command, world))
         except Refused as refused:
+            if refused.reason in call.again_on and not call.is_final:
+                raise _Later(None) from refused
             return self._refuse(call, refused)
         answer = call.answer(world.changes) if call.answer else NO_ANSWER
         appended = self._append(call, world, answer)
@@ -367,12 +365,18 @@ class Ledger:
 class _Call:
     """One attempt at one call of the door."""
 
-    commands: Sequence[Any]
+    commands: Any
     key: CommandKey | None
     now_us: int
-    answer: Callable[[Sequence[Change]], Answer] | None
-    tracking: tuple[str, int] | None
-    is_final: bool
+    answer: Callable[[Sequence[Change]], Answer] | None = None
+    tracking: tuple[str, int] | None = None
+    is_final: bool = False
+    again_on: frozenset[Reason] = frozenset()
+
+    def asked(self) -> Sequence[Any]:
+        """The commands, made now if they are to be made."""
+        commands = self.commands() if callable(self.commands) else self.commands
+        return commands if isinstance(commands, list | tuple) else (commands,)
 
     def row(self, status: int, body: bytes) -> CommandRow | None:
         if self.key is None:
