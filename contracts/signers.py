@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from eth_account import Account
-from eth_account.messages import encode_typed_data
+from eth_account.messages import encode_defunct, encode_typed_data
 from eth_account.typed_transactions.typed_transaction import TypedTransaction
 from hexbytes import HexBytes
 
@@ -96,6 +96,10 @@ class LocalKeySigner:
         assert int(full_message["domain"]["chainId"]) == self._chain_id
         signable = encode_typed_data(full_message=dict(full_message))
         return bytes(self._account.sign_message(signable).signature)
+
+    def sign_text(self, text: str) -> bytes:
+        """The wallet's signature of a text (EIP-191), as for a wallet challenge."""
+        return bytes(self._account.sign_message(encode_defunct(text=text)).signature)
 
 
 class KeystoreSigner(LocalKeySigner):
