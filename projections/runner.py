@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg
 from psycopg.rows import TupleRow
@@ -51,8 +51,7 @@ class Rule:
     sql: str
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(NamedTuple):
     """One usage report as stored; `body` is the signed bytes with key id and signature."""
 
     lane: int

@@ -12,8 +12,9 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Generator, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context
 
@@ -142,7 +143,9 @@ def rebuild(
         facts += moved
     if projection.reports is not None:
         reports = _all_lanes(connection, projection, beside, conninfo, workers)
-    connection.execute(own(beside, projection.indexes))
+    with connection.transaction():
+        connection.execute("SET LOCAL maintenance_work_mem = '256MB'")
+        connection.execute(own(beside, projection.indexes))
     seconds = time.perf_counter() - started
     analyze(connection, beside)
     differing = _change_places(connection, projection, beside)
@@ -188,24 +191,21 @@ def _definition(connection: Connection, schema: str) -> str | None:
     return "" if row is None else str(row[0])
 
 
-class _exclusive:  # noqa: N801
+@contextmanager
+def _exclusive(connection: Connection) -> Generator[None, None, None]:
     """One process at a time makes or rebuilds projections of a database."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-
-    def __enter__(self) -> None:
-        self._connection.execute("SELECT pg_advisory_lock(%s)", (_LOCK_ID,))
-
-    def __exit__(self, *_: object) -> None:
-        self._connection.execute("SELECT pg_advisory_unlock(%s)", (_LOCK_ID,))
+    connection.execute("SELECT pg_advisory_lock(%s)", (_LOCK_ID,))
+    try:
+        yield
+    finally:
+        connection.execute("SELECT pg_advisory_unlock(%s)", (_LOCK_ID,))
 
 
 def _all_lanes(
     connection: Connection, projection: Projection, schema: str, conninfo: str | None, workers: int
 ) -> int:
     if workers == 1 or conninfo is None:
-        return _lanes_to_head(connection, projection, schema, range(LANES))
+        return lanes_to_head(connection, projection, schema, range(LANES))
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
         parts = [
             pool.submit(_lanes_apart, conninfo, projection.name, schema, worker, workers)
@@ -217,12 +217,13 @@ def _all_lanes(
 def _lanes_apart(conninfo: str, name: str, schema: str, worker: int, workers: int) -> int:
     lanes = range(worker, LANES, workers)
     with psycopg.connect(conninfo, autocommit=True) as connection:
-        return _lanes_to_head(connection, BY_NAME[name], schema, lanes)
+        return lanes_to_head(connection, BY_NAME[name], schema, lanes)
 
 
-def _lanes_to_head(
+def lanes_to_head(
     connection: Connection, projection: Projection, schema: str, lanes: Iterable[int]
 ) -> int:
+    """Bring some usage lanes of one schema to their heads; returns how many reports."""
     done, wanted = 0, list(lanes)
     while moved := runner.step_lanes(connection, projection, lanes=wanted, schema=schema):
         done += moved

@@ -80,14 +80,14 @@ Column = int | list[int]
 Nullable = int | list[int | None] | None
 
 
-class _Device(msgspec.Struct):
+class _Device(msgspec.Struct, gc=False):
     share_ppm: int
 
 
-class _Cols(msgspec.Struct):
+class _Cols(msgspec.Struct, gc=False):
     """The columns that are added up; a column of equal values is that one value."""
 
-    device: Column
+    device: msgspec.Raw  # needed only where devices have different shares
     lease: Nullable
     step_us: Column
     len_us: Column
@@ -100,7 +100,7 @@ class _Cols(msgspec.Struct):
     energy_mj: Nullable
 
 
-class _Body(msgspec.Struct):
+class _Body(msgspec.Struct, gc=False):
     n: int
     clock_offset_us: int | None
     devices: list[_Device]
@@ -200,12 +200,14 @@ def _add_rows(
     """Row by row: the report crosses an hour, or its devices have different shares."""
     shares = [device.share_ppm for device in body.devices]
     steps = cols.step_us if isinstance(cols.step_us, list) else [cols.step_us] * body.n
+    devices = msgspec.json.decode(cols.device)
     rows = zip(
-        accumulate(steps), _each(cols.device), _each(cols.lease), _each(cols.len_us),
+        accumulate(steps), _each(devices), _each(cols.lease), _each(cols.len_us),
         _each(cols.wall_minus_mono_us), _each(cols.wall_slew_us), _each(cols.available_us),
         _each(cols.unavailable_us), _each(cols.unknown_us), _each(cols.busy_us),
         _each(cols.energy_mj), strict=False,
     )  # fmt: skip
+    hour, low_us, high_us = Hour(), 0, 0  # rows of one hour mostly follow one another
     for (
         start,
         device,
@@ -220,7 +222,10 @@ def _add_rows(
         mj,
     ) in rows:
         end_us = start + length + offset + slew + offset_us
-        hour = _hour(hours, node_id, _hour_of(end_us))
+        if not low_us < end_us <= high_us:
+            low_us = _hour_of(end_us)
+            high_us = low_us + GPU_HOUR_US
+            hour = _hour(hours, node_id, low_us)
         hour.rows += 1
         if lease is None:
             hour.idle_ppm_us += available * shares[device]

@@ -150,6 +150,24 @@ def test_a_retired_schema_takes_no_more_facts(connection: psycopg.Connection[Any
     assert runner.step(connection, FLEET) == 0
 
 
+def test_the_workers_role_makes_follows_and_rebuilds_and_the_apps_role_only_reads(
+    database: str, connection: psycopg.Connection[Any]
+) -> None:
+    writer = _told(connection)
+    with psycopg.connect(database, autocommit=True) as worker:
+        worker.execute("SET ROLE tallystick_projections")
+        assert tables.step_all(worker) == len(PROJECTIONS) * writer.position + 20
+        assert {tables.rebuild(worker, each).differing for each in PROJECTIONS} == {()}
+    tables.rebuild(connection, LEASES)  # by the superuser: the role goes on owning it
+    with psycopg.connect(database, autocommit=True) as worker:
+        worker.execute("SET ROLE tallystick_projections")
+        assert tables.rebuild(worker, LEASES).differing == ()
+        worker.execute("SET ROLE tallystick_app")
+        assert len(tables.lag(worker)) == len(PROJECTIONS) + 1
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            worker.execute("DELETE FROM proj_leases.lease")
+
+
 # --- the fence -------------------------------------------------------------------------------
 
 

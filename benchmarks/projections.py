@@ -1,0 +1,272 @@
+"""How fast views come back from the logs, beside a runner that takes one event at a time.
+
+    python -m benchmarks.projections            full
+    python -m benchmarks.projections --short    a few seconds
+
+One embedded server, durable, all in one run:
+
+- ours: each projection rebuilt from the market log alone, with its indexes; then the usage
+  projection from signed reports of 100 rows, two workers by lane
+- peer: what the eventsourcing library's runner does: decode one event, change the view and insert
+  the tracking row in one transaction of its own, through the library's tracking recorder
+- limit: the same facts read and parsed in PostgreSQL, the same reports read and decoded, and
+  nothing kept
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import time
+from itertools import islice
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from eventsourcing.persistence import Tracking
+from eventsourcing.postgres import PostgresFactory, PostgresTrackingRecorder
+from eventsourcing.utils import Environment
+from psycopg.conninfo import conninfo_to_dict
+
+from api.embedded_postgres import EmbeddedPostgres
+from benchmarks.reports import bench_node, reports
+from domain import report
+from domain.lease import UsageAccrued
+from ledger import codec, migrate, usage
+from ledger.chain import split_body
+from projections import runner, tables
+from projections.usage import USAGE, fold
+from tests.projections.story import Size, Writer, story
+
+NODES = 200
+ROWS = 100
+HOUR_US = 3_600_000_000
+
+Connection = psycopg.Connection[Any]
+
+
+def run(short: bool = False) -> dict[str, Any]:
+    """Measure and return rates (facts/s, reports/s) and ratios to the peer and to the limit."""
+    size = Size(nodes=NODES, devices=4, leases=600 if short else 6_000, hours=9)
+    per_node, peer_events = (10, 300) if short else (150, 3_000)
+    with tempfile.TemporaryDirectory(prefix="tally", dir="/tmp") as folder:
+        Path(folder).chmod(0o755)
+        with EmbeddedPostgres(Path(folder)) as server:
+            uri = server.create_database("bench")
+            migrate.migrate(uri)
+            with psycopg.connect(uri, autocommit=True) as connection:
+                Writer(connection).write(story(size))
+                _store_reports(connection, per_node)
+                connection.execute("VACUUM ANALYZE")
+                market = _market(connection, uri, peer_events)
+                metered = _usage(connection, uri, 100 if short else 400)
+    return {
+        "figure": "projection rebuild: >= 100,000 market facts/s, >= 20,000 reports of 100 rows/s",
+        "market": market,
+        "usage": metered,
+    }
+
+
+# --- the market log --------------------------------------------------------------------------
+
+
+def _market(connection: Connection, uri: str, peer_events: int) -> dict[str, Any]:
+    head = _head(connection)
+    ours: dict[str, int] = {}
+    for projection in tables.PROJECTIONS:
+        whole = runner.Projection(
+            projection.name, projection.tables, projection.rules, projection.indexes
+        )
+        tables.drop(connection, whole)
+        ours[whole.name] = int(head / tables.rebuild(connection, whole).seconds)
+        tables.drop(connection, whole)
+    peer = _peer(connection, uri, peer_events)
+    limit = int(head / _parse_only(connection))
+    slowest = min(ours.values())
+    return {
+        "facts": head,
+        "facts_per_second": ours,
+        "slowest": slowest,
+        "all_one_after_the_other": int(1 / sum(1 / rate for rate in ours.values())),
+        "peer_per_second": peer,
+        "limit_per_second": limit,
+        "earnings_to_peer": round(ours["earnings"] / peer, 1),
+        "slowest_to_limit": round(slowest / limit, 2),
+    }
+
+
+def _head(connection: Connection) -> int:
+    row = connection.execute("SELECT pos FROM market_events_head").fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def _parse_only(connection: Connection) -> float:
+    started = time.perf_counter()
+    connection.execute(
+        "SELECT sum(f.at_us) FROM market_events e CROSS JOIN LATERAL"
+        " json_to_record(convert_from(e.state, 'UTF8')::json) f(at_us bigint)"
+    )
+    return time.perf_counter() - started
+
+
+class _EarningsView(PostgresTrackingRecorder):
+    """The library's way: one event, one transaction, the tracking row inserted with it."""
+
+    def process(self, name: str, body: bytes, tracking: Tracking) -> None:
+        fact = codec.decode(name, body)
+        with self.datastore.transaction(commit=True) as cursor:
+            if isinstance(fact, UsageAccrued):
+                cursor.execute(
+                    "INSERT INTO peer_earning AS t VALUES (%s, %s, %s, %s) ON CONFLICT"
+                    " (account_id, lease_id) DO UPDATE SET gpu_us = t.gpu_us + excluded.gpu_us,"
+                    " charge = t.charge + excluded.charge",
+                    (fact.provider_account_id, fact.lease_id, fact.gpu_us_new,
+                     fact.charge_new.units),
+                    prepare=True,
+                )  # fmt: skip
+            self._insert_tracking(cursor, tracking)
+
+
+def _peer(connection: Connection, uri: str, events: int) -> int:
+    connection.execute(
+        "CREATE TABLE peer_earning (account_id text, lease_id text, gpu_us bigint,"
+        " charge bigint, PRIMARY KEY (account_id, lease_id))"
+    )
+    given = conninfo_to_dict(uri)
+    factory: Any = PostgresFactory(
+        Environment(
+            "peer",
+            {
+                "PERSISTENCE_MODULE": "eventsourcing.postgres",
+                "POSTGRES_DBNAME": str(given["dbname"]),
+                "POSTGRES_HOST": str(given["host"]),
+                "POSTGRES_PORT": str(given["port"]),
+                "POSTGRES_USER": str(given["user"]),
+                "POSTGRES_PASSWORD": "",
+            },
+        )
+    )
+    view = factory.tracking_recorder(_EarningsView)
+    rows = connection.execute(
+        "SELECT notification_id, topic, state FROM market_events WHERE notification_id <= %s"
+        " ORDER BY notification_id",
+        (events,),
+    ).fetchall()
+    started = time.perf_counter()
+    for position, topic, state in rows:
+        view.process(topic, bytes(state), Tracking("market", position))
+    seconds = time.perf_counter() - started
+    factory.close()
+    return int(len(rows) / seconds)
+
+
+# --- the usage log ---------------------------------------------------------------------------
+
+
+def _store_reports(connection: Connection, per_node: int) -> None:
+    usage.prepare(connection)
+    nodes = [bench_node(number) for number in range(NODES)]
+    for node in nodes:
+        items = [
+            usage.item(
+                node.id, one.seq, one.prev, one.body, node.key_id, one.signature, node.genesis
+            )
+            for one in islice(reports(node, ROWS), per_node)
+        ]
+        for at in range(0, len(items), 100):
+            usage.append(connection, items[at : at + 100])
+
+
+def _usage(connection: Connection, uri: str, peer_reports: int) -> dict[str, Any]:
+    tables.drop(connection, USAGE)
+    tables.create(connection, USAGE, indexes=False)
+    two, count = _two_workers(uri)
+    some = _some(connection, peer_reports)
+    started = time.perf_counter()
+    fold(some)
+    decode = time.perf_counter() - started
+    return {
+        "reports": count,
+        "body_bytes": len(some[0].body),
+        "reports_per_second": int(count / two),
+        "rows_per_second": int(ROWS * count / two),
+        "peer_per_second": (peer := _peer_usage(connection, some)),
+        "limit_per_second_one_core": int(len(some) / decode),
+        "to_peer": round(count / two / peer, 1),
+    }
+
+
+def _two_workers(uri: str) -> tuple[float, int]:
+    """Seconds from the moment both are connected until both are done, and reports applied."""
+    context = get_context("spawn")
+    barrier, results = context.Barrier(3), context.Queue()
+    workers = [context.Process(target=_worker, args=(uri, n, barrier, results)) for n in (0, 1)]
+    for worker in workers:
+        worker.start()
+    barrier.wait()
+    started = time.perf_counter()
+    done = sum(results.get() for _ in workers)
+    seconds = time.perf_counter() - started
+    for worker in workers:
+        worker.join()
+    return seconds, done
+
+
+def _worker(uri: str, number: int, barrier: Any, results: Any) -> None:
+    with psycopg.connect(uri, autocommit=True) as connection:
+        barrier.wait()
+        lanes = range(number, runner.LANES, 2)
+        results.put(tables.lanes_to_head(connection, USAGE, USAGE.schema, lanes))
+
+
+def _some(connection: Connection, count: int) -> list[runner.Report]:
+    rows = connection.cursor(binary=True).execute(
+        "SELECT lane, position, node_id, node_seq, flags, recorded_us, body FROM usage_event"
+        " ORDER BY lane, position LIMIT %s",
+        (count,),
+    )
+    return [runner.Report(*row) for row in rows]
+
+
+def _peer_usage(connection: Connection, some: list[runner.Report]) -> int:
+    """One report at a time: read it strictly, add up its rows, one transaction."""
+    connection.execute(
+        "CREATE TABLE peer_hour (node_id text, hour_us bigint, ppm_us bigint,"
+        " PRIMARY KEY (node_id, hour_us));"
+        " CREATE TABLE peer_position (lane int PRIMARY KEY, position bigint)"
+    )
+    started = time.perf_counter()
+    for one in some:
+        parsed = report.parse(split_body(one.body)[0])
+        hours: dict[int, int] = {}
+        for row in parsed.rows:
+            end_us = row.wall_end_us + (parsed.clock_offset_us or 0)
+            hour_us = (end_us - 1) // HOUR_US * HOUR_US
+            share = parsed.devices[row.device].share_ppm
+            hours[hour_us] = hours.get(hour_us, 0) + row.available_us * share
+        with connection.transaction():
+            for hour_us, ppm_us in hours.items():
+                connection.execute(
+                    "INSERT INTO peer_hour AS t VALUES (%s, %s, %s) ON CONFLICT"
+                    " (node_id, hour_us) DO UPDATE SET ppm_us = t.ppm_us + excluded.ppm_us",
+                    (one.node_id, hour_us, ppm_us),
+                )
+            connection.execute(
+                "INSERT INTO peer_position VALUES (%s, %s) ON CONFLICT (lane)"
+                " DO UPDATE SET position = excluded.position",
+                (one.lane, one.position),
+            )
+    return int(len(some) / (time.perf_counter() - started))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Rates of rebuilding projections.")
+    parser.add_argument("--short", action="store_true")
+    print(json.dumps(run(parser.parse_args().short), indent=2))
+
+
+if __name__ == "__main__":
+    main()
