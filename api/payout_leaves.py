@@ -29,9 +29,9 @@ Connection = psycopg.Connection[Any]
 
 # The topics are spelled out, so that the index over just these facts is used.
 _BUILT = """
-    SELECT DISTINCT (b->>'epoch')::int FROM market_events
-    CROSS JOIN LATERAL convert_from(state, 'UTF8')::json b
-    WHERE topic = 'payout.root_built.v1' AND (b->>'epoch')::int < %s ORDER BY 1
+    SELECT DISTINCT b.epoch FROM market_events
+    CROSS JOIN LATERAL json_to_record(convert_from(state, 'UTF8')::json) AS b(epoch int)
+    WHERE topic = 'payout.root_built.v1' AND b.epoch < %s ORDER BY 1
 """
 _MATURED = """
     SELECT r->>'account_id', sum((r->'amount'->>'units')::bigint)::bigint FROM market_events
@@ -40,8 +40,9 @@ _MATURED = """
     GROUP BY 1
 """
 _WALLETS = """
-    SELECT b->>'account_id', b->>'address', (b->>'effective_at_us')::bigint FROM market_events
-    CROSS JOIN LATERAL convert_from(state, 'UTF8')::json b
+    SELECT b.account_id, b.address, b.effective_at_us FROM market_events
+    CROSS JOIN LATERAL json_to_record(convert_from(state, 'UTF8')::json)
+        AS b(account_id text, address text, effective_at_us bigint)
     WHERE topic = 'account.wallet_linked.v1' AND notification_id > %s AND notification_id <= %s
     ORDER BY notification_id
 """

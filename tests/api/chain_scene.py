@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -18,10 +18,12 @@ import psycopg
 from api import settlement
 from api.chain_jobs import ChainJobs, NetworkBurns, account_ref, payout_path
 from contracts import manifest, payout_scripts
-from contracts.chain import Chain, Receipt
-from contracts.deployment import Deployment
+from contracts.abi import artifact
+from contracts.chain import Call, Chain, Receipt
+from contracts.deployment import Deployment, role_id
 from contracts.devnet import Devnet
 from contracts.outbox import FileStore, Intent, Outbox
+from contracts.payout_tree import payout_tree
 from contracts.signers import LocalKeySigner
 from contracts.tally import TOKEN_UNIT, Tally
 from domain.account import BootstrapOperator, LinkWallet, OpenAccount
@@ -307,6 +309,21 @@ def scene(
         for jobs in made.jobs_made:
             jobs.close()
     devnet.revert(mark)
+
+
+def moved(payout: manifest.Payout, distributor: str) -> manifest.Payout:
+    """The same payout on another contract."""
+    totals = [(leaf.account, leaf.total) for leaf in payout.leaves()]
+    tree = payout_tree(
+        payout.chain_id, distributor, totals, previous={}, committed=payout.committed
+    )
+    return replace(payout, distributor=distributor, tree=tree)
+
+
+def grant(tally: Tally, contract: str, role: str, holder: str) -> Call:
+    """The admin gives somebody a role that the deployment file does not know."""
+    data = artifact(contract).call_data("grantRole", role_id(role), holder)
+    return Call(tally.deployment.address(contract), data)
 
 
 def repeat(step: Callable[[], Any], times: int = 2) -> None:
