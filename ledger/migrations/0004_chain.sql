@@ -86,9 +86,10 @@ CREATE INDEX chain_intent_untold ON chain_intent (id) WHERE NOT told;
 CREATE INDEX chain_observation_effects ON chain_observation (deployment, block_number, log_index)
     WHERE effect_key IS NOT NULL AND NOT orphaned;
 
-GRANT INSERT, UPDATE ON chain_intent, chain_cursor, chain_observation TO tallystick_app;
-GRANT INSERT ON chain_attempt, chain_effect TO tallystick_app;
-GRANT INSERT, UPDATE, DELETE ON chain_block TO tallystick_app;
+GRANT INSERT, UPDATE ON chain_intent, chain_cursor, chain_observation
+    TO tallystick_app, tallystick_projections;
+GRANT INSERT ON chain_attempt, chain_effect TO tallystick_app, tallystick_projections;
+GRANT INSERT, UPDATE, DELETE ON chain_block TO tallystick_app, tallystick_projections;
 
 -- The facts that payouts and reconciliation follow from, found without reading the whole log.
 CREATE INDEX market_events_payouts ON market_events (topic, notification_id)
