@@ -6,6 +6,7 @@ given to every call; nothing here asks a clock.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -245,6 +246,12 @@ class Market:
         )
         assert receipt.status is usage.Status.STORED, receipt
         return receipt
+
+    def store_unreadable(self, node: str, received_us: int) -> None:
+        """A report that no door would let through unflagged: as if its bytes had rotted."""
+        known = json.loads(self.nodes[node].node.body())
+        del known["devices"]
+        self.store(node, json.dumps(known).encode(), received_us)
 
     def state(self, lease_id: str) -> Lease:
         state = self.ledger.market.load(Stream("lease", lease_id)).state

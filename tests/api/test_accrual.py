@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Generator
 from dataclasses import astuple
 from typing import Any
@@ -266,17 +265,9 @@ def test_a_closed_lease_waits_a_day_for_its_reports_and_then_settles_without(
 # --- what fails -------------------------------------------------------------------------------
 
 
-def _unreadable(market: Market) -> None:
-    """A report that no door would let through unflagged: as if its bytes had rotted."""
-    node = market.nodes["one"].node
-    known = json.loads(node.body())
-    del known["devices"]
-    market.store("one", json.dumps(known).encode(), START_US + HOUR_US)
-
-
 def test_a_stopped_lease_does_not_stop_the_others(market: Market) -> None:
     broken, sound = market.lease("a", "one"), market.lease("b", "two")
-    _unreadable(market)
+    market.store_unreadable("one", START_US + HOUR_US)
     market.report("two", sound, START_US, START_US + HOUR_US)
     stopped: dict[str, Exception] = {}
     now_us = START_US + HOUR_US + PATIENCE_US
@@ -289,7 +280,7 @@ def test_a_stopped_lease_does_not_stop_the_others(market: Market) -> None:
 
 def test_without_anybody_to_tell_a_failure_is_raised(market: Market) -> None:
     broken = market.lease("a", "one")
-    _unreadable(market)
+    market.store_unreadable("one", START_US + HOUR_US)
     with pytest.raises(msgspec.ValidationError):
         run(market, START_US + HOUR_US + PATIENCE_US, broken)
 

@@ -1,0 +1,245 @@
+"""Background jobs: harmless to repeat, one leader each, and one that fails stops alone."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from api.clock import SimulatedClock
+from api.jobs import AccrualStopped, Job, Jobs, Standing, all_jobs, run, run_accrual
+from api.service import Service
+from api.settings import Settings
+from domain.device import CapacityAccrued
+from domain.lease import HOUR_US
+from domain.node import NodeEquivocated, NodeState
+from domain.pin import UsagePinned
+from domain.stream import Stream
+from ledger import trees, usage
+from projections.runner import Connection
+from tests.running_market import MINUTE_US, START_US, Market
+
+NOW_US = START_US + 2 * HOUR_US + 15 * MINUTE_US
+
+
+@dataclass
+class Running:
+    """A service on a market in which one lease has run for more than two hours."""
+
+    service: Service
+    clock: SimulatedClock
+    market: Market
+    lease: str
+    folder: Path
+
+    def another(self) -> Service:
+        """The same database in another process's eyes."""
+        return Service.open(self.service.settings, clock=self.clock)
+
+
+@pytest.fixture
+def running(database: str, tmp_path: Path) -> Generator[Running, None, None]:
+    clock = SimulatedClock(NOW_US)
+    settings = Settings(data_dir=tmp_path, database_url=database, environment="development")
+    with (
+        Service.open(settings, clock=clock) as service,
+        psycopg.connect(database, autocommit=True) as connection,
+    ):
+        market = Market(service.ledger, connection)
+        market.found("one", "two", gpus=2)
+        lease = market.lease("a", "one")
+        market.report("one", lease, START_US, NOW_US)
+        yield Running(service, clock, market, lease, tmp_path)
+
+
+@dataclass
+class Tally:
+    """A job's work for tests: counts how often it ran, and how many ran at once."""
+
+    runs: int = 0
+    inside: int = 0
+    inside_max: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    entered: threading.Event = field(default_factory=threading.Event)
+    pause: Callable[[], object] = lambda: None
+
+    def __call__(self, _service: Service, _connection: Connection, _now_us: int) -> int:
+        with self.lock:
+            self.runs, self.inside = self.runs + 1, self.inside + 1
+            self.inside_max = max(self.inside, self.inside_max)
+        self.entered.set()
+        self.pause()
+        with self.lock:
+            self.inside -= 1
+        return 1
+
+
+def test_every_job_once_does_what_is_due(running: Running) -> None:
+    done = Jobs(running.service).run_once()
+    assert list(done) == ["equivocation", "accrual", "capacity", "pin", "tree", "epochs"]
+    assert done["accrual"] == 2
+    assert running.market.state(running.lease).hours_accrued == 2
+    assert done["capacity"] == 4, "every device of both nodes"
+    assert {fact.to_us for fact in running.market.facts(CapacityAccrued)} == {
+        START_US + 2 * HOUR_US
+    }
+    (pin,) = running.market.facts(UsagePinned)
+    assert sum(lane.size for lane in pin.lanes) == 1
+    with running.service.connect() as connection:
+        signed = trees.latest_checkpoint(connection)
+    assert signed is not None
+    assert signed[0] == running.market.head
+
+
+def test_running_every_job_again_records_nothing(running: Running) -> None:
+    jobs = Jobs(running.service)
+    jobs.run_once()
+    head = running.market.head
+    with running.service.connect() as connection:
+        signed = trees.latest_checkpoint(connection)
+        for again in (jobs, Jobs(running.service)):
+            assert set(again.run_once().values()) == {0}
+        assert trees.latest_checkpoint(connection) == signed
+    assert running.market.head == head
+    assert running.market.ledger.books.books_balanced()
+
+
+def test_the_command_runs_every_job_once_or_until_it_is_stopped(running: Running) -> None:
+    stop = threading.Event()
+    assert run(running.service, once=True, stop=stop)["accrual"] == 2
+    stop.set()
+    assert run(running.service, once=False, stop=stop) == {}
+
+
+def test_jobs_that_run_on_their_own_settle_a_lease_and_stop_when_told(running: Running) -> None:
+    running.market.close(running.lease, NOW_US)
+    jobs = Jobs(running.service)
+    stop = threading.Event()
+    thread = threading.Thread(target=jobs.run, args=(stop,))
+    thread.start()
+    waiting = threading.Event()
+    try:
+        for _ in range(1_000):
+            if running.market.state(running.lease).status == "settled":
+                break
+            waiting.wait(0.02)
+    finally:
+        stop.set()
+        thread.join(30)
+    assert not thread.is_alive()
+    assert running.market.state(running.lease).status == "settled"
+    assert running.market.state(running.lease).gpu_us == NOW_US - START_US
+    assert [standing.error for standing in jobs.standings.values()] == [None] * 6
+
+
+def test_a_job_has_one_leader_among_all_processes(running: Running) -> None:
+    """Two processes run the same job; while one is inside, the other does nothing."""
+    with running.another() as other:
+        asked = threading.Event()
+        tally = Tally(pause=lambda: asked.wait(10))
+        job = Job("tally", 1, 60, tally)
+        first, second = Jobs(running.service, (job,)), Jobs(other, (job,))
+        thread = threading.Thread(target=first.run_once)
+        thread.start()
+        assert tally.entered.wait(10)
+        assert second.run_once() == {"tally": 0}
+        asked.set()
+        thread.join(10)
+        assert (tally.runs, tally.inside_max) == (1, 1)
+        assert second.run_once() == {"tally": 1}, "it leads once the first has finished"
+
+
+def test_a_leader_that_dies_is_followed_by_another(running: Running) -> None:
+    tally = Tally()
+    jobs = Jobs(running.service, (Job("tally", 1, 60, tally),))
+    with psycopg.connect(running.service.conninfo, autocommit=True) as dying:
+        stop = threading.Event()
+        held = Tally(pause=lambda: stop.wait(10))
+        holder = Jobs(running.service, (Job("tally", 1, 60, held),))
+        thread = threading.Thread(target=_until_cut, args=(holder,))
+        thread.start()
+        assert held.entered.wait(10)
+        assert jobs.run_once() == {"tally": 0}
+        dying.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'"
+            " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+        )
+        done = 0
+        for _ in range(500):
+            done = jobs.run_once()["tally"]
+            if done:
+                break
+        stop.set()
+        thread.join(10)
+    assert done == 1
+
+
+def _until_cut(jobs: Jobs) -> None:
+    with pytest.raises(psycopg.OperationalError):
+        jobs.run_once()
+
+
+def test_a_failing_job_shows_its_error_and_the_others_go_on(running: Running) -> None:
+    def broken(_service: Service, _connection: Connection, _now_us: int) -> int:
+        raise ValueError("no such thing")
+
+    tally = Tally()
+    jobs = Jobs(running.service, (Job("broken", 0.01, 60, broken), Job("sound", 0.01, 60, tally)))
+    stop = threading.Event()
+    thread = threading.Thread(target=jobs.run, args=(stop,))
+    thread.start()
+    for _ in range(1_000):
+        if tally.runs > 2 and jobs.standings["broken"].error:
+            break
+        stop.wait(0.01)
+    stop.set()
+    thread.join(30)
+    assert jobs.standings["broken"].error == "ValueError: no such thing"
+    assert jobs.standings["broken"].succeeded_us is None
+    assert jobs.standings["sound"].error is None
+    assert tally.runs > 2
+
+
+def test_a_job_is_late_when_its_alarm_time_has_passed_without_success() -> None:
+    standing = Standing("accrual", 60, started_us=NOW_US)
+    assert not standing.is_late(NOW_US + 60_000_000)
+    assert standing.is_late(NOW_US + 60_000_001)
+    standing.succeeded_us = NOW_US + MINUTE_US
+    assert not standing.is_late(NOW_US + 60_000_001)
+
+
+def test_a_lease_that_cannot_be_accrued_fails_the_job_after_the_others_were(
+    running: Running,
+) -> None:
+    other = running.market.lease("b", "two", at_us=START_US)
+    running.market.store_unreadable("two", NOW_US)
+    with running.service.connect() as connection, pytest.raises(AccrualStopped, match=other):
+        run_accrual(running.service, connection, NOW_US)
+    assert running.market.state(running.lease).hours_accrued == 2
+    assert running.market.state(other).hours_accrued == 0
+
+
+def test_a_node_that_signed_two_bodies_under_one_number_is_put_into_quarantine(
+    running: Running,
+) -> None:
+    node = running.market.nodes["two"]
+    first, second = node.node.body(agent="one"), node.node.body(agent="two")
+    running.market.store("two", first, NOW_US)
+    (receipt,) = usage.append(running.market.connection, [node.node.item(second)], NOW_US)
+    assert receipt.status is usage.Status.EQUIVOCATION
+    assert Jobs(running.service).run_once()["equivocation"] == 1
+    (fact,) = running.market.facts(NodeEquivocated)
+    assert (fact.node_id, fact.node_seq) == (node.id, 1)
+    state = running.market.ledger.market.load(Stream("node", node.id)).state
+    assert isinstance(state, NodeState)
+    assert state.is_quarantined
+    assert Jobs(running.service).run_once()["equivocation"] == 0
+
+
+def test_every_job_says_how_often_it_runs_and_when_somebody_should_look(running: Running) -> None:
+    for job in all_jobs(running.service):
+        assert 0 < job.every_s < job.alarm_s, job.name
