@@ -11,6 +11,7 @@ One embedded server, durable, all in one run:
   the tracking row in one transaction of its own, through the library's tracking recorder
 - limit: the same facts read and parsed in PostgreSQL, the same reports read and decoded, and
   nothing kept
+- the matcher: one step of the fleet and one question for candidates, in milliseconds
 """
 
 from __future__ import annotations
@@ -33,12 +34,17 @@ from psycopg.conninfo import conninfo_to_dict
 from api.embedded_postgres import EmbeddedPostgres
 from benchmarks.reports import bench_node, reports
 from domain import report
+from domain.device import DeviceReserved
 from domain.lease import UsageAccrued
+from domain.matching import Need
+from domain.money import PPM
+from domain.stream import Stream
 from ledger import codec, migrate, usage
 from ledger.chain import split_body
 from projections import runner, tables
+from projections.fleet import FLEET, candidates
 from projections.usage import USAGE, fold
-from tests.projections.story import Size, Writer, story
+from tests.projections.story import START_US, Size, Writer, story
 
 NODES = 200
 ROWS = 100
@@ -62,10 +68,12 @@ def run(short: bool = False) -> dict[str, Any]:
                 connection.execute("VACUUM ANALYZE")
                 market = _market(connection, uri, peer_events)
                 metered = _usage(connection, uri, 100 if short else 400)
+            matcher = _matcher(server.create_database("matcher"), 50 if short else 300)
     return {
         "figure": "projection rebuild: >= 100,000 market facts/s, >= 20,000 reports of 100 rows/s",
         "market": market,
         "usage": metered,
+        "matcher": matcher,
     }
 
 
@@ -260,6 +268,40 @@ def _peer_usage(connection: Connection, some: list[runner.Report]) -> int:
                 (one.lane, one.position),
             )
     return int(len(some) / (time.perf_counter() - started))
+
+
+# --- the matcher -----------------------------------------------------------------------------
+
+
+def _matcher(uri: str, calls: int) -> dict[str, Any]:
+    """Milliseconds to follow one reservation and to ask for candidates, in a fleet of the size of
+    the openb trace: 1,213 nodes, 6,065 devices.
+    """
+    migrate.migrate(uri)
+    taken: list[float] = []
+    with psycopg.connect(uri, autocommit=True) as connection:
+        writer = Writer(connection)
+        writer.write(story(Size(nodes=1_213, devices=5, leases=2, hours=1)))
+        tables.step_all(connection)
+        for number in range(calls):
+            share = (PPM, PPM // 2, PPM // 4)[number % 3]
+            need = Need(1 + number % 2, share, share, (), 10**9, "acct_cash")
+            started = time.perf_counter()
+            runner.step(connection, FLEET)
+            found = candidates(connection, need, START_US)
+            taken.append(1_000 * (time.perf_counter() - started))
+            writer.write(
+                (Stream("device", free.device_id), DeviceReserved(
+                    device_id=free.device_id, lease_id=f"lease_{number}", share_ppm=share,
+                    mem_ppm=share, at_us=START_US))
+                for free in found.nodes[0].devices
+            )  # fmt: skip
+    taken.sort()
+    return {
+        "calls": calls,
+        "p50_ms": round(taken[calls // 2], 2),
+        "p99_ms": round(taken[calls * 99 // 100], 2),
+    }
 
 
 def main() -> None:

@@ -165,7 +165,9 @@ class ApiKey:
 
 @dataclass(frozen=True, slots=True)
 class NodeKey:
-    """A node's Ed25519 key. Unconfirmed, retired or equivocated nodes may not report."""
+    """A node's Ed25519 key. Unconfirmed and equivocated nodes may not report; a retired node still
+    empties its spool.
+    """
 
     node_id: str
     provider_id: str
