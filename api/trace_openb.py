@@ -88,6 +88,9 @@ def _rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, s
             if missing:
                 raise TraceUnreadable(f"{path}: no column {min(missing)}")
             for row in reader:
+                if None in row or None in row.values():  # what csv gives for a wrong count
+                    expected = len(reader.fieldnames or ())
+                    raise TraceUnreadable(f"{path}:{reader.line_num}: not {expected} columns")
                 yield reader.line_num, row
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise TraceUnreadable(f"{path}: {error}") from error
