@@ -7,15 +7,13 @@ job stops at the item that fails and never skips it.
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from api.accrual import accrue
+from api.leading import leading
 from api.service import Service
 from api.settlement import settle_due
 from domain.device import AccrueCapacity
@@ -220,26 +218,12 @@ class Jobs:
                 pause = min(2 * pause, PAUSE_SECONDS_MAX)
 
     def _run(self, job: Job, connection: Connection) -> int:
-        with _leading(connection, job.name) as leads:
+        with leading(connection, job.name) as leads:
             now_us = self.service.clock.now_us()
             done = job.run(self.service, connection, now_us) if leads else 0
         standing = self.standings[job.name]
         standing.succeeded_us, standing.error = now_us, None
         return done
-
-
-@contextmanager
-def _leading(connection: Connection, name: str) -> Iterator[bool]:
-    """Whether this process leads the job just now: one leader among all processes."""
-    digest = hashlib.sha256(b"tallystick/job/v1" + name.encode()).digest()
-    key = int.from_bytes(digest[:8], "big", signed=True)
-    row: Any = connection.execute("SELECT pg_try_advisory_lock(%s)", (key,)).fetchone()
-    leads = bool(row[0])
-    try:
-        yield leads
-    finally:
-        if leads:
-            connection.execute("SELECT pg_advisory_unlock(%s)", (key,))
 
 
 def run(service: Service, *, once: bool, stop: threading.Event) -> dict[str, int]:

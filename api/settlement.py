@@ -5,9 +5,8 @@
     credit: RewardsCredited in chunks, RewardsMatured with them or after the holdback
 
 The file is written before the fact that names it, so a fact never refers to what does not exist.
-What an epoch pays is decided in `domain/epoch.py`; this file fetches its inputs. Closing must run
-in the same process as the accrual job, or under its lock: no accrual may come between reading the
-pin and appending it.
+What an epoch pays is decided in `domain/epoch.py`; this file fetches its inputs. While an epoch is
+closed the accrual job is kept out, so that its cut covers every report accrued before it.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ from typing import Any
 
 import psycopg
 
+from api.leading import keeping_out
 from contracts.outbox import write_durably
 from domain import epoch as epochs
 from domain.epoch import (
@@ -117,20 +117,39 @@ def close_epoch(
     the gate still waits; who did so, why, and for what it waited becomes part of the fact.
     Raises Refused: EPOCH_UNKNOWN, EPOCH_NOT_OVER, CUT_INCOMPLETE naming what is missing.
     """
-    state = _known(ledger, epoch)
-    if state.closing is None:
-        assert state.opened is not None
-        missing: tuple[str, ...] = ()
-        if now_us >= state.opened.end_us:
-            missing = missing_for(ledger, connection, epoch)
-        if missing and override is not None:
-            by = f"{by}; gate overridden ({override}): {', '.join(missing)}"
-            missing = ()
-        trees.follow_all(connection)
-        pin = cut.pin(connection).fact(now_us)
-        command = CloseEpoch(epoch=epoch, pin=pin, by=by, at_us=now_us, missing=missing)
-        ledger.handle(command, key=None, now_us=now_us)
+    with keeping_out(connection, "accrual"):
+        state = _known(ledger, epoch)
+        if state.closing is None:
+            by, missing = _gate(ledger, connection, state, now_us, by, override)
+            trees.follow_all(connection)
+
+            def command() -> CloseEpoch:
+                pin = cut.pin(connection).fact(now_us)
+                return CloseEpoch(epoch=epoch, pin=pin, by=by, at_us=now_us, missing=missing)
+
+            # Another job may pin meanwhile, further than what was read here.
+            again_on = frozenset({Reason.USAGE_POSITION_FELL})
+            ledger.handle(command, key=None, now_us=now_us, again_on=again_on)
     return cut_position(ledger, epoch)
+
+
+def _gate(
+    ledger: Ledger,
+    connection: Connection,
+    state: Epoch,
+    now_us: int,
+    by: str,
+    override: str | None,
+) -> tuple[str, tuple[str, ...]]:
+    """Who closes, in the words of the fact, and what they still have to wait for."""
+    opened = state.opened
+    assert opened is not None
+    missing: tuple[str, ...] = ()
+    if now_us >= opened.end_us:
+        missing = missing_for(ledger, connection, opened.epoch)
+    if missing and override is not None:
+        return f"{by}; gate overridden ({override}): {', '.join(missing)}", ()
+    return by, missing
 
 
 def cut_position(ledger: Ledger, epoch: int) -> int:
