@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Generator
 from hashlib import sha256
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from api import settlement
+from api.leading import leading
 from api.settlement import SealDiffers, close_epoch, epoch_path, seal_epoch, settle_due
 from contracts.deployment import Deployment
 from contracts.devnet import Devnet
@@ -99,6 +101,24 @@ def test_closing_pins_the_cut_and_opens_the_next_epoch_in_one_append(scene: Scen
     assert scene.ledger.market.read_facts(cut - 1, 1)[0].name == "usage.pinned.v1"
     again = close_epoch(scene.ledger, scene.connection, 1, scene.now_us + 5, "somebody else")
     assert again == cut
+
+
+def test_the_cut_waits_for_an_accrual_that_runs(scene: Scene) -> None:
+    scene.end_epoch(1)
+    closed = threading.Event()
+
+    def close() -> None:
+        with scene.connect() as connection:
+            close_epoch(scene.ledger, connection, 1, scene.now_us, "job")
+        closed.set()
+
+    thread = threading.Thread(target=close)
+    with leading(scene.connection, "accrual") as leads:
+        assert leads
+        thread.start()
+        assert not closed.wait(0.3)
+    thread.join()
+    assert closed.is_set()
 
 
 def test_what_a_renter_burned_decides_what_the_provider_gets(scene: Scene) -> None:
