@@ -3,7 +3,9 @@
 Both sides record facts of about the same size from Python objects, durably (fsync and
 synchronous_commit on), on one embedded server, taking turns. Ours also keeps the books:
 every fact carries one balanced entry of three lines, and one of the two sides of ours writes an
-idempotency row with every append. Ratios come first.
+idempotency row with every append. The machine's limit is binary COPY of ready rows of the same
+size into a table of the same definition, one transaction a batch, and nothing else. Ratios come
+first.
 
     python -m benchmarks.append_market [--short]
 """
@@ -16,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from struct import pack
 from typing import Any
 from uuid import UUID
 
@@ -28,6 +31,7 @@ from api.embedded_postgres import EmbeddedPostgres
 from domain.deposit import DepositConfirmed
 from domain.money import Asset, credit
 from domain.stream import Stream
+from ledger import codec
 from ledger.handle import Ledger
 from ledger.market import Envelope
 from ledger.migrate import migrate
@@ -36,6 +40,8 @@ from ledger.recorder import Append, CommandRow
 
 STREAMS = 1_000
 SLICE_SECONDS = 0.2
+LIMIT_BUFFERS = {1: 300, 100: 60}
+"""Ready batches that one turn of the limit writes: about a slice's worth, built off the clock."""
 NOW_US = 1_763_000_000_000_000
 BATCHES = (1, 100)
 TARGETS = {1: 1.2, 100: 0.8}
@@ -141,6 +147,46 @@ class _Stock:
         self._app.close()
 
 
+class _Limit:
+    """The same rows, ready, straight into a table with the same keys."""
+
+    def __init__(self, uri: str) -> None:
+        migrate(uri)
+        self._connection = psycopg.connect(uri, autocommit=True)
+        self._connection.execute("CREATE TABLE limit_event (LIKE market_events INCLUDING ALL)")
+        self._position = 0
+
+    def rate(self, batch: int) -> float:
+        """Facts per second over one turn; what is written is built before the clock starts."""
+        buffers = [self._buffer(batch) for _ in range(LIMIT_BUFFERS[batch])]
+        began = time.perf_counter()
+        for buffer in buffers:
+            with (
+                self._connection.transaction(),
+                self._connection.cursor() as cursor,
+                cursor.copy("COPY limit_event FROM STDIN (FORMAT binary)") as copy,
+            ):
+                copy.write(buffer)
+        return batch * len(buffers) / (time.perf_counter() - began)
+
+    def _buffer(self, batch: int) -> bytes:
+        parts = [b"PGCOPY\n\xff\r\n\0", bytes(8)]
+        for _ in range(batch):
+            self._position += 1
+            number = self._position % STREAMS
+            name, body = codec.encode(_fact(number), f"cmd_{self._position:032x}", "00" * 16)
+            stream = Stream("deposit", f"dep_{number}").uuid.bytes
+            columns = (stream, pack("!q", self._position), name.encode(), body,
+                       pack("!q", self._position), bytes(32), bytes(32),
+                       pack("!q", NOW_US))  # fmt: skip
+            parts.append(pack("!h", len(columns)))
+            parts += (pack("!i", len(column)) + column for column in columns)
+        return b"".join((*parts, b"\xff\xff"))
+
+    def close(self) -> None:
+        self._connection.close()
+
+
 def _fact(number: int) -> DepositConfirmed:
     return DepositConfirmed(
         deposit_id=f"dep_{number:032x}",
@@ -185,30 +231,34 @@ def run(short: bool) -> dict[str, Any]:
             ours = _Ours(server.create_database("ours"), with_command=False)
             keyed = _Ours(server.create_database("keyed"), with_command=True)
             stock = _Stock(server.create_database("stock"))
+            limit = _Limit(server.create_database("limit"))
             sides: dict[str, _Ours | _Stock] = {
                 "books": ours,
                 "books_and_key": keyed,
                 "stock": stock,
             }
             try:
-                results = [_compare(sides, batch, turns) for batch in BATCHES]
+                results = [_compare(sides, limit, batch, turns) for batch in BATCHES]
                 ours.check()
                 keyed.check()
                 with psycopg.connect(server.uri) as connection:
                     version = connection.info.server_version
             finally:
-                for side in sides.values():
+                for side in (*sides.values(), limit):
                     side.close()
     return {"name": "append_market", "server_version": version, "results": results}
 
 
-def _compare(sides: dict[str, _Ours | _Stock], batch: int, turns: int) -> dict[str, Any]:
-    rates: dict[str, list[float]] = {name: [] for name in sides}
+def _compare(
+    sides: dict[str, _Ours | _Stock], limit: _Limit, batch: int, turns: int
+) -> dict[str, Any]:
+    rates: dict[str, list[float]] = {name: [] for name in (*sides, "limit")}
     for side in sides.values():
         side.append(0, STREAMS)  # every account is open before the clock starts
     for _ in range(turns):
         for name, side in sides.items():
             rates[name].append(_rate(side.append, batch, SLICE_SECONDS))
+        rates["limit"].append(limit.rate(batch))
     ratios = {
         name: statistics.median(
             mine / stock for mine, stock in zip(rates[name], rates["stock"], strict=True)
@@ -221,6 +271,12 @@ def _compare(sides: dict[str, _Ours | _Stock], batch: int, turns: int) -> dict[s
         "ratio_at_least": TARGETS[batch],
         "holds": ratios["books"] >= TARGETS[batch],
         "ratio_with_key": round(ratios["books_and_key"], 2),
+        "of_limit": round(
+            statistics.median(
+                mine / limit for mine, limit in zip(rates["books"], rates["limit"], strict=True)
+            ),
+            3,
+        ),
         "facts_per_second": {name: round(statistics.median(r)) for name, r in rates.items()},
         "range": {name: [round(min(r)), round(max(r))] for name, r in rates.items()},
     }
@@ -233,8 +289,9 @@ def main() -> None:
         print(
             f"x{result['batch']:<4d} {result['ratio']:.2f} of stock's save"
             f" (at least {result['ratio_at_least']}); with an idempotency row"
-            f" {result['ratio_with_key']:.2f}: {rates['books']:,}, {rates['books_and_key']:,}"
-            f" and {rates['stock']:,} facts/s"
+            f" {result['ratio_with_key']:.2f}; {result['of_limit']:.1%} of COPY:"
+            f" {rates['books']:,}, {rates['books_and_key']:,}, {rates['stock']:,}"
+            f" and {rates['limit']:,} facts/s"
         )
 
 
