@@ -1,0 +1,308 @@
+"""Every benchmark, one after the other: ratio tables, and what was measured under which conditions.
+
+    python -m benchmarks            full, some minutes
+    python -m benchmarks --short    a minute or two; the ratios are rougher
+
+Each figure stands beside a peer and the machine's limit, measured in the same run, because rates
+of another machine or another minute say little. Writes `benchmarks/results/latest.json`; exit 1
+when a figure is not reached.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from api.embedded_postgres import EmbeddedPostgres
+from benchmarks import append, append_market, ingest, projections
+
+RESULTS = Path(__file__).parent / "results" / "latest.json"
+ROOT = Path(__file__).parents[1]
+SYNCS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One figure. Rates are per second; `of_limit` is a part of 1, `of_peer` a multiple.
+
+    `reached` is None where the issue names no figure to reach.
+    """
+
+    what: str
+    wanted: str
+    reached: bool | None
+    ours: int
+    peer: int | None
+    limit: int | None
+    of_peer: float | None
+    of_limit: float | None
+    more: str = ""
+
+
+# --- what each benchmark says, in one form ----------------------------------------------------
+
+
+def ingest_lines(result: dict[str, Any]) -> Iterator[Line]:
+    servers = result["servers"]
+    ours = servers["ours"]
+    yield Line(
+        "reports of 100 samples over HTTP",
+        ">= 4,000/s, p99 < 50 ms",
+        ours["reports_per_second"] >= 4_000 and ours["p99_ms"] < 50,
+        ours["reports_per_second"],
+        servers["peer"]["reports_per_second"],
+        servers["limit"]["reports_per_second"],
+        ours["of_peer"],
+        ours["of_limit"],
+        f"p50 {ours['p50_ms']} ms, p99 {ours['p99_ms']} ms",
+    )
+
+
+def append_lines(result: dict[str, Any]) -> Iterator[Line]:
+    for batch in result["batches"]:
+        rows = batch["contenders"]
+        peer = rows["peer: INSERT unnest, dedupe only"]["reports_per_second"]
+        limit = rows["limit: COPY, prebuilt"]["reports_per_second"]
+        for name, wanted in (("ours", 0.6), ("ours, with checking", None)):
+            row = rows[name]
+            yield Line(
+                f"usage log append x{batch['batch']}{name.removeprefix('ours')}",
+                "" if wanted is None else f">= {wanted:.0%} of limit",
+                None if wanted is None else row["of_limit"] >= wanted,
+                row["reports_per_second"],
+                peer,
+                limit,
+                _ratio(row["reports_per_second"], peer),
+                row["of_limit"],
+            )
+
+
+def append_market_lines(result: dict[str, Any]) -> Iterator[Line]:
+    for row in result["results"]:
+        rates = row["facts_per_second"]
+        for side, name in (("books", ""), ("books_and_key", ", with an idempotency row")):
+            ratio = row["ratio"] if side == "books" else row["ratio_with_key"]
+            yield Line(
+                f"market log append x{row['batch']}{name}",
+                f">= {row['ratio_at_least']} x peer" if side == "books" else "",
+                row["holds"] if side == "books" else None,
+                rates[side],
+                rates["stock"],
+                rates["limit"],
+                ratio,
+                row["of_limit"] if side == "books" else _ratio(rates[side], rates["limit"]),
+            )
+
+
+def projections_lines(result: dict[str, Any]) -> Iterator[Line]:
+    market, usage, matcher = result["market"], result["usage"], result["matcher"]
+    peer, limit = market["peer_per_second"], market["limit_per_second"]
+    for name, rate in market["facts_per_second"].items():
+        yield Line(
+            f"rebuild of {name}, market facts",
+            ">= 100,000/s",
+            rate >= 100_000,
+            rate,
+            peer,
+            limit,
+            _ratio(rate, peer),
+            _ratio(rate, limit),
+        )
+    rate, one_core = usage["reports_per_second"], usage["limit_per_second_one_core"]
+    yield Line(
+        "rebuild of usage, reports of 100 rows",
+        ">= 20,000/s",
+        rate >= 20_000,
+        rate,
+        usage["peer_per_second"],
+        2 * one_core,
+        usage["to_peer"],
+        _ratio(rate, 2 * one_core),
+        "two workers; the limit is reading and decoding alone, on two cores",
+    )
+    yield Line(
+        "the matcher in a fleet of 1,213 nodes",
+        "",
+        None,
+        round(1_000 / matcher["p50_ms"]),
+        None,
+        None,
+        None,
+        None,
+        f"p50 {matcher['p50_ms']} ms, p99 {matcher['p99_ms']} ms",
+    )
+
+
+def _ratio(one: float, other: float) -> float:
+    return round(one / other, 3)
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """`run(short)` measures; `lines` says it in the common form."""
+
+    name: str
+    run: Callable[[bool], dict[str, Any]]
+    lines: Callable[[dict[str, Any]], Iterator[Line]]
+
+
+BENCHMARKS = (
+    Benchmark("ingest", ingest.run, ingest_lines),
+    Benchmark("append", append.run, append_lines),
+    Benchmark("append_market", append_market.run, append_market_lines),
+    Benchmark("projections", projections.run, projections_lines),
+)
+
+
+# --- the machine ------------------------------------------------------------------------------
+
+
+def machine() -> dict[str, Any]:
+    """What the rates belong to: cores, memory, Python, PostgreSQL, and how fast a sync is."""
+    with tempfile.TemporaryDirectory(prefix="tally", dir="/tmp") as folder:
+        Path(folder).chmod(0o755)
+        syncs = _syncs_per_second(Path(folder) / "sync")
+        with (
+            EmbeddedPostgres(Path(folder)) as server,
+            psycopg.connect(server.uri) as connection,
+        ):
+            postgres = {name: _setting(connection, name) for name in (
+                "server_version", "fsync", "synchronous_commit", "full_page_writes",
+                "shared_buffers",
+            )}  # fmt: skip
+    return {
+        "cores": os.cpu_count(),
+        "processor": _processor(),
+        "memory_mib": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20,
+        "system": f"{platform.system()} {platform.release()}",
+        "python": platform.python_version(),
+        "postgres": postgres,
+        "fdatasync_per_second": syncs,
+        "load_average_before": [round(load, 2) for load in os.getloadavg()],
+    }
+
+
+def _setting(connection: psycopg.Connection[Any], name: str) -> str:
+    row = connection.execute("SELECT current_setting(%s)", (name,)).fetchone()
+    assert row is not None
+    return str(row[0])
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor()
+    names = (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.machine())
+
+
+def _syncs_per_second(path: Path) -> int:
+    """8 kB written and synced, as a commit does."""
+    page = bytes(8_192)
+    with path.open("wb", buffering=0) as file:
+        file.write(page)
+        began = time.perf_counter()
+        for _ in range(SYNCS):
+            file.seek(0)
+            file.write(page)
+            os.fdatasync(file.fileno())
+        return round(SYNCS / (time.perf_counter() - began))
+
+
+def _commit() -> str | None:
+    """Which code was measured; None outside a checkout, marked when it was changed."""
+    found = _git("rev-parse", "HEAD")
+    changed = _git("status", "--porcelain", "--untracked-files=no")
+    return found and found + (" and changes" if changed else "")
+
+
+def _git(*arguments: str) -> str | None:
+    try:
+        done = subprocess.run(
+            ["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False
+        )
+    except OSError:
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+# --- telling ----------------------------------------------------------------------------------
+
+
+def table(lines: Sequence[Line]) -> str:
+    """Ratios first, then the rates they come from."""
+    head = ("of peer", "of limit", "ours/s", "peer/s", "limit/s", "figure to reach", "")
+    rows = [
+        (
+            "" if line.of_peer is None else f"{line.of_peer:.2f} x",
+            "" if line.of_limit is None else f"{line.of_limit:.1%}",
+            *("" if rate is None else f"{rate:,}" for rate in (line.ours, line.peer, line.limit)),
+            line.wanted,
+            {None: "", True: "reached", False: "NOT REACHED"}[line.reached],
+            line.what + (f" ({line.more})" if line.more else ""),
+        )
+        for line in lines
+    ]
+    cells = [(*head, ""), *rows]
+    widths = [max(len(row[place]) for row in cells) for place in range(7)]
+    return "\n".join(
+        "  ".join(
+            cell.rjust(width) if place < 5 else cell.ljust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=False))
+        )
+        + "  "
+        + row[7]
+        for row in cells
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--short", action="store_true", help="a minute or two instead of some")
+    parser.add_argument("--only", nargs="+", choices=[each.name for each in BENCHMARKS])
+    parser.add_argument("--output", type=Path, default=RESULTS, help="where the JSON goes")
+    asked = parser.parse_args(arguments)
+    measured_at = datetime.now(UTC).isoformat(timespec="seconds")
+    told: dict[str, Any] = {
+        "measured_at": measured_at,
+        "commit": _commit(),
+        "short": asked.short,
+        "machine": machine(),
+        "lines": [],
+        "benchmarks": {},
+    }
+    lines: list[Line] = []
+    for each in BENCHMARKS:
+        if asked.only and each.name not in asked.only:
+            continue
+        print(f"{each.name} ...", file=sys.stderr, flush=True)
+        began = time.perf_counter()
+        result = each.run(asked.short)
+        told["benchmarks"][each.name] = {**result, "seconds": round(time.perf_counter() - began, 1)}
+        lines += each.lines(result)
+    told["lines"] = [asdict(line) for line in lines]
+    told["machine"]["load_average_after"] = [round(load, 2) for load in os.getloadavg()]
+    asked.output.parent.mkdir(parents=True, exist_ok=True)
+    asked.output.write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+    print(json.dumps(told["machine"]))
+    print(table(lines))
+    print(f"written to {asked.output}", file=sys.stderr)
+    return int(any(line.reached is False for line in lines))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
