@@ -25,7 +25,7 @@ from domain.gpu_time import charge_for
 from domain.job import existing_job, job_of
 from domain.money import PPM, Amount, Big, credit
 from domain.node import existing_node
-from domain.offer import OfferPublished, existing_offer, offer_of
+from domain.offer import SETTLEMENTS, OfferPublished, existing_offer, offer_of
 from domain.provider import existing_provider
 from domain.refusal import Reason, Refused
 from domain.stream import Change, Stream, World
@@ -66,6 +66,7 @@ class LeaseRequested:
     mem_ppm: int
     models: tuple[str, ...]
     max_price_per_gpu_hour: Amount
+    settlement: str | None  # "cash" or "burn" only; absent: either
     term_us: int | None  # fixed term, or open end
     funds: Amount | None  # open end: what to hold; fixed term: the largest possible charge
     at_us: int
@@ -205,6 +206,7 @@ class RequestLease:
     term_us: int | None
     funds: Amount | None
     at_us: int
+    settlement: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -391,6 +393,8 @@ def decide_request(command: RequestLease, world: World) -> list[Change]:
         raise Refused(Reason.AMOUNT_NOT_POSITIVE, field="term_us")
     if command.funds is not None and command.funds.units <= 0:
         raise Refused(Reason.AMOUNT_NOT_POSITIVE, field="funds")
+    if command.settlement not in (None, *SETTLEMENTS):
+        raise Refused(Reason.UNKNOWN_MODE, settlement=command.settlement)
     return [
         Change(
             stream,
@@ -406,6 +410,7 @@ def decide_request(command: RequestLease, world: World) -> list[Change]:
                 mem_ppm=spec.mem_ppm,
                 models=spec.models,
                 max_price_per_gpu_hour=spec.max_price_per_gpu_hour,
+                settlement=command.settlement,
                 term_us=command.term_us,
                 funds=command.funds,
                 at_us=command.at_us,
@@ -430,8 +435,9 @@ def decide_reserve(command: ReserveLease, world: World) -> list[Change]:
     if published.node_id != command.node_id:
         raise Refused(Reason.OFFER_MISMATCH, offer_id=command.offer_id)
     devices = [device_of(world, device_id) for device_id in command.device_ids]
-    _check_devices(command, asked, published, devices)
     provider = existing_provider(world, published.provider_id)
+    is_own = provider.account_id == asked.account_id
+    _check_devices(command, asked, published, devices, is_own=is_own)
     terms = _terms(asked, published, devices[0], provider.account_id, command.at_us, world)
     cap_units = asked.max_price_per_gpu_hour.units
     if terms.price_per_gpu_hour.units > cap_units:
@@ -464,10 +470,14 @@ def _check_devices(
     asked: LeaseRequested,
     offer: OfferPublished,
     devices: Sequence[DeviceState],
+    *,
+    is_own: bool,
 ) -> None:
     """As many distinct devices as asked, all of the offer's node, of an allowed model."""
     if len(set(command.device_ids)) != asked.gpu_count or len(devices) != asked.gpu_count:
         raise Refused(Reason.OFFER_MISMATCH, gpu_count=asked.gpu_count)
+    if asked.settlement not in (None, offer.settlement) and not is_own:
+        raise Refused(Reason.OFFER_MISMATCH, settlement=offer.settlement)
     if asked.share_ppm < PPM and not offer.fractions:
         raise Refused(Reason.OFFER_MISMATCH, share_ppm=asked.share_ppm)
     if offer.available_until_us is not None:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from domain.lease import Candidate
 from domain.money import PPM
+from domain.offer import SETTLEMENTS
 
 RULE = "lowest_cost/1"
 CANDIDATES_MAX = 20
@@ -31,6 +32,7 @@ class Need:
     models: tuple[str, ...]  # allowed; empty: any
     price_max: int  # micro-credits per GPU-hour
     account_id: str
+    settlements: tuple[str, ...] = SETTLEMENTS  # how the renter can pay; own nodes take any
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,7 @@ class OfferedNode:
     offer_id: str
     account_id: str  # of the provider
     price: int  # micro-credits per GPU-hour; for the renter's own nodes the usage fee
+    settlement: str
     fractions: bool
     served_gpu_us: int  # this epoch
     devices: tuple[FreeDevice, ...]
@@ -94,6 +97,8 @@ def fit(need: Need, node: OfferedNode) -> tuple[int, tuple[str, ...]] | None:
     Best fit: the fullest devices that still have room, so that whole devices stay whole.
     """
     if node.price > need.price_max or (need.share_ppm < PPM and not node.fractions):
+        return None
+    if node.settlement not in need.settlements and node.account_id != need.account_id:
         return None
     fitting = sorted(
         (device.free_share_ppm, device.device_id)

@@ -48,7 +48,7 @@ _TABLES = """
     CREATE TABLE own.stall (
         offer_id text COLLATE "C", model text COLLATE "C", node_id text COLLATE "C" NOT NULL,
         gpu_class text NOT NULL, account_id text COLLATE "C" NOT NULL,
-        region_id text COLLATE "C" NOT NULL, price_units bigint NOT NULL,
+        region_id text COLLATE "C" NOT NULL, price_units bigint NOT NULL, settlement text NOT NULL,
         fractions boolean NOT NULL, available_until_us bigint, served_gpu_us bigint NOT NULL,
         whole_free int NOT NULL, PRIMARY KEY (offer_id, model)) WITH (fillfactor = 50);
     COMMENT ON TABLE own.stall IS 'What the matcher scans: offers of active nodes, by model';
@@ -250,7 +250,7 @@ _RULES = (
         _STANDING_FIELDS,
         f"""INSERT INTO own.stall
         SELECT o.offer_id, d.model, o.node_id, min(d.gpu_class), p.account_id, n.region_id,
-            o.price_units, o.fractions, o.available_until_us, coalesce((
+            o.price_units, o.settlement, o.fractions, o.available_until_us, coalesce((
                 SELECT s.gpu_us FROM own.served s
                 WHERE s.node_id = o.node_id AND s.epoch = {_EPOCH_NOW}), 0),
             count(*) FILTER (WHERE {_WHOLE})
@@ -304,7 +304,8 @@ _CANDIDATES = f"""
         WHERE (d.share_free < 1000000 OR d.mem_free < 1000000) AND {_FITS}
         GROUP BY d.node_id, d.model
     ), fit AS MATERIALIZED (
-        SELECT s.offer_id, s.model, s.node_id, s.account_id, s.fractions, s.served_gpu_us,
+        SELECT s.offer_id, s.model, s.node_id, s.account_id, s.settlement, s.fractions,
+            s.served_gpu_us,
             s.account_id = %(account)s AS own, CASE WHEN s.account_id = %(account)s THEN (
                 SELECT c.units FROM proj_fleet.fee c
                 WHERE c.gpu_class = s.gpu_class AND c.effective_from_us <= %(at)s
@@ -319,6 +320,7 @@ _CANDIDATES = f"""
         WHERE s.whole_free + coalesce(cardinality(u.room), 0) >= %(count)s
             AND (%(any_model)s OR s.model = ANY(%(models)s))
             AND (s.fractions OR %(share)s = 1000000)
+            AND (s.account_id = %(account)s OR s.settlement = ANY(%(settlements)s))
             AND (s.available_until_us IS NULL OR s.available_until_us >= %(until)s)
             AND (s.account_id = %(account)s OR s.region_id IN (
                 SELECT region_id FROM proj_fleet.region WHERE allow_public_jobs))
@@ -328,8 +330,8 @@ _CANDIDATES = f"""
         ORDER BY own DESC, price, stranded, served_gpu_us, node_id, offer_id LIMIT %(limit)s
     )
     SELECT q.position, (SELECT count(*) FROM fit WHERE price <= %(price_max)s), b.node_id,
-        b.offer_id, b.account_id, b.price, b.fractions, b.served_gpu_us, f.ids, f.models,
-        f.shares, f.mems
+        b.offer_id, b.account_id, b.price, b.settlement, b.fractions, b.served_gpu_us, f.ids,
+        f.models, f.shares, f.mems
     FROM proj_fleet.position q LEFT JOIN best b ON true
     LEFT JOIN LATERAL (
         SELECT array_agg(device_id) AS ids, array_agg(model) AS models,
@@ -370,6 +372,7 @@ def candidates(
         "share": need.share_ppm,
         "mem": need.mem_ppm,
         "models": list(need.models),
+        "settlements": list(need.settlements),
         "any_model": not need.models,
         "price_max": need.price_max,
         "account": need.account_id,
@@ -389,6 +392,7 @@ def _offered(
     offer_id: str,
     account_id: str,
     price: int,
+    settlement: str,
     fractions: bool,
     served_gpu_us: int,
     *devices: list[Any],
@@ -398,6 +402,7 @@ def _offered(
         offer_id=offer_id,
         account_id=account_id,
         price=price,
+        settlement=settlement,
         fractions=fractions,
         served_gpu_us=served_gpu_us,
         devices=tuple(FreeDevice(*device) for device in zip(*devices, strict=True)),

@@ -144,8 +144,8 @@ def test_every_row_is_consumed_exactly_once_however_accruals_fall(
         row(minute, minutes, position=index // 3 + 1)
         for index, (minute, minutes) in enumerate(shapes)
     ]
-    reached, consumed, position, until = Reach(0, 0), [], 0, 0
-    resume = 0
+    consumed: list[UsageRow] = []
+    reached, position, until, resume = Reach(0, 0), 0, 0, 0
     for more_positions, more_minutes in accruals:
         position, until = position + more_positions, until + more_minutes
         until_us = NOON_US + until * MINUTE_US

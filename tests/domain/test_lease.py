@@ -116,6 +116,13 @@ def test_a_burning_offer_takes_burned_credits_only() -> None:
     where.when(reserve(offer=BURN_OFFER)).then_refused(Reason.CREDIT_TOO_LOW)
 
 
+def test_a_lease_asked_to_burn_takes_no_cash_offer() -> None:
+    burning = scene().after(job()).after(replace(request(), settlement="burn"))
+    burning.when(reserve()).then_refused(Reason.OFFER_MISMATCH)
+    odd = replace(request(), settlement="barter")
+    scene().after(job()).when(odd).then_refused(Reason.UNKNOWN_MODE)
+
+
 def test_an_unpaid_debt_blocks_new_leases() -> None:
     where = scene().having({f"party:{RENTER}:owed": 1}).after(job()).after(request())
     where.when(reserve()).then_refused(Reason.UNPAID_DEBT)

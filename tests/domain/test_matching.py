@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from domain.matching import CANDIDATES_MAX, FreeDevice, Need, OfferedNode, choose, fit
 from domain.money import PPM
+from domain.offer import SETTLEMENTS
 
 T = TypeVar("T")
 
@@ -30,7 +31,8 @@ def device(number: int = 0, model: str = "A100", share: int = PPM, mem: int = PP
 def node(name: str, price: int = 100, *devices: FreeDevice, **changes: object) -> OfferedNode:
     offered = OfferedNode(
         node_id=f"node_{name}", offer_id=f"offer_{name}", account_id=OWNER, price=price,
-        fractions=True, served_gpu_us=0, devices=devices or (device(0), device(1)),
+        settlement="cash", fractions=True, served_gpu_us=0,
+        devices=devices or (device(0), device(1)),
     )  # fmt: skip
     return replace(offered, **changes)  # type: ignore[arg-type]
 
@@ -60,6 +62,7 @@ def fleets(draw: st.DrawFn) -> list[OfferedNode]:
             offer_id=f"offer_{number}",
             account_id=draw(st.sampled_from((RENTER, OWNER))),
             price=draw(st.integers(0, 5)),
+            settlement=draw(st.sampled_from(SETTLEMENTS)),
             fractions=draw(st.booleans()),
             served_gpu_us=draw(st.integers(0, 2)),
             devices=tuple(
@@ -179,3 +182,11 @@ def test_a_recorded_decision_lists_the_best_twenty_and_says_how_many_there_were(
     assert match.considered == 30
     prices = [candidate.price_per_gpu_hour for candidate in match.candidates]
     assert prices == sorted(prices)
+
+
+def test_an_offer_the_renter_cannot_pay_for_in_its_way_is_passed_over() -> None:
+    burning = node("a", price=1, settlement="burn")
+    paid = node("b", price=2)
+    found = choose(need(settlements=("cash",)), [burning, paid])
+    assert found is not None
+    assert found.node_id == "node_b"

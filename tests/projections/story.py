@@ -228,7 +228,8 @@ def _lease(size: Size, index: int) -> Iterator[Told]:
     )  # fmt: skip
     yield stream, lease.LeaseRequested(
         lease_id=lease_id, job_id=job_id, gpu_count=1, share_ppm=share, mem_ppm=share, models=(),
-        max_price_per_gpu_hour=credit(2 * PRICE), term_us=None, funds=None, at_us=at, **common,
+        max_price_per_gpu_hour=credit(2 * PRICE), settlement=None, term_us=None,
+        funds=None, at_us=at, **common,
     )  # fmt: skip
     candidate = lease.Candidate(node_id, f"offer_{index % size.nodes}", PRICE, 0, 0)
     yield stream, lease.MatchDecided(

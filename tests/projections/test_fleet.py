@@ -40,6 +40,7 @@ def _whole_fleet(connection: psycopg.Connection[Any], renter: str) -> list[Offer
             offer_id=offer.offer_id,
             account_id=offer.account_id,
             price=FEE if offer.account_id == renter else offer.price_units,
+            settlement=offer.settlement,
             fractions=offer.fractions,
             served_gpu_us=served.get(offer.node_id, 0),
             devices=tuple(
@@ -75,6 +76,7 @@ def test_the_best_of_the_candidates_is_the_best_of_the_whole_fleet(
             models=rnd.choice([(), ("M1",), ("M2", "M3")]),
             price_max=rnd.choice([PRICE, PRICE + 1, PRICE + 2]),
             account_id=rnd.choice(["acct_cash", "acct_provider"]),
+            settlements=rnd.choice([("cash",), ("burn",), ("cash", "burn")]),
         )
         found = fleet.candidates(connection, need, START_US + 10**9)
         expected = choose(need, _whole_fleet(connection, need.account_id))
