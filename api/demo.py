@@ -53,6 +53,7 @@ from node_reporter.identity import key_id as node_key_id
 from node_reporter.identity import make_key, public_key
 from node_reporter.inventory import specs
 from node_reporter.joining import join
+from node_reporter.reports import AGENT
 from node_reporter.simulated import SimulatedGpus
 from projections import tables
 
@@ -288,7 +289,6 @@ def _bootstrap(stage: Stage) -> str:
     operator_key, at_us = new(live=False), stage.clock.now_us()
     public_id = key_id(operator_key)
     assert public_id is not None
-    terms = {"by": "operator", "at_us": at_us}
     stage.service.ledger.handle(
         [
             BootstrapOperator(
@@ -310,7 +310,8 @@ def _bootstrap(stage: Stage) -> str:
                 compute_base="burned_value",
                 holdback_epochs=0,
                 effective_from_epoch=1,
-                **terms,
+                by="operator",
+                at_us=at_us,
             ),
             OpenEpoch(epoch=1, start_us=START_US, at_us=at_us),
         ],
@@ -353,7 +354,8 @@ def _join(stage: Stage, owner: Party, settlement: str, price: str, stack: ExitSt
     key, transport = make_key(folder / "node.key"), HttpTransport(stage.url)
     clock = SteppedClock(wall_us=stage.clock.now_us())
     gpus = SimulatedGpus(clock, count=2, seed=owner.name)
-    joined = join(transport, code, public_key(key), specs(gpus.inventory(), gpus.vendor))
+    inventory = specs(gpus.inventory(), gpus.vendor)
+    joined = join(transport, code, public_key(key), inventory, agent=AGENT)
     node = f"/v1/nodes/{joined.node_id}"
     web.post(owner.api_key, f"{node}/confirm", {"key_id": node_key_id(public_key(key))})
     web.post(stage.operator_key, f"{node}/admit", {})
@@ -543,9 +545,8 @@ def _result(
         "audit_verified": _audit(stage),
         "statement": [_line(lease) for lease in told],
     }
-    assert stage.tally.balance(stage.tally.deployment.distributor) == EMISSION_UNITS - int(
-        result["tokens_claimed"]
-    )
+    left = stage.tally.balance(stage.tally.deployment.distributor)
+    assert left == EMISSION_UNITS - stage.tally.claimed_total()
     return result
 
 
