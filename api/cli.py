@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import signal
 import sys
+import tempfile
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -16,15 +17,31 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from api import cli_admin, cli_audit, cli_payout, cli_terminal, cli_trace
+from api import (
+    cli_admin,
+    cli_audit,
+    cli_epoch,
+    cli_market,
+    cli_payout,
+    cli_supply,
+    cli_terminal,
+    cli_trace,
+)
 from api.cli_settings import ConfigFile, DataDir, in_force, loaded, opened
-from api.cli_terminal import AsJson, columns, facts, group, note, progress, tell
+from api.cli_terminal import AsJson, InputUnusable, columns, facts, group, note, stages, tell
 
 if TYPE_CHECKING:
     from api.settings import Settings
 
 app = group("Event-sourced marketplace and settlement ledger for pooled GPUs.", "tallystick demo")
 app.add_typer(cli_admin.app, name="admin")
+app.add_typer(cli_market.account, name="account")
+app.add_typer(cli_supply.provider, name="provider")
+app.add_typer(cli_supply.region, name="region")
+app.add_typer(cli_supply.node, name="node")
+app.add_typer(cli_market.offer, name="offer")
+app.add_typer(cli_market.lease, name="lease")
+app.add_typer(cli_epoch.app, name="epoch")
 app.add_typer(cli_payout.app, name="payout")
 app.add_typer(cli_audit.app, name="audit")
 app.add_typer(cli_trace.app, name="trace")
@@ -69,11 +86,30 @@ def demo(
     """
     from api import demo as demos
 
-    with progress() as step:
-        result = demos.run(step, serve=serve_after, data_dir=data_dir)
+    def wait(url: str) -> None:
+        note(f"the API serves the result on {url}; stop it with Ctrl-C")
+        with stopping() as stop:
+            stop.wait()
+
+    with _new_folder(data_dir) as folder, stages() as stage:
+        result = demos.run(folder, stage, wait=wait if serve_after else None)
     tell(result, _statement(result), as_json=as_json)
     if not (result["books_balanced"] and result["chain_reconciled"] and result["audit_verified"]):
         raise typer.Exit(cli_terminal.EXIT_NO)
+
+
+@contextmanager
+def _new_folder(given: Path | None) -> Generator[Path, None, None]:
+    """An empty folder: the one given, which stays, or a temporary one."""
+    if given is not None:
+        if given.exists() and any(given.iterdir()):
+            raise InputUnusable(f"{given} is not empty: the demo begins in a new folder")
+        given.mkdir(parents=True, exist_ok=True)
+        yield given
+        return
+    with tempfile.TemporaryDirectory(prefix="tallystick-") as folder:
+        Path(folder).chmod(0o755)  # the server may run as another user
+        yield Path(folder)
 
 
 @app.command(epilog="Example: tallystick serve --port 8420")
@@ -122,10 +158,7 @@ def jobs(
     """
     from api import jobs as background
 
-    stop = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda _number, _frame: stop.set())
-    with opened(config, data_dir=data_dir) as service:
+    with stopping() as stop, opened(config, data_dir=data_dir) as service:
         done = background.run(service, once=once, stop=stop)
     tell(done, facts(done), as_json=as_json)
 
@@ -169,6 +202,19 @@ def conformance(
     from api import conformance as suites
 
     raise typer.Exit(suites.main(files, as_json=as_json, out=sys.stdout, err=sys.stderr))
+
+
+@contextmanager
+def stopping() -> Generator[threading.Event, None, None]:
+    """An event that SIGINT and SIGTERM set."""
+    stop = threading.Event()
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, lambda _number, _frame: stop.set()) for number in numbers]
+    try:
+        yield stop
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
 
 
 @contextmanager

@@ -30,9 +30,12 @@ Progress = Callable[[str, int, int], None]
 class AnswerIsNo(Exception):
     """The command was understood and the answer is no; `document` is what `--json` prints."""
 
-    def __init__(self, message: str, document: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, message: str, document: Mapping[str, Any] | None = None, *, code: int = EXIT_NO
+    ) -> None:
         super().__init__(message)
         self.document = document
+        self.code = code
 
 
 class InputUnusable(Exception):
@@ -133,6 +136,22 @@ def progress() -> Generator[Progress, None, None]:
         yield step
 
 
+@contextmanager
+def stages() -> Generator[Callable[[str], None], None, None]:
+    """What is going on now, on standard error; silent when it is not a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda _stage: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress as Bars
+    from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    shown = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Bars(*shown, console=Console(stderr=True), transient=True) as bars:
+        task = bars.add_task("starting", total=None)
+        yield lambda stage: bars.update(task, description=stage)
+
+
 def _silent(what: str, done: int, of: int) -> None:
     del what, done, of
 
@@ -208,9 +227,9 @@ def run(app: Callable[[], Any], *, as_json: bool) -> int:
     except AnswerIsNo as no:
         if as_json and no.document is not None:
             tell(no.document, (), as_json=True)
-        if str(no):
-            note(str(no))
-        return EXIT_NO
+        for line in str(no).splitlines():
+            note(line)
+        return no.code
     except InputUnusable as error:
         note(f"tallystick: {error}")
         return EXIT_USAGE

@@ -1,0 +1,243 @@
+"""`tallystick provider | region | node`: how GPUs come into the market. Thin clients of the API."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from api.cli_remote import ApiKey, IdempotencyKey, Limit, Remote, Url
+from api.cli_terminal import AnswerIsNo, AsJson, InputUnusable, columns, facts, group, tell
+
+provider = group("Providers: who rents GPUs out.", "tallystick provider register")
+region = group(
+    "Regions: where a provider's nodes are.", "tallystick region open PROVIDER --name lab-1"
+)
+node = group("Nodes: machines with GPUs.", "tallystick node code REGION")
+
+ProviderId = Annotated[str, typer.Argument(metavar="PROVIDER", help="prov_...")]
+RegionId = Annotated[str, typer.Argument(metavar="REGION", help="region_...")]
+NodeId = Annotated[str, typer.Argument(metavar="NODE", help="node_...")]
+
+
+class ProviderKind(StrEnum):
+    """Machines of one's own, or of a cloud."""
+
+    PHYSICAL = "physical"
+    GCP = "gcp"
+
+
+class StorageMode(StrEnum):
+    """Where data of a region lives; never changes."""
+
+    LOCAL = "local"
+    CENTRAL = "central"
+
+
+class Setting(StrEnum):
+    """What kind of place a region is."""
+
+    EDGE = "edge"
+    DATACENTER = "datacenter"
+
+
+class Admission(StrEnum):
+    """Who lets nodes in."""
+
+    OPERATOR = "operator"
+    PERMISSIONLESS = "permissionless"
+
+
+# --- providers -------------------------------------------------------------------------------
+
+
+@provider.command("register", epilog="Example: tallystick provider register --kind physical")
+def register_provider(
+    kind: Annotated[ProviderKind, typer.Option(help="Whose machines.")] = ProviderKind.PHYSICAL,
+    url: Url = None,
+    api_key: ApiKey = None,
+    idempotency_key: IdempotencyKey = None,
+    as_json: AsJson = False,
+) -> None:
+    """Register your account as a provider."""
+    remote = Remote(url, api_key, key=idempotency_key)
+    told = remote.post("/v1/providers", {"kind": kind.value})
+    tell(told, facts(told), as_json=as_json)
+
+
+@provider.command("list", epilog="Example: tallystick provider list --json")
+def list_providers(
+    limit: Limit = 50, url: Url = None, api_key: ApiKey = None, as_json: AsJson = False
+) -> None:
+    """Your providers; all of them for operators and auditors."""
+    found = Remote(url, api_key).list("/v1/providers", limit)
+    names = ("provider_id", "account_id", "kind", "registered_at")
+    tell(found, columns(found["data"], names), as_json=as_json)
+
+
+@provider.command("show", epilog="Example: tallystick provider show prov_1f0c...")
+def show_provider(
+    provider_id: ProviderId, url: Url = None, api_key: ApiKey = None, as_json: AsJson = False
+) -> None:
+    """One provider."""
+    told = Remote(url, api_key).get(f"/v1/providers/{provider_id}")
+    tell(told, facts(told), as_json=as_json)
+
+
+# --- regions ---------------------------------------------------------------------------------
+
+
+@region.command("open", epilog="Example: tallystick region open prov_1f0c... --name lab-1")
+def open_region(
+    provider_id: ProviderId,
+    name: Annotated[str, typer.Option(help="Short name, like lab-1.")],
+    storage_mode: Annotated[
+        StorageMode, typer.Option("--storage", help="Never changes.")
+    ] = StorageMode.LOCAL,
+    setting: Annotated[Setting, typer.Option(help="What kind of place.")] = Setting.DATACENTER,
+    admission: Annotated[Admission, typer.Option(help="Who lets nodes in.")] = Admission.OPERATOR,
+    private: Annotated[
+        bool, typer.Option("--private", help="For the provider's own jobs only.")
+    ] = False,
+    url: Url = None,
+    api_key: ApiKey = None,
+    idempotency_key: IdempotencyKey = None,
+    as_json: AsJson = False,
+) -> None:
+    """Open a region of one of your providers."""
+    told = Remote(url, api_key, key=idempotency_key).post(
+        "/v1/regions",
+        {
+            "provider_id": provider_id,
+            "name": name,
+            "storage_mode": storage_mode.value,
+            "setting": setting.value,
+            "admission": admission.value,
+            "allow_public_jobs": not private,
+        },
+    )
+    tell(told, facts(told), as_json=as_json)
+
+
+@region.command("list", epilog="Example: tallystick region list")
+def list_regions(
+    limit: Limit = 50, url: Url = None, api_key: ApiKey = None, as_json: AsJson = False
+) -> None:
+    """Your regions; all of them for operators and auditors."""
+    found = Remote(url, api_key).list("/v1/regions", limit)
+    names = ("region_id", "name", "provider_id", "setting", "admission", "allow_public_jobs")
+    tell(found, columns(found["data"], names), as_json=as_json)
+
+
+@region.command("show", epilog="Example: tallystick region show region_1f0c...")
+def show_region(
+    region_id: RegionId, url: Url = None, api_key: ApiKey = None, as_json: AsJson = False
+) -> None:
+    """One region."""
+    told = Remote(url, api_key).get(f"/v1/regions/{region_id}")
+    tell(told, facts(told), as_json=as_json)
+
+
+# --- nodes -----------------------------------------------------------------------------------
+
+
+@node.command("code", epilog="Example: tallystick node code region_1f0c...")
+def issue_code(
+    region_id: RegionId,
+    url: Url = None,
+    api_key: ApiKey = None,
+    idempotency_key: IdempotencyKey = None,
+    as_json: AsJson = False,
+) -> None:
+    """A code that lets one machine join a region, once, within ten minutes.
+
+    On the machine: tallystick-node join URL CODE
+    """
+    remote = Remote(url, api_key, key=idempotency_key)
+    told = remote.post("/v1/nodes/join-codes", {"region_id": region_id})
+    lines = [*facts(told), f"On the machine: tallystick-node join {remote.url} {told.get('code')}"]
+    tell(told, lines, as_json=as_json)
+
+
+@node.command("list", epilog="Example: tallystick node list --region region_1f0c...")
+def list_nodes(
+    region_id: Annotated[
+        str | None, typer.Option("--region", metavar="REGION", help="Only of this region.")
+    ] = None,
+    limit: Limit = 50,
+    url: Url = None,
+    api_key: ApiKey = None,
+    as_json: AsJson = False,
+) -> None:
+    """Your nodes; all of them for operators and auditors."""
+    found = Remote(url, api_key).list("/v1/nodes", limit, region_id=region_id)
+    rows = [{**each, "devices": len(_devices(each))} for each in found["data"]]
+    names = ("node_id", "phase", "quarantined", "devices", "region_id", "joined_at")
+    tell(found, columns(rows, names), as_json=as_json)
+
+
+@node.command("show", epilog="Example: tallystick node show node_1f0c...")
+def show_node(
+    node_id: NodeId, url: Url = None, api_key: ApiKey = None, as_json: AsJson = False
+) -> None:
+    """One node and its devices."""
+    told = Remote(url, api_key).get(f"/v1/nodes/{node_id}")
+    shown = {name: value for name, value in told.items() if name != "specs"}
+    lines = facts(shown)
+    lines += columns(_devices(told), ("device_id", "vendor", "model", "memory_mib"))
+    tell(told, lines, as_json=as_json)
+
+
+@node.command(
+    "confirm", epilog='Example: tallystick node confirm node_1f0c... --fingerprint "3c9b 7f02..."'
+)
+def confirm_node(
+    node_id: NodeId,
+    fingerprint: Annotated[str, typer.Option(help="As the machine itself showed it.")],
+    url: Url = None,
+    api_key: ApiKey = None,
+    idempotency_key: IdempotencyKey = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say that the key of a node that asks to join is your machine's own."""
+    remote = Remote(url, api_key, key=idempotency_key)
+    given = "".join(fingerprint.split()).lower()
+    if len(given) != 32 or set(given) - set("0123456789abcdef"):
+        raise InputUnusable("--fingerprint: the 32 hex digits that `tallystick-node join` shows")
+    known = remote.get(f"/v1/nodes/{node_id}")["fingerprint"]
+    if "".join(known.split()) != given:
+        raise AnswerIsNo(
+            f"the server knows this node by another key, {known}: somebody else joined in its place"
+        )
+    told = remote.post(f"/v1/nodes/{node_id}/confirm", {"key_id": given[:16]})
+    tell(told, facts(told), as_json=as_json)
+
+
+def _step(name: str, path: str, about: str) -> None:
+    """One command that moves a node on and has no content of its own."""
+
+    def command(
+        node_id: NodeId,
+        url: Url = None,
+        api_key: ApiKey = None,
+        idempotency_key: IdempotencyKey = None,
+        as_json: AsJson = False,
+    ) -> None:
+        told = Remote(url, api_key, key=idempotency_key).post(f"/v1/nodes/{node_id}/{path}", {})
+        tell(told, facts(told), as_json=as_json)
+
+    example = f"Example: tallystick node {name} node_1f0c..."
+    node.command(name, help=about, epilog=example)(command)
+
+
+_step("admit", "admit", "Let a confirmed node in (operator; owner where admission is open).")
+_step("activate", "activate", "Let a node take leases from now on.")
+_step("maintenance", "maintenance", "Let a node take no new leases; running ones go on.")
+_step("retire", "retire", "Take a node out for good.")
+
+
+def _devices(told: dict[str, Any]) -> list[dict[str, Any]]:
+    specs: dict[str, Any] = told.get("specs") or {}
+    devices: list[dict[str, Any]] = specs.get("devices") or []
+    return devices
