@@ -10,12 +10,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import psycopg
+from eventsourcing.persistence import InterfaceError, OperationalError
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
+from api.waiting import ProjectionBehind
 from domain.refusal import Reason, Refused
+from ledger.handle import InProgress, LogBusy, OutcomeUnknown, StreamMoved
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -53,6 +57,82 @@ STATUS: dict[Reason, int] = {
 """Every reason has a status; the default is 422, well-formed but invalid."""
 
 
+DOOR: dict[str, tuple[int, str]] = {
+    "malformed_json": (400, "The body is not JSON: UTF-8, no key twice, at most 16 levels deep."),
+    "malformed_header": (400, "A header of the request cannot be read."),
+    "cursor_invalid": (400, "The cursor is not one of this list, or was given to another caller."),
+    "parameter_unknown": (400, "The operation has no query parameter of this name."),
+    "as_of_unsupported": (400, "The operation cannot answer as of this moment of the past."),
+    "idempotency_key_missing": (400, "A call that records something needs an Idempotency-Key."),
+    "idempotency_key_invalid": (400, "An Idempotency-Key has 1 to 255 visible ASCII characters."),
+    "unauthenticated": (401, "The call needs a key: Authorization: Bearer."),
+    "credential_invalid": (401, "The key is malformed, unknown, expired or revoked."),
+    "audience_wrong": (403, "The call is for other callers: API keys or nodes."),
+    "scope_missing": (403, "The key lacks every scope that would allow this call."),
+    "not_found": (404, "There is nothing at this address, or nothing that you may see."),
+    "method_not_allowed": (405, "The address does not know this method."),
+    "idempotency_in_progress": (409, "The same request is being handled. Ask again shortly."),
+    "not_covered": (409, "No signed checkpoint covers this event yet. Ask again shortly."),
+    "too_large": (413, "The request is larger than it may be."),
+    "unsupported_media_type": (415, "The body must be application/json, not compressed."),
+    "invalid": (422, "A field breaks its rule; `errors` names field and rule."),
+    "challenge_unknown": (422, "No such challenge: never made here, used or expired."),
+    "signature_invalid": (422, "The signature is not one of this wallet over the challenge."),
+    "rate_limited": (429, "Too many calls. Wait as long as Retry-After says."),
+    "internal_error": (500, "The server failed. Nothing without a 2xx is promised."),
+    "http_error": (500, "The server could not answer this request."),
+    "busy": (503, "The server is busy. Nothing was recorded; try again."),
+    "projection_behind": (503, "The view has not reached the position asked for. Ask again."),
+    # Usage reports (api/usage.py).
+    "malformed": (400, "The envelope or the identity of a report cannot be read."),
+    "bad_signature": (401, "The node's key is unknown or did not sign these bytes."),
+    "revoked": (403, "The key of this node was revoked."),
+    "quarantined": (403, "This node is in quarantine."),
+    "gap": (409, "Reports before this one are missing: resend from the next one on."),
+    "fork": (409, "The report does not follow the last stored one."),
+    "equivocation": (422, "Another report with this number was signed before."),
+    "one_request_at_a_time": (429, "Another request of this node is in progress."),
+    "too_many_reports": (429, "This node sends more than it may."),
+    "internal": (500, "The report could not be stored."),
+    "unavailable": (503, "The usage log cannot be reached."),
+}
+"""Codes that no rule of the marketplace gives, with their status and what they mean."""
+
+RETRYABLE = frozenset(
+    {
+        "idempotency_in_progress", "not_covered", "rate_limited", "busy", "projection_behind",
+        "internal_error", "gap", "fork", "too_large", "one_request_at_a_time", "too_many_reports",
+        "unavailable",
+    }
+)  # fmt: skip
+RETRY_AFTER_SECONDS = 1
+
+
+def status_of(code: str) -> int:
+    """The status of any code there is."""
+    known = DOOR.get(code)
+    return STATUS[Reason(code)] if known is None else known[0]
+
+
+def title_of(code: str) -> str:
+    """A short name a person can read; equal for equal codes."""
+    return code.replace("_", " ").capitalize()
+
+
+def meaning_of(code: str) -> str:
+    """One sentence for the page behind a problem's `type`."""
+    if code in DOOR:
+        return DOOR[code][1]
+    kind = {
+        402: "The account's balance is too small for this.",
+        403: "The rule does not let this account do this.",
+        404: "What the request names does not exist, or you may not see it.",
+        409: "The state of what the request names does not allow this now.",
+        422: "The request is well-formed, but a rule of the marketplace refuses what it asks.",
+    }[status_of(code)]
+    return f"{kind} The rule is called {title_of(code).lower()!r}; `facts` says what it looked at."
+
+
 @dataclass(eq=False)
 class Problem(Exception):
     """An answer that is a problem document. Not frozen: raising writes the traceback into it."""
@@ -60,7 +140,6 @@ class Problem(Exception):
     status: int
     code: str
     detail: str = ""
-    retryable: bool = False
     errors: tuple[Mapping[str, str], ...] = ()
     facts: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -69,10 +148,10 @@ class Problem(Exception):
         """The body of the answer; absent means absent."""
         body: dict[str, Any] = {
             "type": f"/problems/{self.code}",
-            "title": self.code.replace("_", " "),
+            "title": title_of(self.code),
             "status": self.status,
             "code": self.code,
-            "retryable": self.retryable,
+            "retryable": self.code in RETRYABLE,
             "instance": instance,
             "request_id": request_id,
         }
@@ -85,34 +164,69 @@ class Problem(Exception):
         return body
 
 
+def problem(code: str, detail: str = "", **headers: str) -> Problem:
+    """A problem by its code; underscores in header names become hyphens."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Problem(status_of(code), code, detail, headers=named)
+
+
 def of_refusal(refused: Refused) -> Problem:
     """The problem a refusal is answered with."""
     facts = {name: str(value) for name, value in refused.facts.items() if value is not None}
-    return Problem(STATUS[refused.reason], refused.reason.value, detail=str(refused), facts=facts)
+    told = ", ".join(f"{name}={value}" for name, value in facts.items())
+    detail = f"{title_of(refused.reason.value)}: {told}" if told else title_of(refused.reason.value)
+    return Problem(STATUS[refused.reason], refused.reason.value, detail, facts=facts)
+
+
+def of_failure(error: Exception) -> Problem | None:
+    """The problem of an expected failure of the machinery behind the door; None for a bug."""
+    match error:
+        case Refused():
+            return of_refusal(error)
+        case InProgress():
+            return problem("idempotency_in_progress", Retry_After=str(RETRY_AFTER_SECONDS))
+        case ProjectionBehind():
+            return problem("projection_behind", str(error), Retry_After=str(RETRY_AFTER_SECONDS))
+        case StreamMoved() | LogBusy() | OutcomeUnknown():
+            return problem("busy", Retry_After=str(RETRY_AFTER_SECONDS))
+        case psycopg.OperationalError() | OperationalError() | InterfaceError():
+            return problem("busy", Retry_After=str(RETRY_AFTER_SECONDS))
+        case _:
+            return None
 
 
 def of_validation(error: RequestValidationError) -> Problem:
     """One entry per broken field, each with a JSON pointer and the rule."""
     found = []
     malformed = False
-    for problem in error.errors():
-        malformed = malformed or problem["type"] in ("json_invalid", "bytes_invalid")
-        where = [str(part) for part in problem["loc"] if part != "body"]
-        found.append({"pointer": "#/" + "/".join(where), "detail": str(problem["msg"])})
+    for broken in error.errors():
+        malformed = malformed or broken["type"] in ("json_invalid", "bytes_invalid")
+        where = [_escaped(part) for part in broken["loc"] if part != "body"]
+        rule = str(broken["msg"]).removeprefix("Value error, ")
+        found.append({"pointer": "#/" + "/".join(where), "detail": rule})
     if malformed:
         return Problem(400, "malformed_json", "the body is not JSON", errors=tuple(found))
-    return Problem(422, "invalid", "a field breaks its rule", errors=tuple(found))
+    first = f"{found[0]['pointer']}: {found[0]['detail']}" if found else "a field breaks its rule"
+    return Problem(422, "invalid", first, errors=tuple(found))
 
 
-def answer(request: Request, problem: Problem) -> JSONResponse:
+def _escaped(part: object) -> str:
+    """One step of a JSON pointer (RFC 6901)."""
+    return str(part).replace("~", "~0").replace("/", "~1")
+
+
+def render(found: Problem, path: str, request_id: str) -> JSONResponse:
     """The HTTP answer of a problem."""
-    request_id = getattr(request.state, "request_id", "")
     return JSONResponse(
-        problem.document(request.url.path, request_id),
-        status_code=problem.status,
+        found.document(path, request_id),
+        status_code=found.status,
         media_type=MEDIA_TYPE,
-        headers=dict(problem.headers),
+        headers=dict(found.headers),
     )
+
+
+def answer(request: Request, found: Problem) -> JSONResponse:
+    return render(found, request.url.path, getattr(request.state, "request_id", ""))
 
 
 def install(app: FastAPI) -> None:
@@ -122,10 +236,6 @@ def install(app: FastAPI) -> None:
     async def _problem(request: Request, error: Problem) -> JSONResponse:
         return answer(request, error)
 
-    @app.exception_handler(Refused)
-    async def _refused(request: Request, error: Refused) -> JSONResponse:
-        return answer(request, of_refusal(error))
-
     @app.exception_handler(RequestValidationError)
     async def _invalid(request: Request, error: RequestValidationError) -> JSONResponse:
         return answer(request, of_validation(error))
@@ -134,11 +244,9 @@ def install(app: FastAPI) -> None:
     async def _http(request: Request, error: HTTPException) -> JSONResponse:
         codes = {404: "not_found", 405: "method_not_allowed", 413: "too_large"}
         code = codes.get(error.status_code, "http_error")
-        return answer(
-            request,
-            Problem(error.status_code, code, str(error.detail), headers=error.headers or {}),
-        )
+        headers = error.headers or {}
+        return answer(request, Problem(error.status_code, code, headers=headers))
 
     @app.exception_handler(Exception)
-    async def _broken(request: Request, _error: Exception) -> JSONResponse:
-        return answer(request, Problem(500, "internal_error", "the server failed; nothing is lost"))
+    async def _broken(request: Request, error: Exception) -> JSONResponse:
+        return answer(request, of_failure(error) or problem("internal_error"))

@@ -6,14 +6,14 @@ and nothing here appends: commands go through `ledger.handle`.
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import ExitStack, contextmanager
 from types import TracebackType
 
 import psycopg
+from nacl.signing import SigningKey
 from psycopg.rows import TupleRow
 from psycopg_pool import ConnectionPool
 
@@ -23,16 +23,16 @@ from api.embedded_postgres import EmbeddedPostgres
 from api.node_keys import NodeKeyCache
 from api.settings import Settings
 from api.usage import Limits, UsageIngest
+from api.waiting import JobLag, ProjectionBehind
+from contracts.signers import EMBEDDED_CHAIN_ID
 from ledger import migrate
-from ledger.checkpoint import Signer
+from ledger.checkpoint import Signer, VerifierKey
 from ledger.handle import Ledger
 from ledger.usage import UsageLog
 from projections import runner, tables
 from projections.runner import Connection, Projection
 
-__all__ = ["Clock", "Service", "SimulatedClock", "WallClock"]
-
-logger = logging.getLogger(__name__)
+__all__ = ["Clock", "ProjectionBehind", "Service", "SimulatedClock", "WallClock"]
 
 PROJECTIONS_ROLE = "tallystick_projections"
 READERS_MAX = 12
@@ -40,17 +40,17 @@ WAITING_MAX = 200
 WAIT_SECONDS = 2.0
 STATEMENT_SECONDS_MAX = 10
 FOLLOW_PAUSE_SECONDS = 0.01
-
-
-class ProjectionBehind(Exception):
-    """A view has not reached the position asked for in time. Ask again."""
+WAITERS_MAX = 8
+"""Calls that may hold a thread and a connection while they wait for a position."""
 
 
 class Service:
     """Everything one process needs. `with Service.open(settings) as service`.
 
     Attributes: `settings`, `conninfo`, `clock`, `ledger` (the door), `usage_log` and `ingest`
-    (started by whoever has an event loop: `create_app` does), `node_keys`, `server_key`.
+    (started by whoever has an event loop: `create_app` does), `node_keys`, `server_key`,
+    `chain_id` (what wallets sign for; the embedded chain's unless somebody sets it), `job_lags`
+    (what background jobs of this process tell `/readyz`; none unless somebody sets it).
     """
 
     def __init__(self, settings: Settings, conninfo: str, clock: Clock) -> None:
@@ -84,6 +84,10 @@ class Service:
             ),
             now_us=clock.now_us,
         )
+        self.chain_id = EMBEDDED_CHAIN_ID
+        self.job_lags: Callable[[], Sequence[JobLag]] = tuple
+        self.forgetters: list[Callable[[], None]] = []
+        self._waiters = threading.BoundedSemaphore(WAITERS_MAX)
         self._signer: Signer | None = None
         self._signer_lock = threading.Lock()
         self._stack = ExitStack()
@@ -137,6 +141,13 @@ class Service:
                 self._signer = Signer(path, self.settings.log_origin, seed)
             return self._signer
 
+    @property
+    def verifier_key(self) -> str:
+        """What others check the log's signed heads with."""
+        folder = secret_files.folder_of(self.settings.data_dir)
+        seed = secret_files.read_or_make(folder / "signer.key")
+        return str(VerifierKey(self.settings.log_origin, bytes(SigningKey(seed).verify_key)))
+
     # --- connections -------------------------------------------------------------------------
 
     @contextmanager
@@ -174,9 +185,40 @@ class Service:
         reached = [self._follow_one(connection, each, wanted, ends) for each in projections]
         return min(reached, default=wanted)
 
-    def follow_usage(self, connection: Connection, projection: Projection, lane: int) -> None:
-        """Bring a view up to the present head of one usage lane, as far as one step goes."""
-        runner.step_lanes(connection, projection, lanes=[lane])
+    def await_head(self, connection: Connection, position: int) -> int:
+        """Wait for the log to reach a position; returns its head.
+
+        Raises ProjectionBehind after two seconds, and at once when too many wait already.
+        """
+        if not self._waiters.acquire(blocking=False):
+            raise ProjectionBehind("too many calls wait for a position")
+        try:
+            ends = time.monotonic() + WAIT_SECONDS
+            while (head := self.head(connection)) < position:
+                if time.monotonic() > ends:
+                    raise ProjectionBehind(f"the log is at {head} of {position}")
+                time.sleep(FOLLOW_PAUSE_SECONDS)
+        finally:
+            self._waiters.release()
+        return head
+
+    def keys_changed(self) -> None:
+        """Keys or nodes were recorded by this process: whoever remembers some asks again."""
+        for forget in self.forgetters:
+            forget()
+        with self.connection() as connection:
+            self.node_keys.refresh(connection)
+
+    def refresh_node_keys(self) -> bool:
+        """Learn of nodes other processes recorded; False when the database cannot be asked now."""
+        try:
+            with self.connection() as connection:
+                if self.node_keys.refresh(connection):
+                    for forget in self.forgetters:
+                        forget()
+        except psycopg.OperationalError:
+            return False
+        return True
 
     def head(self, connection: Connection) -> int:
         """The last position of the market log."""

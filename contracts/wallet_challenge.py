@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from eth_account import Account
 from eth_account.messages import encode_defunct
-from eth_utils import to_checksum_address
+from eth_utils.address import to_checksum_address
 
 NONCE_PATTERN = re.compile(r"[0-9A-Za-z]{22}")
 LIFE_US = 600_000_000

@@ -1,0 +1,283 @@
+"""Jobs: what a renter needs run, and why it runs where it does."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import Response
+from pydantic import Field, model_validator
+
+from api.amounts import Money, Units, credits_
+from api.auth import with_scope
+from api.call import Call, Caller
+from api.models import (
+    AccountId,
+    Asked,
+    Count,
+    DeviceId,
+    Hex32,
+    JobId,
+    JobInPath,
+    LeaseId,
+    NodeId,
+    Nothing,
+    OfferId,
+    Position,
+    Ppm,
+    Short,
+    Told,
+    Told_at,
+    moment,
+    moment_or_none,
+    page_of,
+    with_examples,
+)
+from api.operation import Resource
+from api.paging import LIST_LIMIT, Cursor, Limit
+from domain.job import CancelJob, JobState, SubmitJob, workload_hash
+from domain.lease import MatchDecided
+from domain.refusal import Reason, Refused
+from domain.stream import Stream
+from ledger import codec
+from projections import leases
+from projections.leases import LEASES
+
+resource = Resource("jobs")
+
+WRITE = with_scope("renter", "client")
+READ = with_scope("renter", "client", "operator", "audit:read")
+DIRECT = "direct"
+"""The client of a job that its renter submits without one."""
+
+JobKind = Literal["batch", "notebook", "endpoint", "scheduled", "queue"]
+JobStateName = Literal["open", "cancelled", "completed"]
+Word = Annotated[str, Field(max_length=4_096)]
+Ref = Annotated[str, Field(max_length=100, pattern=r"^[0-9A-Za-z_.:@/-]*$")]
+
+EXAMPLE = {
+    "kind": "batch",
+    "image": "registry.example/train@sha256:" + "0" * 64,
+    "command": ["python", "train.py"],
+    "gpu_count": 1,
+    "max_price_per_gpu_hour": {"asset": "CREDIT", "units": "3000000"},
+}
+
+
+class NewJob(Asked):
+    """An image or a command, and what it needs: `share_ppm` on each of `gpu_count` devices.
+
+    `env_refs` name secrets and never hold one. `models` empty: any model.
+    """
+
+    kind: JobKind = "batch"
+    image: Annotated[str, Field(min_length=1, max_length=512)] | None = None
+    command: Annotated[list[Word], Field(max_length=256)] = Field(default_factory=list)
+    env_refs: Annotated[list[Short], Field(max_length=256)] = Field(default_factory=list)
+    gpu_count: Annotated[int, Field(ge=1, le=64)] = 1
+    share_ppm: Ppm = 1_000_000
+    mem_ppm: Ppm | None = None
+    models: Annotated[list[Short], Field(max_length=64)] = Field(default_factory=list)
+    max_price_per_gpu_hour: Money
+    project_id: Ref = ""
+    end_user_ref: Ref = ""
+
+    model_config = with_examples(EXAMPLE)
+
+    @model_validator(mode="after")
+    def _has_work(self) -> NewJob:
+        if not self.image and not self.command:
+            raise ValueError("a job has an image or a command")
+        return self
+
+    def submit(self, call: Call, job_id: str) -> SubmitJob:
+        """The command. Memory goes with the share unless it is named."""
+        is_client = call.principal.account_kind == "client"
+        return SubmitJob(
+            job_id=job_id, account_id=call.principal.account_id,
+            client_id=call.principal.account_id if is_client else DIRECT,
+            project_id=self.project_id, end_user_ref=self.end_user_ref, kind=self.kind,
+            image=self.image, command=tuple(self.command), env_refs=tuple(self.env_refs),
+            gpu_count=self.gpu_count, share_ppm=self.share_ppm,
+            mem_ppm=self.mem_ppm or self.share_ppm, models=tuple(self.models),
+            max_price_per_gpu_hour=self.max_price_per_gpu_hour.amount(), at_us=call.now_us,
+        )  # fmt: skip
+
+
+class JobTold(Told):
+    job_id: JobId
+    account_id: AccountId
+    client_id: str
+    project_id: str
+    end_user_ref: str
+    kind: JobKind
+    image: str | None = None
+    command: list[str]
+    env_refs: list[str]
+    workload_sha256: Hex32
+    gpu_count: Annotated[int, Field(ge=1, le=64)]
+    share_ppm: Ppm
+    mem_ppm: Ppm
+    models: list[str]
+    max_price_per_gpu_hour: Money
+    state: JobStateName
+    submitted_at: Told_at
+    ended_at: Told_at | None = None
+    position: Position | None = None
+
+
+class JobCancelledTold(Told):
+    job_id: JobId
+    state: JobStateName
+    position: Position | None = None
+
+
+class CandidateTold(Told):
+    """`served_gpu_us`: this epoch; ties go to who served least."""
+
+    node_id: NodeId
+    offer_id: OfferId
+    price_per_gpu_hour: Money
+    stranded_ppm: Count
+    served_gpu_us: Units
+
+
+class MatchTold(Told):
+    """Why this node: the candidates, best first, by the rule; anyone can recompute the choice."""
+
+    lease_id: LeaseId
+    rule: str
+    fleet_position: Position
+    considered: Count
+    node_id: NodeId
+    offer_id: OfferId
+    device_ids: list[DeviceId]
+    candidates: list[CandidateTold]
+    decided_at: Told_at
+
+
+class ExplanationTold(Told):
+    job_id: JobId
+    matches: list[MatchTold]
+    position: Position
+
+
+@resource.post(
+    "/v1/jobs", WRITE, JobTold, status=201,
+    problems=[Reason.ACCOUNT_UNKNOWN, Reason.JOB_EXISTS, Reason.WORKLOAD_EMPTY,
+              Reason.AMOUNT_NOT_POSITIVE, Reason.AMOUNT_OUT_OF_RANGE],
+)  # fmt: skip
+def submit_job(body: NewJob, call: Caller) -> Response:
+    """Submit a job; leases are opened for it."""
+    job_id = call.id("job")
+    command = body.submit(call, job_id)
+    told = JobTold(
+        **body.model_dump(exclude={"mem_ppm"}), mem_ppm=command.mem_ppm, job_id=job_id,
+        account_id=command.account_id, client_id=command.client_id, state="open",
+        workload_sha256=workload_hash(command.image, command.command, command.env_refs),
+        submitted_at=moment(call.now_us),
+    )  # fmt: skip
+    return call.record(lambda: command, lambda _after: told)
+
+
+@resource.get("/v1/jobs", READ, page_of(JobTold), problems=["cursor_invalid"])
+def list_jobs(
+    call: Caller,
+    state: JobStateName | None = None,
+    limit: Limit = LIST_LIMIT,
+    cursor: Cursor = None,
+) -> Response:
+    """Jobs in order of submission: your own, or all for operators and auditors."""
+    place = call.place(cursor, [0])
+    with call.read(LEASES) as view:
+        rows = leases.read_jobs(
+            view.connection, account_id=call.principal.only, state=state, after=place.after[0],
+            limit=limit + 1,
+        )  # fmt: skip
+        return call.page(view, place, rows, limit, lambda row: [row.position], _job)
+
+
+@resource.get("/v1/jobs/{job_id}", READ, JobTold, problems=[Reason.JOB_UNKNOWN])
+def read_job(job_id: JobInPath, call: Caller) -> Response:
+    """Read a job."""
+    with call.read(LEASES) as view:
+        found = leases.read_job(view.connection, job_id, account_id=call.principal.only)
+        if found is None:
+            raise Refused(Reason.JOB_UNKNOWN, job_id=job_id)
+        return call.answer(view, _job(found))
+
+
+def own_job(call: Call, job_id: str) -> JobState:
+    """The caller's job. Raises Refused: JOB_UNKNOWN, also for another account's."""
+    state = call.service.ledger.market.load(Stream("job", job_id)).state
+    assert isinstance(state, JobState)
+    if state.submitted is None or not call.principal.owns(state.submitted.account_id):
+        raise Refused(Reason.JOB_UNKNOWN, job_id=job_id)
+    return state
+
+
+@resource.post(
+    "/v1/jobs/{job_id}/cancel", WRITE, JobCancelledTold,
+    problems=[Reason.JOB_UNKNOWN, Reason.JOB_STATE],
+)  # fmt: skip
+def cancel_job(job_id: JobInPath, body: Nothing, call: Caller) -> Response:
+    """No new leases for a job; those it has are closed one by one."""
+    del body
+
+    def commands() -> CancelJob:
+        own_job(call, job_id)
+        return CancelJob(job_id=job_id, by=call.principal.member_id, at_us=call.now_us)
+
+    return call.record(commands, lambda _after: JobCancelledTold(job_id=job_id, state="cancelled"))
+
+
+@resource.get("/v1/jobs/{job_id}/explain", READ, ExplanationTold, problems=[Reason.JOB_UNKNOWN])
+def explain_job(job_id: JobInPath, call: Caller) -> Response:
+    """Why the leases of a job are where they are, from the recorded decisions."""
+    with call.read(LEASES) as view:
+        if leases.read_job(view.connection, job_id, account_id=call.principal.only) is None:
+            raise Refused(Reason.JOB_UNKNOWN, job_id=job_id)
+        rows = leases.read_leases(view.connection, job_id=job_id, limit=200)
+        positions = [row.match_position for row in rows if row.match_position is not None]
+        told = ExplanationTold(
+            job_id=job_id, position=view.position,
+            matches=[_match(fact) for fact in _matches(view.connection, positions)],
+        )  # fmt: skip
+        return call.answer(view, told)
+
+
+def _matches(connection: Any, positions: list[int]) -> list[MatchDecided]:
+    rows = connection.execute(
+        "SELECT topic, state FROM public.market_events WHERE notification_id = ANY(%s)"
+        " ORDER BY notification_id",
+        (positions,),
+    )
+    return [codec.decode(topic, bytes(state)) for topic, state in rows]
+
+
+def _match(fact: MatchDecided) -> MatchTold:
+    return MatchTold(
+        lease_id=fact.lease_id, rule=fact.rule, fleet_position=fact.fleet_position,
+        considered=fact.considered, node_id=fact.node_id, offer_id=fact.offer_id,
+        device_ids=list(fact.device_ids), decided_at=moment(fact.at_us),
+        candidates=[
+            CandidateTold(
+                node_id=one.node_id, offer_id=one.offer_id,
+                price_per_gpu_hour=credits_(one.price_per_gpu_hour),
+                stranded_ppm=one.stranded_ppm, served_gpu_us=str(one.served_gpu_us),
+            )
+            for one in fact.candidates
+        ],
+    )  # fmt: skip
+
+
+def _job(row: leases.Job) -> JobTold:
+    told: Any = row
+    return JobTold(
+        job_id=row.job_id, account_id=row.account_id, client_id=row.client_id,
+        project_id=row.project_id, end_user_ref=row.end_user_ref, kind=told.kind,
+        image=row.image, command=row.command, env_refs=row.env_refs,
+        workload_sha256=row.workload_sha256, gpu_count=row.gpu_count, share_ppm=row.share_ppm,
+        mem_ppm=row.mem_ppm, models=row.models,
+        max_price_per_gpu_hour=credits_(row.price_max_units), state=told.state,
+        submitted_at=moment(row.at_us), ended_at=moment_or_none(row.ended_at_us),
+    )  # fmt: skip

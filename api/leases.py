@@ -1,0 +1,563 @@
+"""Leases: devices of one node for one renter at one locked price, from the match to the last unit.
+
+Opening is one decision: the job if it is new, the request, the match and the reservation with its
+escrow are recorded together or not at all. Billing starts when the node says that the work runs.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import Response
+from pydantic import Field, model_validator
+
+from api.amounts import Money, Units, credits_, credits_or_none, money
+from api.auth import with_scope
+from api.call import After, Call, Caller
+from api.compute_jobs import EXAMPLE, NewJob, own_job
+from api.models import (
+    AccountId,
+    Asked,
+    Count,
+    DeviceId,
+    JobId,
+    JobQuery,
+    LeaseId,
+    LeaseInPath,
+    NodeId,
+    NodeQuery,
+    OfferId,
+    Position,
+    Ppm,
+    ProviderId,
+    Told,
+    Told_at,
+    moment,
+    moment_or_none,
+    page_of,
+    with_examples,
+)
+from api.operation import Resource
+from api.paging import LIST_LIMIT, Cursor, Limit
+from api.positions import ReadAsOf
+from domain.job import JobSubmitted, SubmitJob
+from domain.lease import (
+    BURN_SOURCES,
+    CANCELLED_BEFORE_START,
+    CASH_SOURCES,
+    MIN_RUNWAY_US,
+    RENTER_CLOSED,
+    CloseLease,
+    Lease,
+    RequestLease,
+    ReserveLease,
+)
+from domain.matching import RULE, Need, choose
+from domain.offer import SETTLEMENTS
+from domain.provider import ProviderState
+from domain.refusal import Reason, Refused
+from domain.stream import Stream
+from ledger import codec
+from projections import fleet, leases, usage
+from projections.fleet import FLEET
+from projections.leases import LEASES
+from projections.usage import USAGE
+
+resource = Resource("leases")
+
+WRITE = with_scope("renter", "client")
+READ = with_scope("renter", "provider", "client", "operator", "audit:read")
+SECOND_US = 1_000_000
+TERM_SECONDS_MAX = 10 * 366 * 86_400
+CANDIDATES_MAX = 20
+PROVIDER_UNSPECIFIED, EMERGENCY_STOP = 10_002, 20_002
+MATCH_AGAIN = frozenset(
+    {
+        Reason.DEVICE_TAKEN, Reason.DEVICE_UNKNOWN, Reason.OFFER_WITHDRAWN, Reason.OFFER_MISMATCH,
+        Reason.NODE_STATE,
+    }
+)  # fmt: skip
+"""What was matched is gone: somebody else was faster. Look again."""
+
+State = Literal["requested", "reserved", "active", "closing", "settled"]
+
+
+class NewLease(Asked):
+    """A job of yours, or a new one. `term_seconds`: a fixed term, paid for in full beforehand;
+    else the lease runs until it is closed or `funds` end (default: one hour's price).
+    `settlement` absent: whatever the account has credits for.
+    """
+
+    job_id: JobId | None = None
+    job: NewJob | None = None
+    term_seconds: Annotated[int, Field(ge=1, le=TERM_SECONDS_MAX)] | None = None
+    funds: Money | None = None
+    settlement: Literal["cash", "burn"] | None = None
+
+    model_config = with_examples(
+        {"job": EXAMPLE, "funds": {"asset": "CREDIT", "units": "5000000"}},
+        {"job": EXAMPLE, "term_seconds": 1800},
+    )
+
+    @model_validator(mode="after")
+    def _one_of_each(self) -> NewLease:
+        if (self.job_id is None) == (self.job is None):
+            raise ValueError("job_id or job, one of them")
+        if self.term_seconds is not None and self.funds is not None:
+            raise ValueError("a fixed term names no funds: it holds the largest possible charge")
+        if self.funds is not None and self.funds.asset != "CREDIT":
+            raise ValueError("funds are CREDIT")
+        return self
+
+
+class LeaseOpenedTold(Told):
+    """Reserved, and waiting for the node. `held` is what the escrow holds."""
+
+    lease_id: LeaseId
+    job_id: JobId
+    state: State
+    node_id: NodeId
+    offer_id: OfferId
+    device_ids: list[DeviceId]
+    share_ppm: Ppm
+    mem_ppm: Ppm
+    gpu_class: str
+    price_per_gpu_hour: Money
+    usage_fee_per_gpu_hour: Money
+    settlement: Literal["cash", "burn"]
+    held: Money
+    reserved_at: Told_at
+    position: Position | None = None
+
+
+class LeaseTold(Told):
+    """A lease as far as it has come. `charge` and `gpu_us` are what has been accrued so far."""
+
+    lease_id: LeaseId
+    job_id: JobId
+    account_id: AccountId
+    client_id: str
+    project_id: str
+    end_user_ref: str
+    state: State
+    gpu_count: Annotated[int, Field(ge=1, le=64)]
+    share_ppm: Ppm
+    mem_ppm: Ppm
+    models: list[str]
+    max_price_per_gpu_hour: Money
+    term_seconds: Count | None = None
+    funds: Money | None = None
+    requested_at: Told_at
+    node_id: NodeId | None = None
+    provider_id: ProviderId | None = None
+    provider_account_id: AccountId | None = None
+    offer_id: OfferId | None = None
+    device_ids: list[DeviceId] | None = None
+    gpu_class: str | None = None
+    price_per_gpu_hour: Money | None = None
+    usage_fee_per_gpu_hour: Money | None = None
+    settlement: Literal["cash", "burn"] | None = None
+    own_node: bool | None = None
+    tariff_version: Count | None = None
+    escrow: Money | None = None
+    reserved_at: Told_at | None = None
+    endpoint: str | None = None
+    opened_at: Told_at | None = None
+    funds_end_at: Told_at | None = None
+    term_end_at: Told_at | None = None
+    closed_at: Told_at | None = None
+    closed_by: Literal["renter", "provider", "job", "operator"] | None = None
+    close_code: Count | None = None
+    settled_at: Told_at | None = None
+    charge: Money
+    gpu_us: Units
+    hours_accrued: Count
+    version: Count
+    position: Position | None = None
+
+
+class Closing(Asked):
+    """`code` absent: the renter's 1 (or 101 before the start), the provider's 10002, the
+    operator's 20002.
+    """
+
+    code: Annotated[int, Field(ge=0, le=39_999)] | None = None
+
+    model_config = with_examples({}, {"code": 0})
+
+
+class LeaseClosedTold(Told):
+    """Closing twice is closing once: the second answer tells how the first one ended."""
+
+    lease_id: LeaseId
+    state: State
+    closed_at: Told_at
+    closed_by: Literal["renter", "provider", "job", "operator"]
+    close_code: Count
+    charge: Money
+    position: Position | None = None
+
+
+class LeaseHourTold(Told):
+    """One accrual: an hour of the lease, or its last part."""
+
+    hour_index: Count
+    hour: Told_at
+    until: Told_at
+    gpu_us: Units
+    refused_us: Units
+    charge: Money
+    position: Position
+
+
+class DrawnTold(Told):
+    """Which credits of the escrow paid."""
+
+    source: Literal["grant", "earned", "cash", "card", "burned"]
+    amount: Money
+
+
+class LeaseChargeTold(Told):
+    """What one accrual cost and where it went: fee + provider + platform + burn = charge."""
+
+    hour_index: Count
+    until: Told_at
+    gpu_us: Units
+    charge: Money
+    fee: Money
+    provider: Money
+    platform: Money
+    burn: Money
+    drawn: list[DrawnTold]
+    cumulative_charge: Money
+    position: Position
+
+
+class LeaseFactTold(Told):
+    type: str
+    at: Told_at
+    state: State
+    version: Count
+    position: Position
+
+
+# --- opening and closing ---------------------------------------------------------------------
+
+
+@resource.post(
+    "/v1/leases", WRITE, LeaseOpenedTold, status=201,
+    problems=[Reason.ACCOUNT_UNKNOWN, Reason.JOB_UNKNOWN, Reason.JOB_STATE, Reason.JOB_EXISTS,
+              Reason.LEASE_EXISTS, Reason.WORKLOAD_EMPTY, Reason.NO_MATCH, Reason.NODE_STATE,
+              Reason.DEVICE_TAKEN, Reason.OFFER_WITHDRAWN, Reason.OFFER_MISMATCH,
+              Reason.PRICE_ABOVE_CAP, Reason.GPU_CLASS_UNPRICED, Reason.TARIFF_UNKNOWN,
+              Reason.UNPAID_DEBT, Reason.CREDIT_TOO_LOW, Reason.AMOUNT_NOT_POSITIVE,
+              Reason.AMOUNT_OUT_OF_RANGE],
+)  # fmt: skip
+def open_lease(body: NewLease, call: Caller) -> Response:
+    """Find the cheapest node that fits and reserve it, with the money held for it."""
+    lease_id = call.id("lease")
+
+    def commands() -> list[Any]:
+        return _opening(body, call, lease_id)
+
+    def told(after: After) -> Told:
+        return _opened(after.state(Stream("lease", lease_id)))
+
+    return call.record(commands, told, again_on=MATCH_AGAIN)
+
+
+def _opening(body: NewLease, call: Call, lease_id: str) -> list[Any]:
+    """Job, request, match and reservation. Raises Refused: JOB_UNKNOWN, JOB_STATE, NO_MATCH."""
+    commands: list[Any] = []
+    spec: SubmitJob | JobSubmitted
+    if body.job is not None:
+        spec = body.job.submit(call, call.id("job"))
+        commands.append(spec)
+    else:
+        assert body.job_id is not None
+        job = own_job(call, body.job_id)
+        if not job.is_open:
+            raise Refused(Reason.JOB_STATE, job_id=body.job_id, phase=job.phase)
+        assert job.submitted is not None
+        spec = job.submitted
+    term_us = None if body.term_seconds is None else body.term_seconds * SECOND_US
+    commands.append(
+        RequestLease(
+            lease_id=lease_id, job_id=spec.job_id, account_id=call.principal.account_id,
+            term_us=term_us, funds=None if body.funds is None else body.funds.amount(),
+            at_us=call.now_us, settlement=body.settlement,
+        )
+    )  # fmt: skip
+    commands.append(_match(call, lease_id, spec, term_us, body.settlement))
+    return commands
+
+
+def _match(
+    call: Call,
+    lease_id: str,
+    spec: SubmitJob | JobSubmitted,
+    term_us: int | None,
+    settlement: str | None,
+) -> ReserveLease:
+    """The best node as the fleet stands now. Raises Refused: NO_MATCH."""
+    need = Need(
+        gpu_count=spec.gpu_count, share_ppm=spec.share_ppm, mem_ppm=spec.mem_ppm,
+        models=spec.models, price_max=spec.max_price_per_gpu_hour.units,
+        account_id=spec.account_id,
+        settlements=_payable(call, spec.account_id) if settlement is None else (settlement,),
+    )  # fmt: skip
+    until_us = call.now_us + (term_us or MIN_RUNWAY_US)
+    with call.service.connection() as connection:
+        call.service.follow(connection, [FLEET])
+        found = fleet.candidates(
+            connection, need, call.now_us, until_us=until_us, limit=CANDIDATES_MAX
+        )
+    match = choose(need, found.nodes)
+    if match is None:
+        raise Refused(
+            Reason.NO_MATCH, gpu_count=need.gpu_count, share_ppm=need.share_ppm,
+            models=", ".join(need.models) or "any", price_max=need.price_max,
+        )  # fmt: skip
+    return ReserveLease(
+        lease_id=lease_id, rule=RULE, fleet_position=found.position,
+        candidates=match.candidates, considered=found.considered, node_id=match.node_id,
+        offer_id=match.offer_id, device_ids=match.device_ids, at_us=call.now_us,
+    )  # fmt: skip
+
+
+def _payable(call: Call, account_id: str) -> tuple[str, ...]:
+    """How the account can pay now; with no credits at all, any way, to be told what is missing."""
+    books = call.service.ledger.books
+    ways = (("cash", CASH_SOURCES), ("burn", BURN_SOURCES))
+    payable = tuple(
+        way
+        for way, sources in ways
+        if any(books.balance(f"party:{account_id}:{source}") for source in sources)
+    )
+    return payable or SETTLEMENTS
+
+
+def _opened(lease: Lease) -> LeaseOpenedTold:
+    reserved = lease.reserved
+    assert reserved is not None
+    state: Any = lease.status
+    settlement: Any = reserved.settlement
+    return LeaseOpenedTold(
+        lease_id=reserved.lease_id, job_id=reserved.job_id, state=state,
+        node_id=reserved.node_id, offer_id=reserved.offer_id,
+        device_ids=list(reserved.device_ids), share_ppm=reserved.share_ppm,
+        mem_ppm=reserved.mem_ppm, gpu_class=reserved.gpu_class,
+        price_per_gpu_hour=money(reserved.price_per_gpu_hour),
+        usage_fee_per_gpu_hour=money(reserved.fee_per_gpu_hour), settlement=settlement,
+        held=credits_(lease.held_units), reserved_at=moment(reserved.at_us),
+    )  # fmt: skip
+
+
+@resource.post(
+    "/v1/leases/{lease_id}/close", with_scope("renter", "client", "provider", "operator"),
+    LeaseClosedTold,
+    problems=[Reason.LEASE_UNKNOWN, Reason.CLOSE_CODE_PARTY],
+)  # fmt: skip
+def close_lease(lease_id: LeaseInPath, body: Closing, call: Caller) -> Response:
+    """End a lease; what the escrow can no longer need goes back at once."""
+
+    def commands() -> CloseLease:
+        lease = call.service.ledger.market.load(Stream("lease", lease_id)).state
+        assert isinstance(lease, Lease)
+        party = _party(call, lease, lease_id)
+        return CloseLease(
+            lease_id=lease_id, closed_at_us=call.now_us, party=party,
+            code=_code(party, lease) if body.code is None else body.code, at_us=call.now_us,
+        )  # fmt: skip
+
+    def told(after: After) -> Told:
+        lease: Any = after.state(Stream("lease", lease_id))
+        return LeaseClosedTold(
+            lease_id=lease_id, state=lease.status, closed_at=moment(lease.closed.closed_at_us),
+            closed_by=lease.closed.party, close_code=lease.closed.code,
+            charge=credits_(lease.charge_units),
+        )  # fmt: skip
+
+    return call.record(commands, told)
+
+
+def _party(call: Call, lease: Lease, lease_id: str) -> str:
+    """As whom the caller may close it. Raises Refused: LEASE_UNKNOWN for everybody else."""
+    principal = call.principal
+    unknown = Refused(Reason.LEASE_UNKNOWN, lease_id=lease_id)
+    if lease.requested is None:
+        raise unknown
+    if principal.owns(lease.requested.account_id) and principal.scopes & {"renter", "client"}:
+        return "renter"
+    if principal.is_operator:
+        return "operator"
+    if lease.reserved is not None and "provider" in principal.scopes:
+        provider = call.service.ledger.market.load(
+            Stream("provider", lease.reserved.provider_id)
+        ).state
+        assert isinstance(provider, ProviderState)
+        if principal.owns(provider.account_id):
+            return "provider"
+    raise unknown
+
+
+def _code(party: str, lease: Lease) -> int:
+    if party == "renter":
+        return RENTER_CLOSED if lease.opened is not None else CANCELLED_BEFORE_START
+    return PROVIDER_UNSPECIFIED if party == "provider" else EMERGENCY_STOP
+
+
+# --- reading ---------------------------------------------------------------------------------
+
+
+@resource.get(
+    "/v1/leases", READ, page_of(LeaseTold), problems=["cursor_invalid", "as_of_unsupported"]
+)  # fmt: skip
+def list_leases(
+    call: Caller,
+    as_of: ReadAsOf,
+    state: State | None = None,
+    job_id: JobQuery = None,
+    node_id: NodeQuery = None,
+    limit: Limit = LIST_LIMIT,
+    cursor: Cursor = None,
+) -> Response:
+    """Leases in order of request, as renter or as provider; all for operators and auditors."""
+    place = call.place(cursor, [0])
+    with call.read(LEASES, as_of=as_of) as view:
+        rows = leases.read_leases(
+            view.connection, account_id=call.principal.only, job_id=job_id, node_id=node_id,
+            state=state, as_of_position=view.as_of, after=place.after[0], limit=limit + 1,
+        )  # fmt: skip
+        return call.page(view, place, rows, limit, lambda row: [row.position], _lease)
+
+
+@resource.get(
+    "/v1/leases/{lease_id}", READ, LeaseTold,
+    problems=[Reason.LEASE_UNKNOWN, "as_of_unsupported"],
+)  # fmt: skip
+def read_lease(lease_id: LeaseInPath, call: Caller, as_of: ReadAsOf) -> Response:
+    """Read a lease, now or as of a position or a time."""
+    with call.read(LEASES, as_of=as_of) as view:
+        return call.answer(view, _lease(_visible(call, view.connection, lease_id, view.as_of)))
+
+
+@resource.get(
+    "/v1/leases/{lease_id}/usage", READ, page_of(LeaseHourTold),
+    problems=[Reason.LEASE_UNKNOWN, "cursor_invalid"],
+)  # fmt: skip
+def list_lease_usage(
+    lease_id: LeaseInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
+) -> Response:
+    """GPU time of a lease, hour by hour, and time that earned nothing."""
+    place = call.place(cursor, [0])
+    with call.read(LEASES, USAGE) as view:
+        _visible(call, view.connection, lease_id)
+        rows = usage.read_accruals(
+            view.connection, lease_id=lease_id, after=place.after[0], limit=limit + 1
+        )
+        return call.page(view, place, rows, limit, lambda row: [row.position], _hour)
+
+
+@resource.get(
+    "/v1/leases/{lease_id}/charges", READ, page_of(LeaseChargeTold),
+    problems=[Reason.LEASE_UNKNOWN, "cursor_invalid"],
+)  # fmt: skip
+def list_lease_charges(
+    lease_id: LeaseInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
+) -> Response:
+    """What a lease cost, accrual by accrual, and where each unit went."""
+    place = call.place(cursor, [0])
+    with call.read(LEASES, USAGE) as view:
+        _visible(call, view.connection, lease_id)
+        rows = view.connection.execute(_CHARGES, (lease_id, place.after[0], limit + 1)).fetchall()
+        return call.page(view, place, rows, limit, lambda row: [row[0]], _charge)
+
+
+@resource.get(
+    "/v1/leases/{lease_id}/history", READ, page_of(LeaseFactTold),
+    problems=[Reason.LEASE_UNKNOWN, "cursor_invalid"],
+)  # fmt: skip
+def list_lease_history(
+    lease_id: LeaseInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
+) -> Response:
+    """Every fact of a lease, and the state after it."""
+    place = call.place(cursor, [0])
+    with call.read(LEASES) as view:
+        _visible(call, view.connection, lease_id)
+        rows = leases.read_lease_history(
+            view.connection, lease_id, after=place.after[0], limit=limit + 1
+        )
+        return call.page(view, place, rows, limit, lambda row: [row.position], _fact)
+
+
+def _visible(
+    call: Call, connection: Any, lease_id: str, as_of_position: int | None = None
+) -> leases.LeaseRow:
+    found = leases.read_lease(
+        connection, lease_id, account_id=call.principal.only, as_of_position=as_of_position
+    )
+    if found is None:
+        raise Refused(Reason.LEASE_UNKNOWN, lease_id=lease_id)
+    return found
+
+
+_CHARGES = """
+    SELECT a.position, e.state FROM proj_usage.accrual a
+    JOIN public.market_events e ON e.notification_id = a.position
+    WHERE a.lease_id = %s AND a.position > %s ORDER BY a.position LIMIT %s
+"""
+
+
+def _charge(row: tuple[int, bytes]) -> LeaseChargeTold:
+    fact = codec.decode("lease.usage_accrued.v1", bytes(row[1]))
+    parts = fact.parts_new
+    return LeaseChargeTold(
+        hour_index=fact.hour_index, until=moment(fact.until_us), gpu_us=str(fact.gpu_us_new),
+        charge=money(fact.charge_new), fee=credits_(parts.fee), provider=credits_(parts.provider),
+        platform=credits_(parts.platform), burn=credits_(parts.burn),
+        drawn=[DrawnTold(source=one.source, amount=money(one.amount)) for one in fact.drawn],
+        cumulative_charge=money(fact.charge), position=row[0],
+    )  # fmt: skip
+
+
+def _hour(row: usage.Accrual) -> LeaseHourTold:
+    return LeaseHourTold(
+        hour_index=row.hour_index, hour=moment(row.from_us), until=moment(row.until_us),
+        gpu_us=str(row.gpu_us), refused_us=str(row.refused_us), charge=credits_(row.charge),
+        position=row.position,
+    )  # fmt: skip
+
+
+def _fact(row: leases.LeaseFact) -> LeaseFactTold:
+    state: Any = row.state
+    return LeaseFactTold(
+        type=row.topic, at=moment(row.at_us), state=state, version=row.version,
+        position=row.position,
+    )  # fmt: skip
+
+
+def _lease(row: leases.LeaseRow) -> LeaseTold:
+    told: Any = row
+    return LeaseTold(
+        lease_id=row.lease_id, job_id=row.job_id, account_id=row.account_id,
+        client_id=row.client_id, project_id=row.project_id, end_user_ref=row.end_user_ref,
+        state=told.state, gpu_count=row.gpu_count, share_ppm=row.share_ppm, mem_ppm=row.mem_ppm,
+        models=row.models, max_price_per_gpu_hour=credits_(row.price_max_units),
+        term_seconds=None if row.term_us is None else row.term_us // SECOND_US,
+        funds=credits_or_none(row.funds_units), requested_at=moment(row.at_us),
+        node_id=row.node_id, provider_id=row.provider_id,
+        provider_account_id=row.provider_account_id, offer_id=row.offer_id,
+        device_ids=row.device_ids, gpu_class=row.gpu_class,
+        price_per_gpu_hour=credits_or_none(row.price_units),
+        usage_fee_per_gpu_hour=credits_or_none(row.fee_units), settlement=told.settlement,
+        own_node=row.own, tariff_version=row.tariff_version,
+        escrow=credits_or_none(row.escrow_units), reserved_at=moment_or_none(row.reserved_at_us),
+        endpoint=row.endpoint, opened_at=moment_or_none(row.opened_at_us),
+        funds_end_at=moment_or_none(row.funds_end_us),
+        term_end_at=moment_or_none(row.term_end_us),
+        closed_at=moment_or_none(row.closed_at_us), closed_by=told.close_party,
+        close_code=row.close_code, settled_at=moment_or_none(row.settled_at_us),
+        charge=credits_(row.charge_units), gpu_us=str(row.gpu_us), hours_accrued=row.hours,
+        version=row.version,
+    )  # fmt: skip

@@ -1,0 +1,240 @@
+"""The application: every operation behind its door, usage ingest in front of the framework.
+
+`create_app(service)` is what uvicorn serves. Wiring only: operations are declared in the resource
+files, and an incomplete one stops the start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import MutableHeaders
+
+from api import (
+    accounts,
+    audit,
+    billing,
+    compute_jobs,
+    devices,
+    earnings,
+    epochs,
+    errors,
+    health,
+    leases,
+    nodes,
+    offers,
+    payouts,
+    providers,
+)
+from api.auth import Authenticator
+from api.door import Door
+from api.limits import Buckets, Spent
+from api.node_keys import REFRESH_SECONDS
+from api.operation import Operation, ProblemDocument, Resource
+from api.paging import Cursors
+from api.positions import MIN_POSITION, MIN_USAGE
+from api.service import Service
+from api.usage import Asgi, Message, Receive, Scope, Send, fast
+
+RESOURCES: tuple[Resource, ...] = (
+    accounts.resource, providers.resource, nodes.resource, devices.resource, offers.resource,
+    compute_jobs.resource, leases.resource, billing.resource, earnings.resource, epochs.resource,
+    payouts.resource, audit.resource,
+)  # fmt: skip
+
+DESCRIPTION = """\
+Event-sourced marketplace and settlement ledger for pooled GPUs.
+
+Money is `{"asset", "units"}` with units as a decimal string; times are RFC 3339 with an offset.
+A POST that records something needs an `Idempotency-Key`; its answer is repeated for the same
+request. Every answer says which position of the market log it reflects (`position`, and the header
+`Tallystick-Position`); send `Tallystick-Min-Position` to read what you wrote. Errors are problem
+documents (RFC 9457): switch on `code`.
+"""
+
+
+def operations() -> list[Operation]:
+    """Every operation there is."""
+    return [operation for resource in RESOURCES for operation in resource.operations]
+
+
+def create_app(service: Service) -> Asgi:
+    """The ASGI application of one process. Starts and stops the usage log with itself."""
+    app = build(service)
+    return envelope(fast(app, service.ingest), service)
+
+
+def build(service: Service | None) -> FastAPI:
+    """The framework's part; without a service only its OpenAPI document can be asked for."""
+    app = FastAPI(
+        title="tallystick",
+        version="1",
+        description=DESCRIPTION,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        lifespan=_lifespan,
+        redirect_slashes=False,
+    )
+    app.router.route_class = Door
+    errors.install(app)
+    _add(app, operations())
+    health.add(app)
+    app.openapi = lambda: document(app)  # type: ignore[method-assign]
+    if service is not None:
+        settings = service.settings
+        app.state.service = service
+        app.state.authenticator = Authenticator(service)
+        app.state.cursors = Cursors(service.server_key)
+        app.state.key_buckets = Buckets(
+            max(1, settings.requests_per_second // settings.workers), settings.requests_burst
+        )
+        service.forgetters.append(app.state.authenticator.forget)
+    return app
+
+
+def _add(app: FastAPI, wanted: Iterable[Operation]) -> None:
+    names: set[str] = set()
+    for operation in wanted:
+        assert operation.name not in names, f"two operations are called {operation.name}"
+        assert operation.name.count("_"), f"{operation.name} is not verb_noun"
+        names.add(operation.name)
+        app.add_api_route(
+            operation.path,
+            operation.endpoint,
+            methods=[operation.method],
+            operation_id=operation.name,
+            summary=operation.summary,
+            tags=[operation.tag],
+            status_code=operation.status,
+            response_model=operation.answers,
+            responses=operation.responses(),
+            openapi_extra=_extra(operation),
+        )
+
+
+def _extra(operation: Operation) -> dict[str, Any]:
+    """Security, and the headers that every operation of its kind reads."""
+    headers: list[dict[str, Any]] = []
+    if operation.records:
+        headers.append(
+            _header("Idempotency-Key", True, {"type": "string", "minLength": 1, "maxLength": 255,
+                                              "pattern": "^[!#-~]+$"})
+        )  # fmt: skip
+    elif operation.method == "GET":
+        digits = {"type": "string", "pattern": "^(0|[1-9][0-9]{0,14})$"}
+        headers.append(_header(MIN_POSITION, False, digits))
+        if operation.tag in ("nodes", "leases"):
+            lane = {"type": "string", "pattern": "^([0-9]|[1-5][0-9]|6[0-3]):(0|[1-9][0-9]{0,14})$"}
+            headers.append(_header(MIN_USAGE, False, lane))
+    extra: dict[str, Any] = {"security": operation.security()}
+    if headers:
+        extra["parameters"] = headers
+    return extra
+
+
+def _header(name: str, required: bool, schema: dict[str, Any]) -> dict[str, Any]:
+    title = "-".join(part.capitalize() for part in name.split("-"))
+    return {"name": title, "in": "header", "required": required, "schema": schema}
+
+
+def document(app: FastAPI) -> dict[str, Any]:
+    """The OpenAPI 3.1 document, with our problems in place of the framework's own."""
+    if app.openapi_schema is None:
+        found = get_openapi(
+            title=app.title, version=app.version, description=app.description, routes=app.routes,
+            tags=[{"name": resource.tag} for resource in RESOURCES],
+        )  # fmt: skip
+        components = found["components"]
+        problem = ProblemDocument.model_json_schema(ref_template="#/components/schemas/{model}")
+        schemas = components["schemas"]
+        schemas.update(problem.pop("$defs"))
+        schemas["Problem"] = problem
+        for name in ("HTTPValidationError", "ValidationError"):
+            schemas.pop(name, None)
+        components["schemas"] = dict(sorted(schemas.items()))
+        components["securitySchemes"] = {
+            "api_key": {"type": "http", "scheme": "bearer", "description": "ts_live_..."},
+            "node_key": {"type": "http", "scheme": "bearer", "description": "ts_node_..."},
+        }
+        app.openapi_schema = found
+    return app.openapi_schema
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncGenerator[None, None]:
+    service: Service = app.state.service
+    async with service.usage_log:
+        refresher = asyncio.create_task(_refresh(service), name="node keys")
+        try:
+            yield
+        finally:
+            refresher.cancel()
+            await asyncio.gather(refresher, return_exceptions=True)
+
+
+async def _refresh(service: Service) -> None:
+    """Learn of nodes that other processes let in or put into quarantine."""
+    while True:
+        await asyncio.sleep(REFRESH_SECONDS)
+        # A lost database is waited for: until it is back, what is known stays in force.
+        await run_in_threadpool(service.refresh_node_keys)
+
+
+# --- around everything -----------------------------------------------------------------------
+
+
+def envelope(app: Asgi, service: Service) -> Asgi:
+    """Request id, caching and rate headers on every answer; the bucket of the address."""
+    settings = service.settings
+    buckets = Buckets(
+        max(1, settings.requests_per_second // settings.workers), settings.requests_burst
+    )
+
+    async def wrapped(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return await app(scope, receive, send)
+        state = scope.setdefault("state", {})
+        state["request_id"] = request_id = secrets.token_hex(8)
+
+        async def told(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                headers["Request-Id"] = request_id
+                headers.setdefault("Cache-Control", "private, no-store")
+                headers.setdefault("X-Content-Type-Options", "nosniff")
+                spent: Spent | None = state.get("rate_limit")
+                if spent is not None:
+                    for name, value in spent.headers().items():
+                        headers[name] = value
+            await send(message)
+
+        if not _is_exempt(scope):
+            client = scope.get("client")
+            spent = buckets.spend(client[0] if client else "")
+            state["rate_limit"] = spent
+            if not spent.allowed:
+                return await _turn_away(scope, receive, told, request_id)
+        return await app(scope, receive, told)
+
+    return wrapped
+
+
+def _is_exempt(scope: Scope) -> bool:
+    """Usage of nodes has a bound of its own; probes must always be answered."""
+    path: str = scope["path"]
+    is_usage = scope["method"] == "POST" and path.startswith("/v1/nodes/")
+    return (is_usage and path.endswith("/usage")) or path in ("/healthz", "/readyz")
+
+
+async def _turn_away(scope: Scope, receive: Receive, send: Send, request_id: str) -> None:
+    found = errors.problem("rate_limited", "this address calls too often")
+    response = errors.render(found, scope["path"], request_id)
+    await response(scope, receive, send)

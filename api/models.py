@@ -1,0 +1,180 @@
+"""The forms every resource shares: what is read strictly, what is told, ids and times.
+
+What comes in is checked to the letter: unknown fields refused, no coercion, no number beyond
+2^53 - 1. What goes out leaves absent things absent. Each resource keeps its own forms beside it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import Annotated, Any
+
+from fastapi import Path, Query
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, create_model
+
+from api.amounts import INTEGER_MAX
+
+LIST_MAX = 1_000
+TEXT_MAX = 256
+
+
+class Asked(BaseModel):
+    """The base of everything a client sends."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+def with_examples(*examples: Mapping[str, Any]) -> ConfigDict:
+    """The configuration of `Asked`, with examples for the OpenAPI document and for its tests."""
+    told: list[Any] = [dict(example) for example in examples]
+    return ConfigDict(
+        extra="forbid", strict=True, frozen=True, json_schema_extra={"examples": told}
+    )
+
+
+class Told(BaseModel):
+    """The base of everything the server answers; None is left out."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class Nothing(Asked):
+    """No fields: `{}`."""
+
+    model_config = with_examples({})
+
+
+# --- times -----------------------------------------------------------------------------------
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LAST_US = 253_402_300_799_999_999  # 9999-12-31T23:59:59.999999Z
+_MOMENT = re.compile(
+    r"\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(\.\d{1,6})?([Zz]|[+-]\d{2}:\d{2})", re.ASCII
+)
+_MOMENT_SCHEMA = {
+    "type": "string",
+    "format": "date-time",
+    "description": "RFC 3339 with an offset, up to microseconds",
+    "examples": ["2026-11-20T08:00:00Z"],
+}
+
+
+def moment(at_us: int) -> str:
+    """RFC 3339 in UTC with microseconds. What lies beyond year 9999 is told as its last moment."""
+    at = _EPOCH + timedelta(microseconds=min(at_us, _LAST_US))
+    return f"{at:%Y-%m-%dT%H:%M:%S.%fZ}".rjust(27, "0")
+
+
+def moment_or_none(at_us: int | None) -> str | None:
+    return None if at_us is None else moment(at_us)
+
+
+def parse_moment(text: Any) -> int:
+    """Microseconds since 1970. Raises ValueError with the rule."""
+    if not isinstance(text, str) or _MOMENT.fullmatch(text) is None:
+        raise ValueError("a time is RFC 3339 with an offset, up to microseconds")
+    try:
+        at = datetime.fromisoformat(text.upper())
+        at_us = (at - _EPOCH) // timedelta(microseconds=1)
+    except (ValueError, OverflowError):
+        raise ValueError("there is no such time") from None
+    if at_us < 0:
+        raise ValueError("times begin in 1970")
+    return at_us
+
+
+Moment = Annotated[int, BeforeValidator(parse_moment), WithJsonSchema(_MOMENT_SCHEMA)]
+"""A time that is asked for: text on the wire, microseconds here."""
+
+Told_at = Annotated[str, WithJsonSchema(_MOMENT_SCHEMA)]
+"""A time that is told."""
+
+
+# --- ids and other small things --------------------------------------------------------------
+
+
+def _id_pattern(prefix: str) -> str:
+    return rf"^{prefix}_[0-9A-Za-z]{{1,64}}$"
+
+
+AccountId = Annotated[str, Field(pattern=r"^[0-9A-Za-z_.-]{1,100}$", examples=["acct_" + "1" * 32])]
+MemberId = Annotated[str, Field(pattern=r"^[0-9A-Za-z_.@-]{1,100}$")]
+KeyId = Annotated[str, Field(pattern=r"^[0-9A-Za-z]{8,16}$")]
+ProviderId = Annotated[str, Field(pattern=_id_pattern("prov"))]
+RegionId = Annotated[str, Field(pattern=_id_pattern("region"))]
+NodeId = Annotated[str, Field(pattern=_id_pattern("node"))]
+OfferId = Annotated[str, Field(pattern=_id_pattern("offer"))]
+JobId = Annotated[str, Field(pattern=_id_pattern("job"))]
+LeaseId = Annotated[str, Field(pattern=_id_pattern("lease"))]
+DeviceId = Annotated[str, Field(pattern=r"^[!-.0-~]{1,96}$", description="The hardware's own UUID")]
+Address = Annotated[str, Field(pattern=r"^0x[0-9a-fA-F]{40}$")]
+Hex32 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Short = Annotated[str, Field(min_length=1, max_length=TEXT_MAX)]
+Count = Annotated[int, Field(ge=0, le=INTEGER_MAX)]
+Position = Annotated[
+    int, Field(ge=0, le=INTEGER_MAX, description="A position of the market log", examples=[42])
+]
+Ppm = Annotated[int, Field(ge=1, le=1_000_000, description="Parts per million of one device")]
+
+AccountInPath = Annotated[str, Path(pattern=r"^[0-9A-Za-z_.-]{1,100}$")]
+KeyInPath = Annotated[str, Path(pattern=r"^[0-9A-Za-z]{8,16}$")]
+MemberInPath = Annotated[str, Path(pattern=r"^[0-9A-Za-z_.@-]{1,100}$")]
+ProviderInPath = Annotated[str, Path(pattern=_id_pattern("prov"))]
+RegionInPath = Annotated[str, Path(pattern=_id_pattern("region"))]
+NodeInPath = Annotated[str, Path(pattern=_id_pattern("node"))]
+DeviceInPath = Annotated[str, Path(pattern=r"^[!-.0-~]{1,96}$")]
+OfferInPath = Annotated[str, Path(pattern=_id_pattern("offer"))]
+JobInPath = Annotated[str, Path(pattern=_id_pattern("job"))]
+LeaseInPath = Annotated[str, Path(pattern=_id_pattern("lease"))]
+
+
+def _digits(value: Any) -> Any:
+    """Parameters are text: only plain digits are a number, not `1.0`, ` 1` or `1_0`."""
+    if isinstance(value, str):
+        if re.fullmatch(r"0|[1-9][0-9]{0,15}", value) is None:
+            raise ValueError("a whole number in plain digits")
+        return int(value)
+    return value
+
+
+def _truth(value: Any) -> Any:
+    if isinstance(value, str):
+        if value not in ("true", "false"):
+            raise ValueError("true or false")
+        return value == "true"
+    return value
+
+
+Digits = BeforeValidator(_digits)
+EpochInPath = Annotated[int, Digits, Path(ge=1, le=2_147_483_647)]
+PositionInPath = Annotated[int, Digits, Path(ge=1, le=INTEGER_MAX)]
+AccountQuery = Annotated[str | None, Query(pattern=r"^[0-9A-Za-z_.-]{1,100}$")]
+NodeQuery = Annotated[str | None, Query(pattern=_id_pattern("node"))]
+LeaseQuery = Annotated[str | None, Query(pattern=_id_pattern("lease"))]
+JobQuery = Annotated[str | None, Query(pattern=_id_pattern("job"))]
+ProviderQuery = Annotated[str | None, Query(pattern=_id_pattern("prov"))]
+RegionQuery = Annotated[str | None, Query(pattern=_id_pattern("region"))]
+EpochQuery = Annotated[Annotated[int, Digits] | None, Query(ge=1, le=2_147_483_647)]
+MomentQuery = Annotated[Moment | None, Query()]
+FromQuery = Annotated[Moment | None, Query(alias="from")]
+PlainQuery = Annotated[int, Digits, Query(ge=0, le=INTEGER_MAX)]
+TruthQuery = Annotated[bool, BeforeValidator(_truth), Query()]
+TextQuery = Annotated[str | None, Query(min_length=1, max_length=TEXT_MAX)]
+
+
+class Page(Told):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: str | None = None
+    position: Position
+
+
+@lru_cache
+def page_of(item: type[Told]) -> type[Page]:
+    """The page of a list of these."""
+    name = f"{item.__name__}Page"
+    return create_model(name, __base__=Page, __doc__=Page.__doc__, data=(list[item], ...))  # type: ignore[valid-type]

@@ -1,0 +1,845 @@
+"""Nodes: join, confirm, admit, put to work, and what they report and run.
+
+First contact needs only the join code. From then on a node calls with the key it was given, and
+signs its usage reports, which need no other credential.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Annotated, Any, Literal
+
+from fastapi import Path, Response
+from pydantic import Field
+from starlette.concurrency import run_in_threadpool
+
+from api import auth, secret_files
+from api.amounts import INTEGER_MAX, Units
+from api.auth import everybody, nodes_only, nodes_or_scope, with_scope
+from api.call import After, Call, Caller, View
+from api.models import (
+    AccountId,
+    AccountQuery,
+    Asked,
+    Count,
+    DeviceId,
+    FromQuery,
+    Hex32,
+    KeyId,
+    LeaseId,
+    LeaseInPath,
+    MomentQuery,
+    NodeId,
+    NodeInPath,
+    Nothing,
+    PlainQuery,
+    Position,
+    Ppm,
+    ProviderId,
+    ProviderQuery,
+    RegionId,
+    RegionQuery,
+    Short,
+    Told,
+    Told_at,
+    moment,
+    moment_or_none,
+    page_of,
+    with_examples,
+)
+from api.operation import Resource
+from api.paging import LIST_LIMIT, Cursor, Limit
+from api.providers import own_region
+from api.usage import MEDIA_TYPE
+from domain.lease import Lease, ReadyLease
+from domain.node import (
+    JOIN_CODE_LIFE_US,
+    ActivateNode,
+    AdmitNode,
+    ConfirmNodeKey,
+    DeviceSpec,
+    HostSpec,
+    IssueJoinCode,
+    JoinNode,
+    NodeState,
+    ReportSpecs,
+    RetireNode,
+    StartMaintenance,
+)
+from domain.provider import ProviderState, RegionState
+from domain.refusal import Reason, Refused
+from domain.report import lane_of
+from domain.stream import Stream
+from ledger import codec
+from projections import fleet, leases, usage
+from projections.fleet import FLEET
+from projections.leases import LEASES
+from projections.usage import USAGE
+
+resource = Resource("nodes")
+
+JOIN_CODE_LETTERS = 8
+_CODE_ALPHABET = "23456789ABCDEFGHJKMNPQRSTUVWXYZ"  # no letters that are read as others
+ASSIGNMENTS_MAX = 500
+
+WRITE = with_scope("provider")
+READ = with_scope("provider", "operator", "audit:read")
+READ_OR_NODE = nodes_or_scope("provider", "operator", "audit:read")
+Phase = Literal["joining", "confirmed", "maintenance", "active", "retired"]
+Mib = Annotated[int, Field(ge=0, le=2**40)]
+Small = Annotated[int, Field(ge=0, le=1_000_000)]
+
+
+# --- forms -----------------------------------------------------------------------------------
+
+
+class DeviceForm(Asked):
+    """One accelerator as its node describes it; null: not known."""
+
+    device_id: DeviceId
+    vendor: Short
+    model: Short
+    memory_mib: Mib
+    connection: Literal["pcie", "sxm"] = "pcie"
+    pcie_gen: Small | None = None
+    pcie_lanes: Small | None = None
+
+    def spec(self) -> DeviceSpec:
+        return DeviceSpec(**self.model_dump())
+
+
+class HostForm(Asked):
+    """The machine around the accelerators; null: not known."""
+
+    arch: Short
+    os: Short
+    cpu_cores: Small | None = None
+    ram_mib: Mib | None = None
+    driver: Short | None = None
+
+    def spec(self) -> HostSpec:
+        return HostSpec(**self.model_dump())
+
+
+_DEVICE = {"device_id": "GPU-5c1d8f3e", "vendor": "nvidia", "model": "NVIDIA H100 80GB HBM3",
+           "memory_mib": 81559, "connection": "sxm"}  # fmt: skip
+_SPECS = {"devices": [_DEVICE], "host": {"arch": "x86_64", "os": "linux"}}
+Devices = Annotated[list[DeviceForm], Field(max_length=64)]
+
+
+class Specs(Asked):
+    devices: Devices
+    host: HostForm
+
+    model_config = with_examples(_SPECS)
+
+
+class JoinCodeAsked(Asked):
+    region_id: RegionId
+
+    model_config = with_examples({"region_id": "region_" + "1" * 32})
+
+
+class JoinCodeTold(Told):
+    """Type `code` at the machine within ten minutes; it works once."""
+
+    region_id: RegionId
+    expires_at: Told_at
+    code: Annotated[str, Field(pattern=r"^[0-9A-Z]{8}$")] | None = None
+    position: Position | None = None
+
+
+class Join(Asked):
+    """What the machine says about itself; `public_key` is Ed25519, `key_id` its short name."""
+
+    code: Annotated[str, Field(pattern=r"^[0-9A-Za-z-]{8,16}$")]
+    public_key: Hex32
+    key_id: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
+    agent: Annotated[str, Field(min_length=1, max_length=32)]
+    client_id: AccountId | None = None
+    devices: Devices
+    host: HostForm
+
+    model_config = with_examples({"code": "7KQ2M9XD", "public_key": "3b" * 32, "key_id": "0" * 16,
+                 "agent": "0.1.0", **_SPECS})  # fmt: skip
+
+
+class JoinedTold(Told):
+    """`node_key` is shown to the node that holds the code and the key, and kept nowhere."""
+
+    node_id: NodeId
+    provider_id: ProviderId
+    region_id: RegionId
+    fingerprint: Annotated[str, Field(description="The owner compares this with the machine's")]
+    node_key: str | None = None
+    position: Position | None = None
+
+
+class KeyConfirmation(Asked):
+    """The key id that the machine shows."""
+
+    key_id: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
+
+    model_config = with_examples({"key_id": "0" * 16})
+
+
+class NodeStateTold(Told):
+    node_id: NodeId
+    phase: Phase
+    quarantined: bool
+    position: Position | None = None
+
+
+class SpecsTold(Told):
+    devices: list[DeviceForm]
+    host: HostForm
+    reported_at: Told_at | None = None
+
+
+class NodeTold(NodeStateTold):
+    provider_id: ProviderId
+    account_id: AccountId
+    region_id: RegionId
+    agent: Short
+    key_id: KeyId
+    fingerprint: str
+    joined_at: Told_at
+    phase_at: Told_at
+    specs: SpecsTold | None = None
+
+
+# --- joining ---------------------------------------------------------------------------------
+
+
+@resource.post(
+    "/v1/nodes/join-codes", WRITE, JoinCodeTold, status=201,
+    problems=[Reason.REGION_UNKNOWN, Reason.PROVIDER_UNKNOWN, Reason.JOIN_CODE_USED],
+)  # fmt: skip
+def create_join_code(body: JoinCodeAsked, call: Caller) -> Response:
+    """A code that lets one machine join a region, good for ten minutes."""
+    assert call.key is not None
+    code = _code_from(
+        secret_files.derive(call.service.server_key, "join-code/v1", call.account, call.key)
+    )
+
+    def commands() -> IssueJoinCode:
+        return IssueJoinCode(
+            code_sha256=_code_digest(code), provider_id=own_region(call, body.region_id),
+            region_id=body.region_id, by=call.principal.member_id, at_us=call.now_us,
+        )  # fmt: skip
+
+    told = JoinCodeTold(
+        region_id=body.region_id, expires_at=moment(call.now_us + JOIN_CODE_LIFE_US)
+    )
+    return call.record(commands, lambda _after: told, reveal=lambda: {"code": code})
+
+
+def _code_from(random: bytes) -> str:
+    number = int.from_bytes(random[:16], "big")
+    letters = []
+    for _ in range(JOIN_CODE_LETTERS):
+        number, letter = divmod(number, len(_CODE_ALPHABET))
+        letters.append(_CODE_ALPHABET[letter])
+    return "".join(letters)
+
+
+def _code_digest(code: str) -> str:
+    return hashlib.sha256(code.replace("-", "").upper().encode()).hexdigest()
+
+
+@resource.post(
+    "/v1/nodes/join", everybody(), JoinedTold, status=201,
+    problems=[Reason.JOIN_CODE_UNKNOWN, Reason.JOIN_CODE_USED, Reason.JOIN_CODE_EXPIRED,
+              Reason.NODE_EXISTS],
+)  # fmt: skip
+def join_node(body: Join, call: Caller) -> Response:
+    """First contact of a machine: its code, its public key, its inventory."""
+    code_sha256 = _code_digest(body.code)
+    call.account = f"join:{code_sha256}"
+    node_id = call.id("node")
+    node_key = auth.node_key(
+        secret_files.derive(
+            call.service.server_key, "node-key/v1", code_sha256, body.public_key, node_id
+        )
+    )
+
+    def commands() -> JoinNode:
+        return JoinNode(
+            code_sha256=code_sha256, node_id=node_id, key_id=body.key_id,
+            public_key=body.public_key, token_sha256=hashlib.sha256(node_key.encode()).hexdigest(),
+            agent=body.agent, client_id=body.client_id,
+            devices=tuple(device.spec() for device in body.devices), host=body.host.spec(),
+            at_us=call.now_us,
+        )  # fmt: skip
+
+    def told(after: After) -> Told:
+        joined = after.state(Stream("node", node_id)).joined
+        return JoinedTold(
+            node_id=node_id, provider_id=joined.provider_id, region_id=joined.region_id,
+            fingerprint=_fingerprint(body.public_key),
+        )  # fmt: skip
+
+    return call.record(commands, told, reveal=lambda: {"node_key": node_key})
+
+
+def _fingerprint(public_key: str) -> str:
+    """What the owner compares by eye: the digest of the public key in groups of four."""
+    digest = hashlib.sha256(bytes.fromhex(public_key)).hexdigest()[:32]
+    return " ".join(digest[place : place + 4] for place in range(0, len(digest), 4))
+
+
+# --- what happens to a node ------------------------------------------------------------------
+
+
+def _own_node(call: Call, node_id: str) -> NodeState:
+    """The node, if its provider is the caller's. Raises Refused: NODE_UNKNOWN."""
+    market = call.service.ledger.market
+    state = market.load(Stream("node", node_id)).state
+    assert isinstance(state, NodeState)
+    if state.joined is not None:
+        provider = market.load(Stream("provider", state.joined.provider_id)).state
+        assert isinstance(provider, ProviderState)
+        if call.principal.owns(provider.account_id):
+            return state
+    raise Refused(Reason.NODE_UNKNOWN, node_id=node_id)
+
+
+def _node_state(node_id: str) -> Any:
+    def told(after: After) -> Told:
+        state: NodeState = after.state(Stream("node", node_id))
+        phase: Any = state.phase
+        return NodeStateTold(node_id=node_id, phase=phase, quarantined=state.is_quarantined)
+
+    return told
+
+
+@resource.post(
+    "/v1/nodes/{node_id}/confirm", WRITE, NodeStateTold,
+    problems=[Reason.NODE_UNKNOWN, Reason.NODE_STATE, Reason.NODE_KEY_MISMATCH],
+)  # fmt: skip
+def confirm_node(node_id: NodeInPath, body: KeyConfirmation, call: Caller) -> Response:
+    """The owner has compared the key with what the machine shows."""
+
+    def commands() -> ConfirmNodeKey:
+        _own_node(call, node_id)
+        return ConfirmNodeKey(
+            node_id=node_id, key_id=body.key_id, by=call.principal.member_id, at_us=call.now_us
+        )
+
+    return call.record(commands, _node_state(node_id))
+
+
+@resource.post(
+    "/v1/nodes/{node_id}/admit", with_scope("operator", "provider"), NodeStateTold,
+    problems=[Reason.NODE_UNKNOWN, Reason.NODE_STATE, Reason.NODE_SPECS_MISSING,
+              Reason.NODE_NOT_JOINABLE, Reason.DEVICE_ELSEWHERE, Reason.NOT_PERMITTED],
+)  # fmt: skip
+def admit_node(node_id: NodeInPath, body: Nothing, call: Caller) -> Response:
+    """Let a confirmed node in: the operator does, or its owner in a permissionless region."""
+    del body
+
+    def commands() -> AdmitNode:
+        if not call.principal.is_operator:
+            joined = _own_node(call, node_id).joined
+            assert joined is not None
+            region = call.service.ledger.market.load(Stream("region", joined.region_id)).state
+            assert isinstance(region, RegionState)
+            if region.opened is None or region.opened.admission != "permissionless":
+                raise Refused(Reason.NOT_PERMITTED, region_id=joined.region_id)
+        return AdmitNode(node_id=node_id, by=call.principal.member_id, at_us=call.now_us)
+
+    return call.record(commands, _node_state(node_id))
+
+
+def _may_run(call: Call, node_id: str) -> None:
+    if not call.principal.is_operator:
+        _own_node(call, node_id)
+
+
+@resource.post(
+    "/v1/nodes/{node_id}/activate", with_scope("operator", "provider"), NodeStateTold,
+    problems=[Reason.NODE_UNKNOWN, Reason.NODE_STATE],
+)  # fmt: skip
+def activate_node(node_id: NodeInPath, body: Nothing, call: Caller) -> Response:
+    """Take new leases from now on."""
+    del body
+
+    def commands() -> ActivateNode:
+        _may_run(call, node_id)
+        return ActivateNode(node_id=node_id, by=call.principal.member_id, at_us=call.now_us)
+
+    return call.record(commands, _node_state(node_id))
+
+
+@resource.post(
+    "/v1/nodes/{node_id}/maintenance", with_scope("operator", "provider"), NodeStateTold,
+    problems=[Reason.NODE_UNKNOWN, Reason.NODE_STATE],
+)  # fmt: skip
+def start_maintenance(node_id: NodeInPath, body: Nothing, call: Caller) -> Response:
+    """Take no new leases from now on; running ones go on."""
+    del body
+
+    def commands() -> StartMaintenance:
+        _may_run(call, node_id)
+        return StartMaintenance(node_id=node_id, by=call.principal.member_id, at_us=call.now_us)
+
+    return call.record(commands, _node_state(node_id))
+
+
+@resource.post(
+    "/v1/nodes/{node_id}/retire", WRITE, NodeStateTold,
+    problems=[Reason.NODE_UNKNOWN, Reason.NODE_BUSY],
+)  # fmt: skip
+def retire_node(node_id: NodeInPath, body: Nothing, call: Caller) -> Response:
+    """The node leaves for good, with its devices."""
+    del body
+
+    def commands() -> RetireNode:
+        _own_node(call, node_id)
+        return RetireNode(node_id=node_id, by=call.principal.member_id, at_us=call.now_us)
+
+    return call.record(commands, _node_state(node_id))
+
+
+@resource.post(
+    "/v1/nodes/{node_id}/specs", nodes_only(), NodeStateTold,
+    problems=[Reason.NODE_UNKNOWN, Reason.NODE_STATE],
+)  # fmt: skip
+def report_specs(node_id: NodeInPath, body: Specs, call: Caller) -> Response:
+    """A new inventory, by the node itself; added devices come in when it is admitted again."""
+
+    def commands() -> ReportSpecs:
+        if not call.node_of_caller(node_id):
+            raise Refused(Reason.NODE_UNKNOWN, node_id=node_id)
+        return ReportSpecs(
+            node_id=node_id, devices=tuple(device.spec() for device in body.devices),
+            host=body.host.spec(), at_us=call.now_us,
+        )  # fmt: skip
+
+    return call.record(commands, _node_state(node_id))
+
+
+# --- reading ---------------------------------------------------------------------------------
+
+
+@resource.get("/v1/nodes", READ, page_of(NodeTold), problems=["cursor_invalid"])
+def list_nodes(
+    call: Caller,
+    provider_id: ProviderQuery = None,
+    region_id: RegionQuery = None,
+    account_id: AccountQuery = None,
+    phase: Phase | None = None,
+    limit: Limit = LIST_LIMIT,
+    cursor: Cursor = None,
+) -> Response:
+    """Nodes in order of joining: your own, or all for operators and auditors."""
+    place = call.place(cursor, [0])
+    with call.read(FLEET) as view:
+        rows = fleet.read_nodes(
+            view.connection, provider_id=provider_id, region_id=region_id,
+            account_id=call.principal.only or account_id, phase=phase, after=place.after[0],
+            limit=limit + 1,
+        )  # fmt: skip
+        return call.page(view, place, rows, limit, lambda row: [row.position], _node)
+
+
+@resource.get("/v1/nodes/{node_id}", READ_OR_NODE, NodeTold, problems=[Reason.NODE_UNKNOWN])
+def read_node(node_id: NodeInPath, call: Caller) -> Response:
+    """Read a node."""
+    with call.read(FLEET) as view:
+        return call.answer(view, _node(_visible_node(call, view, node_id)))
+
+
+def _visible_node(call: Call, view: View, node_id: str) -> fleet.Node:
+    found = fleet.read_node(view.connection, node_id)
+    allowed = call.node_of_caller(node_id)
+    if found is None or not (allowed or call.principal.may_see(found.account_id)):
+        raise Refused(Reason.NODE_UNKNOWN, node_id=node_id)
+    return found
+
+
+def _node(row: fleet.Node) -> NodeTold:
+    phase: Any = row.phase
+    return NodeTold(
+        node_id=row.node_id, phase=phase, quarantined=row.quarantined,
+        provider_id=row.provider_id, account_id=row.account_id, region_id=row.region_id,
+        agent=row.agent, key_id=row.key_id, fingerprint=_fingerprint(row.public_key),
+        joined_at=moment(row.at_us), phase_at=moment(row.phase_at_us), specs=_specs(row),
+    )  # fmt: skip
+
+
+def _specs(row: fleet.Node) -> SpecsTold | None:
+    if row.specs is None:
+        return None
+    return SpecsTold(
+        devices=[DeviceForm(**device) for device in row.specs["devices"]],
+        host=HostForm(**row.specs["host"]), reported_at=moment_or_none(row.specs_at_us),
+    )  # fmt: skip
+
+
+# --- assignments -----------------------------------------------------------------------------
+
+
+class WorkTold(Told):
+    """What the executor runs; `workload_sha256` covers image, command and environment names."""
+
+    kind: str
+    image: str | None = None
+    command: list[str]
+    env_refs: list[str]
+    workload_sha256: Hex32
+
+
+class AssignmentTold(Told):
+    """One lease on one device, in server time; without `until_us` its end is not known."""
+
+    lease_id: LeaseId
+    device_id: DeviceId
+    from_us: Annotated[int, Field(ge=0, le=INTEGER_MAX)]
+    until_us: Annotated[int, Field(ge=0, le=INTEGER_MAX)] | None = None
+    share_ppm: Ppm
+    mem_ppm: Ppm
+    state: Literal["active", "closing"]
+    job_id: str
+
+
+class PendingTold(Told):
+    """A lease that waits for the node to say that its work runs."""
+
+    lease_id: LeaseId
+    job_id: str
+    device_ids: list[DeviceId]
+    share_ppm: Ppm
+    mem_ppm: Ppm
+    reserved_at: Told_at
+    work: WorkTold
+
+
+class AssignmentsTold(Told):
+    """`data`: leases that are running or have not been reported to their end."""
+
+    data: list[AssignmentTold]
+    pending: list[PendingTold]
+    position: Position
+
+
+class Readiness(Asked):
+    """Where the renter reaches the work, if anywhere."""
+
+    endpoint: Annotated[str, Field(min_length=1, max_length=2_000)] | None = None
+
+    model_config = with_examples({"endpoint": "https://10.0.0.7:8888"})
+
+
+class ReadyTold(Told):
+    """Billing starts at `opened_at`; it ends at `funds_end_at` or at the term's end."""
+
+    lease_id: LeaseId
+    state: Literal["requested", "reserved", "active", "closing", "settled"]
+    opened_at: Told_at
+    funds_end_at: Told_at
+    term_end_at: Told_at | None = None
+    position: Position | None = None
+
+
+@resource.get(
+    "/v1/nodes/{node_id}/assignments", READ_OR_NODE, AssignmentsTold,
+    problems=[Reason.NODE_UNKNOWN],
+)  # fmt: skip
+def list_assignments(node_id: NodeInPath, call: Caller) -> Response:
+    """The leases of a node: which lease works on which device from when to when."""
+    with call.read(FLEET, LEASES) as view:
+        _visible_node(call, view, node_id)
+        rows = [
+            row
+            for state in ("reserved", "active", "closing")
+            for row in leases.read_leases(
+                view.connection, node_id=node_id, state=state, limit=ASSIGNMENTS_MAX
+            )
+        ]
+        told = AssignmentsTold(
+            data=[one for row in rows for one in _assignments(row)],
+            pending=[_pending(view, row) for row in rows if row.state == "reserved"],
+            position=view.position,
+        )
+        return call.answer(view, told)
+
+
+def _assignments(row: leases.LeaseRow) -> list[AssignmentTold]:
+    if row.opened_at_us is None:
+        return []
+    ends = [row.closed_at_us or row.funds_end_us, row.term_end_us]
+    until_us = min((end for end in ends if end is not None), default=None)
+    state: Any = row.state
+    return [
+        AssignmentTold(
+            lease_id=row.lease_id, device_id=device_id, from_us=row.opened_at_us,
+            until_us=None if until_us is None else min(until_us, INTEGER_MAX),
+            share_ppm=row.share_ppm, mem_ppm=row.mem_ppm, state=state, job_id=row.job_id,
+        )
+        for device_id in row.device_ids or ()
+    ]  # fmt: skip
+
+
+def _pending(view: View, row: leases.LeaseRow) -> PendingTold:
+    job = leases.read_job(view.connection, row.job_id)
+    assert job is not None, row.job_id
+    assert row.reserved_at_us is not None
+    return PendingTold(
+        lease_id=row.lease_id, job_id=row.job_id, device_ids=row.device_ids or [],
+        share_ppm=row.share_ppm, mem_ppm=row.mem_ppm, reserved_at=moment(row.reserved_at_us),
+        work=WorkTold(
+            kind=job.kind, image=job.image, command=job.command, env_refs=job.env_refs,
+            workload_sha256=job.workload_sha256,
+        ),
+    )  # fmt: skip
+
+
+@resource.post(
+    "/v1/nodes/{node_id}/assignments/{lease_id}/ready", nodes_or_scope("provider"), ReadyTold,
+    problems=[Reason.NODE_UNKNOWN, Reason.LEASE_UNKNOWN, Reason.LEASE_STATE],
+)  # fmt: skip
+def start_lease(
+    node_id: NodeInPath, lease_id: LeaseInPath, body: Readiness, call: Caller
+) -> Response:
+    """The work runs: billing starts now, at the price that is locked here."""
+
+    def commands() -> ReadyLease:
+        if not call.node_of_caller(node_id):
+            _own_node(call, node_id)
+        lease = call.service.ledger.market.load(Stream("lease", lease_id)).state
+        assert isinstance(lease, Lease)
+        if lease.reserved is None or lease.reserved.node_id != node_id:
+            raise Refused(Reason.LEASE_UNKNOWN, lease_id=lease_id)
+        return ReadyLease(
+            lease_id=lease_id, node_id=node_id, endpoint=body.endpoint, at_us=call.now_us
+        )
+
+    def told(after: After) -> Told:
+        lease: Any = after.state(Stream("lease", lease_id))
+        opened = lease.opened
+        return ReadyTold(
+            lease_id=lease_id, state=lease.status, opened_at=moment(opened.opened_at_us),
+            funds_end_at=moment(opened.funds_end_us),
+            term_end_at=moment_or_none(opened.term_end_us),
+        )  # fmt: skip
+
+    return call.record(commands, told)
+
+
+# --- usage -----------------------------------------------------------------------------------
+
+Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+class ReceiptTold(Told):
+    """The node's half of the stick. `flags` other than 0: stored, and earns nothing."""
+
+    seq: Count
+    hash: Hash
+    lane: Annotated[int, Field(ge=0, le=63)]
+    position: Count
+    lane_hash: Hash
+    recorded_at: Told_at
+    flags: Count
+
+
+class StoredTold(Told):
+    status: Literal["stored", "duplicate"]
+    receipt: ReceiptTold
+
+
+class ProgressTold(Told):
+    """How far the log holds the node's chain."""
+
+    acked_seq: Count
+    head: Hash
+    server_time_us: Count
+
+
+class IngestedTold(ProgressTold):
+    results: list[StoredTold]
+
+
+class FlaggedTold(Told):
+    """A stored report that earns nothing, and the rule it broke."""
+
+    seq: Count
+    lane: Annotated[int, Field(ge=0, le=63)]
+    usage_position: Count
+    flags: Count
+    rule: Literal["content"]
+    recorded_at: Told_at
+
+
+class RefusedTimeTold(Told):
+    """Reported time of a lease hour that earned nothing, and the rule it broke."""
+
+    lease_id: LeaseId
+    hour_index: Count
+    until: Told_at
+    rule: str
+    microseconds: Units
+    position: Position
+
+
+class NodeUsageTold(Told):
+    """Counts of what was stored; flagged reports after `after_seq`, refused time after
+    `after_position`, at most 500 of each.
+    """
+
+    node_id: NodeId
+    lane: Annotated[int, Field(ge=0, le=63)]
+    reports: Count
+    reports_flagged: Count
+    last_seq: Count
+    last_recorded_at: Told_at | None = None
+    flagged: list[FlaggedTold]
+    refused: list[RefusedTimeTold]
+    position: Position
+
+
+class NodeHourTold(Told):
+    """What a node reported for one UTC hour. Busy time and energy count where measurable."""
+
+    hour: Told_at
+    rows: Count
+    leased_gpu_us: Units
+    idle_gpu_us: Units
+    unavailable_us: Units
+    unknown_us: Units
+    busy_us: Units
+    energy_mj: Units
+
+
+@resource.get(
+    "/v1/nodes/{node_id}/usage/head", READ_OR_NODE, ProgressTold,
+    problems=[Reason.NODE_UNKNOWN, "unavailable"],
+)  # fmt: skip
+async def read_usage_head(node_id: NodeInPath, call: Caller) -> Response:
+    """How far the log holds this node's chain: what a reporter asks at every start."""
+    if not call.node_of_caller(node_id):
+        await _must_see(call, node_id)
+    if call.service.node_keys.lookup(node_id) is None:
+        raise Refused(Reason.NODE_UNKNOWN, node_id=node_id)
+    return _raw(await call.service.ingest.head(node_id))
+
+
+@resource.post(
+    "/v1/nodes/{node_id}/usage", everybody(), IngestedTold, records=False, media_type=MEDIA_TYPE,
+    problems=["malformed", "bad_signature", "revoked", "quarantined", "gap", "fork", "too_large",
+              "unsupported_media_type", "equivocation", "one_request_at_a_time",
+              "too_many_reports", "internal", "unavailable"],
+)  # fmt: skip
+async def ingest_usage(
+    node_id: Annotated[str, Path(pattern=r"^[^/]{1,100}$")], call: Caller
+) -> Response:
+    """Signed usage reports in, receipts out after the commit.
+
+    A CloudEvents 1.0 batch of at most 64 reports. The reports prove themselves: no other
+    credential is needed, and sending one again gives its first receipt again.
+    """
+    headers = call.request.headers
+    raw = await call.service.ingest.ingest(node_id, call.body, headers.get("content-encoding"))
+    return _raw(raw)
+
+
+def _raw(answer: tuple[int, list[tuple[bytes, bytes]], bytes]) -> Response:
+    status, headers, body = answer
+    named = {name.decode("latin-1"): value.decode("latin-1") for name, value in headers}
+    return Response(body, status, named)
+
+
+@resource.get(
+    "/v1/nodes/{node_id}/usage", READ_OR_NODE, NodeUsageTold, problems=[Reason.NODE_UNKNOWN]
+)  # fmt: skip
+def read_node_usage(
+    node_id: NodeInPath,
+    call: Caller,
+    after_seq: PlainQuery = 0,
+    after_position: PlainQuery = 0,
+) -> Response:
+    """What of a node's usage was stored, and what of it earns nothing, by which rule."""
+    with call.read(FLEET, USAGE) as view:
+        _visible_node(call, view, node_id)
+        connection = view.connection
+        counted = usage.read_node_reports(connection, node_id)
+        flagged = usage.read_flagged(connection, node_id, after=after_seq, limit=500)
+        told = NodeUsageTold(
+            node_id=node_id, lane=lane_of(node_id),
+            reports=counted.reports if counted else 0,
+            reports_flagged=counted.flagged if counted else 0,
+            last_seq=counted.last_seq if counted else 0,
+            last_recorded_at=moment(counted.last_recorded_us) if counted else None,
+            flagged=[
+                FlaggedTold(
+                    seq=row.node_seq, lane=row.lane, usage_position=row.position, flags=row.flags,
+                    rule="content", recorded_at=moment(row.recorded_us),
+                )
+                for row in flagged
+            ],
+            refused=_refused_time(connection, node_id, after_position), position=view.position,
+        )  # fmt: skip
+        return call.answer(view, told)
+
+
+_REFUSED = """
+    SELECT a.position, e.state FROM proj_usage.accrual a
+    JOIN public.market_events e ON e.notification_id = a.position
+    WHERE a.node_id = %s AND a.refused_us > 0 AND a.position > %s ORDER BY a.position LIMIT 200
+"""
+
+
+def _refused_time(connection: Any, node_id: str, after: int) -> list[RefusedTimeTold]:
+    told: list[RefusedTimeTold] = []
+    for position, state in connection.execute(_REFUSED, (node_id, after)):
+        fact = codec.decode("lease.usage_accrued.v1", bytes(state))
+        told.extend(
+            RefusedTimeTold(
+                lease_id=fact.lease_id, hour_index=fact.hour_index, until=moment(fact.until_us),
+                rule=refused.rule, microseconds=str(refused.us), position=position,
+            )
+            for refused in fact.refused
+        )  # fmt: skip
+    return told[:500]
+
+
+@resource.get(
+    "/v1/nodes/{node_id}/usage/hours", READ_OR_NODE, page_of(NodeHourTold),
+    problems=[Reason.NODE_UNKNOWN, "cursor_invalid"],
+)  # fmt: skip
+def list_node_hours(
+    node_id: NodeInPath,
+    call: Caller,
+    from_: FromQuery = None,
+    to: MomentQuery = None,
+    limit: Limit = LIST_LIMIT,
+    cursor: Cursor = None,
+) -> Response:
+    """What a node reported, by UTC hour; hours that begin in [from, to)."""
+    place = call.place(cursor, [-1])
+    with call.read(FLEET, USAGE) as view:
+        _visible_node(call, view, node_id)
+        rows = usage.read_node_hours(
+            view.connection, node_id, from_us=from_ or 0, to_us=to or 2**53,
+            after=place.after[0], limit=limit + 1,
+        )  # fmt: skip
+        return call.page(view, place, rows, limit, lambda row: [row.hour_us], _hour)
+
+
+def _hour(row: usage.NodeHour) -> NodeHourTold:
+    return NodeHourTold(
+        hour=moment(row.hour_us), rows=row.rows, leased_gpu_us=str(row.leased_gpu_us),
+        idle_gpu_us=str(row.idle_gpu_us), unavailable_us=str(row.unavailable_us),
+        unknown_us=str(row.unknown_us), busy_us=str(row.busy_us), energy_mj=str(row.energy_mj),
+    )  # fmt: skip
+
+
+async def _must_see(call: Call, node_id: str) -> None:
+    """Raises Refused: NODE_UNKNOWN."""
+
+    def look() -> None:
+        with call.read(FLEET) as view:
+            _visible_node(call, view, node_id)
+
+    await run_in_threadpool(look)

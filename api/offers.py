@@ -1,0 +1,206 @@
+"""Offers: what providers rent out, at which price. Searching needs no credential."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import Query, Response
+
+from api.amounts import Money, credits_, money
+from api.auth import everybody, with_scope
+from api.call import After, Call, Caller
+from api.models import (
+    AccountQuery,
+    Asked,
+    Count,
+    Digits,
+    Moment,
+    NodeId,
+    NodeQuery,
+    Nothing,
+    OfferId,
+    OfferInPath,
+    Position,
+    ProviderId,
+    RegionId,
+    TextQuery,
+    Told,
+    Told_at,
+    moment,
+    moment_or_none,
+    page_of,
+    with_examples,
+)
+from api.operation import Resource
+from api.paging import LIST_LIMIT, Cursor, Limit
+from api.providers import own_provider
+from domain.offer import OfferPublished, OfferState, PublishOffer, WithdrawOffer
+from domain.refusal import Reason, Refused
+from domain.stream import Stream
+from projections import fleet
+from projections.fleet import FLEET
+
+resource = Resource("offers")
+
+Settlement = Literal["cash", "burn"]
+GpuClass = Literal["development", "professional", "datacenter"]
+PRICE_MAX = 10**12
+PriceQuery = Annotated[
+    Annotated[int, Digits] | None,
+    Query(ge=0, le=PRICE_MAX, description="Micro-credits per GPU-hour"),
+]
+
+
+class NewOffer(Asked):
+    """All devices of one node. `settlement`: cash is shared, burn is retired and paid in TOKEN."""
+
+    provider_id: ProviderId
+    node_id: NodeId
+    price_per_gpu_hour: Money
+    settlement: Settlement = "cash"
+    fractions: bool = False
+    available_until: Moment | None = None
+
+    model_config = with_examples(
+        {
+            "provider_id": "prov_" + "1" * 32,
+            "node_id": "node_" + "1" * 32,
+            "price_per_gpu_hour": {"asset": "CREDIT", "units": "2500000"},
+            "settlement": "cash",
+            "fractions": True,
+        }
+    )
+
+
+class OfferTold(Told):
+    """`devices_free` counts priced devices that nobody holds any of."""
+
+    offer_id: OfferId
+    provider_id: ProviderId
+    node_id: NodeId
+    region_id: RegionId | None = None
+    price_per_gpu_hour: Money
+    settlement: Settlement
+    fractions: bool
+    available_until: Told_at | None = None
+    withdrawn_at: Told_at | None = None
+    models: list[str] | None = None
+    gpu_classes: list[GpuClass] | None = None
+    devices_free: Count | None = None
+    published_at: Told_at
+    position: Position | None = None
+
+
+class OfferWithdrawnTold(Told):
+    offer_id: OfferId
+    withdrawn: bool
+    position: Position | None = None
+
+
+@resource.post(
+    "/v1/offers", with_scope("provider"), OfferTold, status=201,
+    problems=[Reason.PROVIDER_UNKNOWN, Reason.NODE_UNKNOWN, Reason.NODE_STATE,
+              Reason.OFFER_EXISTS, Reason.GPU_CLASS_UNPRICED, Reason.TARIFF_UNKNOWN,
+              Reason.AMOUNT_NOT_POSITIVE, Reason.AMOUNT_OUT_OF_RANGE,
+              Reason.PRICE_BELOW_USAGE_FEE],
+)  # fmt: skip
+def publish_offer(body: NewOffer, call: Caller) -> Response:
+    """Offer a node at a price, not below the usage fee of its class."""
+    offer_id = call.id("offer")
+
+    def commands() -> PublishOffer:
+        own_provider(call, body.provider_id)
+        return PublishOffer(
+            offer_id=offer_id, provider_id=body.provider_id, node_id=body.node_id,
+            price_per_gpu_hour=body.price_per_gpu_hour.amount(), settlement=body.settlement,
+            fractions=body.fractions, available_until_us=body.available_until, at_us=call.now_us,
+        )  # fmt: skip
+
+    def told(after: After) -> Told:
+        published: Any = after.state(Stream("offer", offer_id)).published
+        assert isinstance(published, OfferPublished)
+        settlement: Any = published.settlement
+        return OfferTold(
+            offer_id=offer_id, provider_id=published.provider_id, node_id=published.node_id,
+            price_per_gpu_hour=money(published.price_per_gpu_hour), settlement=settlement,
+            fractions=published.fractions,
+            available_until=moment_or_none(published.available_until_us),
+            published_at=moment(published.at_us),
+        )  # fmt: skip
+
+    return call.record(commands, told)
+
+
+@resource.get("/v1/offers", everybody(), page_of(OfferTold), problems=["cursor_invalid"])
+def search_offers(
+    call: Caller,
+    model: TextQuery = None,
+    gpu_class: GpuClass | None = None,
+    price_max: PriceQuery = None,
+    account_id: AccountQuery = None,
+    node_id: NodeQuery = None,
+    limit: Limit = LIST_LIMIT,
+    cursor: Cursor = None,
+) -> Response:
+    """Open offers, cheapest first."""
+    place = call.place(cursor, [-1, 0])
+    with call.read(FLEET) as view:
+        rows = fleet.read_offers(
+            view.connection, model=model, gpu_class=gpu_class, price_max=price_max,
+            account_id=account_id, node_id=node_id, after=(place.after[0], place.after[1]),
+            limit=limit + 1,
+        )  # fmt: skip
+        return call.page(
+            view, place, rows, limit, lambda row: [row.price_units, row.position], _offer
+        )
+
+
+@resource.get("/v1/offers/{offer_id}", everybody(), OfferTold, problems=[Reason.OFFER_UNKNOWN])
+def read_offer(offer_id: OfferInPath, call: Caller) -> Response:
+    """Read an offer."""
+    with call.read(FLEET) as view:
+        found = fleet.read_offer(view.connection, offer_id)
+        if found is None:
+            raise Refused(Reason.OFFER_UNKNOWN, offer_id=offer_id)
+        return call.answer(view, _offer(found))
+
+
+@resource.post(
+    "/v1/offers/{offer_id}/withdraw", with_scope("provider"), OfferWithdrawnTold,
+    problems=[Reason.OFFER_UNKNOWN],
+)  # fmt: skip
+def withdraw_offer(offer_id: OfferInPath, body: Nothing, call: Caller) -> Response:
+    """Take an offer back; leases opened from it keep their price."""
+    del body
+
+    def commands() -> WithdrawOffer:
+        _own_offer(call, offer_id)
+        return WithdrawOffer(offer_id=offer_id, by=call.principal.member_id, at_us=call.now_us)
+
+    return call.record(
+        commands, lambda _after: OfferWithdrawnTold(offer_id=offer_id, withdrawn=True)
+    )
+
+
+def _own_offer(call: Call, offer_id: str) -> None:
+    state = call.service.ledger.market.load(Stream("offer", offer_id)).state
+    assert isinstance(state, OfferState)
+    unknown = Refused(Reason.OFFER_UNKNOWN, offer_id=offer_id)
+    if state.published is None:
+        raise unknown
+    try:
+        own_provider(call, state.published.provider_id)
+    except Refused:
+        raise unknown from None
+
+
+def _offer(row: fleet.Offer) -> OfferTold:
+    told: Any = row
+    return OfferTold(
+        offer_id=row.offer_id, provider_id=row.provider_id, node_id=row.node_id,
+        region_id=row.region_id, price_per_gpu_hour=credits_(row.price_units),
+        settlement=told.settlement, fractions=row.fractions,
+        available_until=moment_or_none(row.available_until_us),
+        withdrawn_at=moment_or_none(row.withdrawn_at_us), models=row.models,
+        gpu_classes=told.gpu_classes, devices_free=row.free, published_at=moment(row.at_us),
+    )  # fmt: skip

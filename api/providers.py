@@ -1,0 +1,301 @@
+"""Providers and their regions: who offers nodes, and where."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import Response
+from pydantic import Field
+
+from api.auth import with_scope
+from api.call import Call, Caller
+from api.models import (
+    AccountId,
+    AccountQuery,
+    Asked,
+    NodeId,
+    Position,
+    ProviderId,
+    ProviderInPath,
+    ProviderQuery,
+    RegionId,
+    RegionInPath,
+    Told,
+    Told_at,
+    moment,
+    page_of,
+    with_examples,
+)
+from api.operation import Resource
+from api.paging import LIST_LIMIT, Cursor, Limit
+from domain.provider import (
+    REGION_NAME_PATTERN,
+    OpenRegion,
+    ProviderState,
+    RegionState,
+    RegisterProvider,
+    SetRegionPolicy,
+)
+from domain.refusal import Reason, Refused
+from domain.stream import Stream
+from projections import fleet
+from projections.fleet import FLEET
+
+resource = Resource("providers")
+
+WRITE = with_scope("provider")
+READ = with_scope("provider", "operator", "audit:read")
+
+Kind = Literal["physical", "gcp"]
+StorageMode = Literal["local", "central"]
+Setting = Literal["edge", "datacenter"]
+Admission = Literal["operator", "permissionless"]
+Name = Annotated[str, Field(pattern=f"^{REGION_NAME_PATTERN}$", examples=["lab-1"])]
+
+
+class NewProvider(Asked):
+    kind: Kind
+
+    model_config = with_examples({"kind": "physical"})
+
+
+class ProviderTold(Told):
+    provider_id: ProviderId
+    account_id: AccountId
+    kind: Kind
+    registered_at: Told_at | None = None
+    position: Position | None = None
+
+
+class NewRegion(Asked):
+    """The storage mode never changes: another mode needs a new region."""
+
+    provider_id: ProviderId
+    name: Name
+    storage_mode: StorageMode
+    setting: Setting
+    admission: Admission
+    allow_public_jobs: bool
+
+    model_config = with_examples(
+        {
+            "provider_id": "prov_" + "1" * 32,
+            "name": "lab-1",
+            "storage_mode": "local",
+            "setting": "datacenter",
+            "admission": "operator",
+            "allow_public_jobs": True,
+        }
+    )
+
+
+class RegionPolicy(Asked):
+    allow_public_jobs: bool
+
+    model_config = with_examples({"allow_public_jobs": False})
+
+
+class RegionTold(Told):
+    region_id: RegionId
+    provider_id: ProviderId
+    name: Name
+    storage_mode: StorageMode
+    setting: Setting
+    admission: Admission
+    allow_public_jobs: bool
+    opened_at: Told_at | None = None
+    position: Position | None = None
+
+
+class RegionNodeTold(Told):
+    node_id: NodeId
+    phase: Literal["joining", "confirmed", "maintenance", "active", "retired"]
+    quarantined: bool
+
+
+def own_provider(call: Call, provider_id: str) -> None:
+    """Raises Refused: PROVIDER_UNKNOWN, also for another account's."""
+    state = call.service.ledger.market.load(Stream("provider", provider_id)).state
+    assert isinstance(state, ProviderState)
+    if not state.exists or not call.principal.owns(state.account_id):
+        raise Refused(Reason.PROVIDER_UNKNOWN, provider_id=provider_id)
+
+
+def own_region(call: Call, region_id: str) -> str:
+    """The region's provider, which must be the caller's. Raises Refused: REGION_UNKNOWN."""
+    state = call.service.ledger.market.load(Stream("region", region_id)).state
+    assert isinstance(state, RegionState)
+    unknown = Refused(Reason.REGION_UNKNOWN, region_id=region_id)
+    if state.opened is None:
+        raise unknown
+    try:
+        own_provider(call, state.opened.provider_id)
+    except Refused:
+        raise unknown from None
+    return state.opened.provider_id
+
+
+@resource.post(
+    "/v1/providers", WRITE, ProviderTold, status=201,
+    problems=[Reason.NOT_PERMITTED, Reason.PROVIDER_EXISTS],
+)  # fmt: skip
+def register_provider(body: NewProvider, call: Caller) -> Response:
+    """Register a provider of the caller's account."""
+    provider_id, account_id = call.id("prov"), call.principal.account_id
+
+    def commands() -> RegisterProvider:
+        return RegisterProvider(
+            provider_id=provider_id, account_id=account_id, kind=body.kind, at_us=call.now_us
+        )
+
+    told = ProviderTold(
+        provider_id=provider_id, account_id=account_id, kind=body.kind,
+        registered_at=moment(call.now_us),
+    )  # fmt: skip
+    return call.record(commands, lambda _after: told)
+
+
+@resource.get("/v1/providers", READ, page_of(ProviderTold), problems=["cursor_invalid"])
+def list_providers(
+    call: Caller,
+    account_id: AccountQuery = None,
+    limit: Limit = LIST_LIMIT,
+    cursor: Cursor = None,
+) -> Response:
+    """Providers in order of registration: your own, or all for operators and auditors."""
+    place = call.place(cursor, [0])
+    with call.read(FLEET) as view:
+        rows = fleet.read_providers(
+            view.connection, account_id=call.principal.only or account_id, after=place.after[0],
+            limit=limit + 1,
+        )  # fmt: skip
+        return call.page(view, place, rows, limit, lambda row: [row.position], _provider)
+
+
+@resource.get(
+    "/v1/providers/{provider_id}", READ, ProviderTold, problems=[Reason.PROVIDER_UNKNOWN]
+)  # fmt: skip
+def read_provider(provider_id: ProviderInPath, call: Caller) -> Response:
+    """Read a provider."""
+    with call.read(FLEET) as view:
+        found = fleet.read_provider(view.connection, provider_id)
+        if found is None or not call.principal.may_see(found.account_id):
+            raise Refused(Reason.PROVIDER_UNKNOWN, provider_id=provider_id)
+        return call.answer(view, _provider(found))
+
+
+def _provider(row: fleet.Provider) -> ProviderTold:
+    kind: Any = row.kind
+    return ProviderTold(
+        provider_id=row.provider_id, account_id=row.account_id, kind=kind,
+        registered_at=moment(row.at_us),
+    )  # fmt: skip
+
+
+# --- regions ---------------------------------------------------------------------------------
+
+
+@resource.post(
+    "/v1/regions", WRITE, RegionTold, status=201,
+    problems=[Reason.PROVIDER_UNKNOWN, Reason.REGION_EXISTS],
+)  # fmt: skip
+def open_region(body: NewRegion, call: Caller) -> Response:
+    """Open a region of one of the caller's providers."""
+    region_id = call.id("region")
+
+    def commands() -> OpenRegion:
+        own_provider(call, body.provider_id)
+        return OpenRegion(region_id=region_id, **body.model_dump(), at_us=call.now_us)
+
+    told = RegionTold(region_id=region_id, **body.model_dump(), opened_at=moment(call.now_us))
+    return call.record(commands, lambda _after: told)
+
+
+@resource.get("/v1/regions", READ, page_of(RegionTold), problems=["cursor_invalid"])
+def list_regions(
+    call: Caller,
+    provider_id: ProviderQuery = None,
+    limit: Limit = LIST_LIMIT,
+    cursor: Cursor = None,
+) -> Response:
+    """Regions in order of opening: your own, or all for operators and auditors."""
+    place = call.place(cursor, [0])
+    with call.read(FLEET) as view:
+        rows = fleet.read_regions(
+            view.connection, provider_id=provider_id, account_id=call.principal.only,
+            after=place.after[0], limit=limit + 1,
+        )  # fmt: skip
+        return call.page(view, place, rows, limit, lambda row: [row.position], _region)
+
+
+@resource.get("/v1/regions/{region_id}", READ, RegionTold, problems=[Reason.REGION_UNKNOWN])
+def read_region(region_id: RegionInPath, call: Caller) -> Response:
+    """Read a region."""
+    with call.read(FLEET) as view:
+        return call.answer(view, _region(_visible_region(call, view.connection, region_id)))
+
+
+@resource.post(
+    "/v1/regions/{region_id}/policy", WRITE, RegionTold, problems=[Reason.REGION_UNKNOWN]
+)  # fmt: skip
+def set_region_policy(region_id: RegionInPath, body: RegionPolicy, call: Caller) -> Response:
+    """Say whether others' jobs may run in a region."""
+    stream = Stream("region", region_id)
+
+    def commands() -> SetRegionPolicy:
+        own_region(call, region_id)
+        return SetRegionPolicy(
+            region_id=region_id, allow_public_jobs=body.allow_public_jobs,
+            by=call.principal.member_id, at_us=call.now_us,
+        )  # fmt: skip
+
+    def told(after: Any) -> Told:
+        state: RegionState = after.state(stream)
+        opened: Any = state.opened
+        return RegionTold(
+            region_id=region_id, provider_id=opened.provider_id, name=opened.name,
+            storage_mode=opened.storage_mode, setting=opened.setting, admission=opened.admission,
+            allow_public_jobs=state.allow_public_jobs, opened_at=moment(opened.at_us),
+        )  # fmt: skip
+
+    return call.record(commands, told)
+
+
+@resource.get(
+    "/v1/regions/{region_id}/nodes", READ, page_of(RegionNodeTold),
+    problems=[Reason.REGION_UNKNOWN, "cursor_invalid"],
+)  # fmt: skip
+def list_region_nodes(
+    region_id: RegionInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
+) -> Response:
+    """The nodes of a region in order of joining."""
+    place = call.place(cursor, [0])
+    with call.read(FLEET) as view:
+        _visible_region(call, view.connection, region_id)
+        rows = fleet.read_nodes(
+            view.connection, region_id=region_id, after=place.after[0], limit=limit + 1
+        )
+        return call.page(view, place, rows, limit, lambda row: [row.position], _region_node)
+
+
+def _visible_region(call: Call, connection: Any, region_id: str) -> fleet.Region:
+    found = fleet.read_regions(
+        connection, region_id=region_id, account_id=call.principal.only, limit=1
+    )
+    if not found:
+        raise Refused(Reason.REGION_UNKNOWN, region_id=region_id)
+    return found[0]
+
+
+def _region(row: fleet.Region) -> RegionTold:
+    told: Any = row
+    return RegionTold(
+        region_id=told.region_id, provider_id=told.provider_id, name=told.name,
+        storage_mode=told.storage_mode, setting=told.setting, admission=told.admission,
+        allow_public_jobs=told.allow_public_jobs, opened_at=moment(told.at_us),
+    )  # fmt: skip
+
+
+def _region_node(row: fleet.Node) -> RegionNodeTold:
+    phase: Any = row.phase
+    return RegionNodeTold(node_id=row.node_id, phase=phase, quarantined=row.quarantined)

@@ -1,0 +1,84 @@
+"""Challenges for wallets: made, kept for ten minutes, and used once.
+
+    a wallet is linked  =>  its key signed a text that this server made for this account
+
+The text is compared by nonce only: what a client sends is never parsed. The row is deleted before
+the link is recorded, so a signature works once whatever happens in between.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+
+from api import errors
+from api.keys import ALPHABET
+from api.models import moment
+from api.service import Service
+from contracts.wallet_challenge import LIFE_US, Challenge, SignatureInvalid, signer_of
+from projections.runner import Connection
+
+STATEMENT = "Link this wallet to receive the rewards of your tallystick account."
+NONCE_LETTERS = 22
+
+_KEEP = "INSERT INTO wallet_challenge VALUES (%s, %s, %s, %s, %s)"
+_FORGET = "DELETE FROM wallet_challenge WHERE expires_at_us <= %s"
+_FIND = """
+    SELECT address, message FROM wallet_challenge
+    WHERE nonce = %s AND account_id = %s AND expires_at_us > %s
+"""
+_TAKE = "DELETE FROM wallet_challenge WHERE nonce = %s RETURNING 1"
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    nonce: str
+    message: str
+    expires_at_us: int
+
+
+def make(
+    service: Service, connection: Connection, account_id: str, address: str, now_us: int
+) -> Made:
+    """A new text for this address to sign."""
+    nonce = "".join(secrets.choice(ALPHABET) for _ in range(NONCE_LETTERS))
+    domain = service.settings.log_origin.partition("/")[0]
+    expires_at_us = now_us + LIFE_US
+    message = Challenge(
+        domain=domain,
+        uri=f"https://{domain}/v1/accounts/{account_id}/wallets",
+        address=address,
+        statement=STATEMENT,
+        chain_id=service.chain_id,
+        nonce=nonce,
+        issued_at=moment(now_us),
+        expires_at=moment(expires_at_us),
+        request_id=nonce,
+        resource=f"https://{domain}/v1/accounts/{account_id}",
+    ).text()
+    connection.execute(_FORGET, (now_us,))
+    connection.execute(_KEEP, (nonce, account_id, address.lower(), message, expires_at_us))
+    return Made(nonce, message, expires_at_us)
+
+
+def prove(
+    service: Service, account_id: str, nonce: str, signature: str, now_us: int
+) -> tuple[str, str]:
+    """The address that signed, and the text; the challenge is used up.
+
+    Raises Problem: 422 challenge_unknown, signature_invalid.
+    """
+    with service.connection() as connection:
+        row = connection.execute(_FIND, (nonce, account_id, now_us)).fetchone()
+        if row is None:
+            raise errors.problem("challenge_unknown")
+        address, message = str(row[0]), str(row[1])
+        try:
+            signer = signer_of(message, signature)
+        except SignatureInvalid as invalid:
+            raise errors.problem("signature_invalid", str(invalid)) from None
+        if signer != address:
+            raise errors.problem("signature_invalid", f"signed by {signer}, expected {address}")
+        if connection.execute(_TAKE, (nonce,)).fetchone() is None:
+            raise errors.problem("challenge_unknown")
+    return address, message
