@@ -520,20 +520,22 @@ def _result(
     payout = manifest.read(payout_path(stage.data_dir, 1))
     revenue = books.balance("network:revenue:usage") + books.balance("network:revenue:take")
     earned = sum(books.balance(f"party:{party.account_id}:holdback") for party in parties.values())
-    charged = sum(int(lease["charge"]["units"]) for lease in told)
-    burned_use = sum(
-        int(lease["charge"]["units"]) for lease in told if lease["settlement"] == "burn"
+    paid, burned = (
+        sum(int(lease["charge"]["units"]) for lease in told if lease["settlement"] == settlement)
+        for settlement in ("cash", "burn")
     )
-    assert charged == earned + revenue + burned_use, (charged, earned, revenue, burned_use)
+    assert paid == earned + revenue, (paid, earned, revenue)
+    # `charged` is shared by providers and platform to the unit; burned credits are retired at use,
+    # and their provider is paid in TOKEN.
     result = {
         "nodes": len(stage.machines),
         "leases": len(leases),
         "usage_reports": int(row[0]) if row else 0,
         "gpu_microseconds_metered": str(sum(int(lease["gpu_us"]) for lease in told)),
-        "charged": _credit(charged),
+        "charged": _credit(paid),
         "providers_earned": _credit(earned),
         "platform_earned": _credit(revenue),
-        "charged_in_burned_credits": _credit(burned_use),
+        "burned_at_use": _credit(burned),
         "tokens_burned": str(BURNED_UNITS),
         "tokens_minted": str(EMISSION_UNITS),
         "epoch": 1,

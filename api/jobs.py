@@ -155,9 +155,9 @@ def all_jobs(service: Service) -> tuple[Job, ...]:
         Job("equivocation", 5, 60, run_equivocation),
         Job("accrual", 5, 7_200, run_accrual),
         Job("capacity", 300, 7_200, run_capacity),
+        Job("epochs", 60, 900, run_epochs),
         Job("pin", service.settings.pin_every_s, 120, run_pin),
         Job("tree", 2, 60, run_trees),
-        Job("epochs", 60, 900, run_epochs),
     )
 
 

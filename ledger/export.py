@@ -83,9 +83,9 @@ def export_bundle(
 ) -> Exported:
     """Write the bundle into a new directory, under the latest checkpoint of at most `last` facts.
 
-    `epochs` are canonical epoch files by number; they are copied. The directory appears when it is
-    complete and not before. Raises NothingSigned, NoteInvalid when the checkpoint is not `key`'s,
-    ExportRefused, and FileExistsError.
+    `epochs` are canonical epoch files by number; those that the facts seal are copied. The
+    directory appears when it is complete and not before. Raises NothingSigned, NoteInvalid when
+    the checkpoint is not `key`'s, ExportRefused, and FileExistsError.
     """
     if directory.exists():
         raise FileExistsError(f"{directory} is there already")
@@ -129,7 +129,8 @@ def _write(
         files += parquet.write_log(root, lane_prefix(record.lane), parquet.USAGE, usage)
     files.append(_file(root, CHECKPOINT_FILE, note.encode()))
     files.append(_file(root, KEYS_FILE, pretty(notes.keys(str(key)))))
-    for number in sorted(epochs):
+    sealed = {seal.epoch for seal in notes.sealed}
+    for number in sorted(sealed & epochs.keys()):  # a file sealed after the head is not part of it
         files.append(_file(root, f"epochs/{number}.json", epochs[number]))
     manifest = {
         "format": FORMAT,

@@ -24,6 +24,7 @@ from ledger.export import (
 )
 from ledger.verify import verify_bundle
 from tests.ledger.audit_scene import LOG_SEED, ORIGIN, Scene, open_scene
+from tests.ledger.test_verify import EPOCH_FILE, sealed
 
 KEY = VerifierKey(ORIGIN, bytes(SigningKey(LOG_SEED).verify_key))
 
@@ -134,16 +135,18 @@ def test_an_older_checkpoint_can_be_exported(scene: Scene, database: str, tmp_pa
     assert verify_bundle(tmp_path / "out").ok
 
 
-def test_epoch_files_are_copied(scene: Scene, database: str, tmp_path: Path) -> None:
+def test_the_files_of_sealed_epochs_are_copied(scene: Scene, database: str, tmp_path: Path) -> None:
     (tmp_path / "epochs").mkdir()
-    (tmp_path / "epochs/3.json").write_bytes(b"{}")
-    (tmp_path / "epochs/draft.json").write_bytes(b"{}")
+    for name in ("1.json", "3.json", "draft.json"):
+        (tmp_path / "epochs" / name).write_bytes(EPOCH_FILE)
     epochs = read_epoch_files(tmp_path / "epochs")
-    assert epochs == {3: b"{}"}
+    assert sorted(epochs) == [1, 3]
     scene.join(1)
+    scene.fact(Stream("epoch", "1"), sealed(scene.pin()))
     scene.sign(tmp_path)
     export_bundle(database, tmp_path / "out", KEY, "0.1.0", epochs=epochs)
-    assert (tmp_path / "out/epochs/3.json").read_bytes() == b"{}"
+    assert (tmp_path / "out/epochs/1.json").read_bytes() == EPOCH_FILE
+    assert not (tmp_path / "out/epochs/3.json").exists(), "no exported fact seals it"
 
 
 def test_nothing_is_exported_before_something_is_signed(
