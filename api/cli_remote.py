@@ -24,6 +24,7 @@ from api.cli_terminal import EXIT_NO, EXIT_USAGE, AnswerIsNo, InputUnusable
 TRIES_MAX = 4
 WAIT_SECONDS_MAX = 5
 TIMEOUT_SECONDS = 30
+START_SECONDS_MAX = 10
 PAGE = 100
 
 Url = Annotated[
@@ -94,7 +95,7 @@ class Remote:
 
     def _told(self, ask: Callable[[], Any]) -> dict[str, Any]:
         for attempt in range(1, TRIES_MAX + 1):
-            answer = ask()
+            answer = self._asked(ask)
             if answer.is_success:
                 told: dict[str, Any] = answer.json()
                 return told
@@ -103,6 +104,20 @@ class Remote:
                 break
             time.sleep(_seconds(answer.headers.get("retry-after")))
         raise _no(problem)
+
+    def _asked(self, ask: Callable[[], Any]) -> Any:
+        """The answer. A server of this machine may still be starting, so that is waited for."""
+        import httpx
+
+        starts_for = START_SECONDS_MAX if _is_loopback(urlsplit(self.url).hostname or "") else 0
+        ends = time.monotonic() + starts_for
+        while True:
+            try:
+                return ask()
+            except httpx.ConnectError:
+                if time.monotonic() >= ends:
+                    raise
+                time.sleep(0.2)
 
 
 def credits_of(text: str) -> dict[str, str]:
