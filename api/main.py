@@ -13,7 +13,6 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from fastapi import FastAPI
-from fastapi.openapi.utils import get_openapi
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import MutableHeaders
 
@@ -30,6 +29,7 @@ from api import (
     leases,
     nodes,
     offers,
+    openapi_document,
     payouts,
     providers,
 )
@@ -37,7 +37,7 @@ from api.auth import Authenticator
 from api.door import Door
 from api.limits import Buckets, Spent
 from api.node_keys import REFRESH_SECONDS
-from api.operation import Operation, ProblemDocument, Resource
+from api.operation import Operation, Resource
 from api.paging import Cursors
 from api.positions import MIN_POSITION, MIN_USAGE
 from api.service import Service
@@ -87,7 +87,7 @@ def build(service: Service | None) -> FastAPI:
     errors.install(app)
     _add(app, operations())
     health.add(app)
-    app.openapi = lambda: document(app)  # type: ignore[method-assign]
+    app.openapi = lambda: openapi_document.of(app, operations())  # type: ignore[method-assign]
     if service is not None:
         settings = service.settings
         app.state.service = service
@@ -143,29 +143,6 @@ def _extra(operation: Operation) -> dict[str, Any]:
 def _header(name: str, required: bool, schema: dict[str, Any]) -> dict[str, Any]:
     title = "-".join(part.capitalize() for part in name.split("-"))
     return {"name": title, "in": "header", "required": required, "schema": schema}
-
-
-def document(app: FastAPI) -> dict[str, Any]:
-    """The OpenAPI 3.1 document, with our problems in place of the framework's own."""
-    if app.openapi_schema is None:
-        found = get_openapi(
-            title=app.title, version=app.version, description=app.description, routes=app.routes,
-            tags=[{"name": resource.tag} for resource in RESOURCES],
-        )  # fmt: skip
-        components = found["components"]
-        problem = ProblemDocument.model_json_schema(ref_template="#/components/schemas/{model}")
-        schemas = components["schemas"]
-        schemas.update(problem.pop("$defs"))
-        schemas["Problem"] = problem
-        for name in ("HTTPValidationError", "ValidationError"):
-            schemas.pop(name, None)
-        components["schemas"] = dict(sorted(schemas.items()))
-        components["securitySchemes"] = {
-            "api_key": {"type": "http", "scheme": "bearer", "description": "ts_live_..."},
-            "node_key": {"type": "http", "scheme": "bearer", "description": "ts_node_..."},
-        }
-        app.openapi_schema = found
-    return app.openapi_schema
 
 
 @asynccontextmanager

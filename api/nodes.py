@@ -190,7 +190,7 @@ class NodeStateTold(Told):
     position: Position | None = None
 
 
-class SpecsTold(Told):
+class InventoryTold(Told):
     devices: list[DeviceForm]
     host: HostForm
     reported_at: Told_at | None = None
@@ -205,7 +205,7 @@ class NodeTold(NodeStateTold):
     fingerprint: str
     joined_at: Told_at
     phase_at: Told_at
-    specs: SpecsTold | None = None
+    specs: InventoryTold | None = None
 
 
 # --- joining ---------------------------------------------------------------------------------
@@ -468,10 +468,10 @@ def _node(row: fleet.Node) -> NodeTold:
     )  # fmt: skip
 
 
-def _specs(row: fleet.Node) -> SpecsTold | None:
+def _specs(row: fleet.Node) -> InventoryTold | None:
     if row.specs is None:
         return None
-    return SpecsTold(
+    return InventoryTold(
         devices=[DeviceForm(**device) for device in row.specs["devices"]],
         host=HostForm(**row.specs["host"]), reported_at=moment_or_none(row.specs_at_us),
     )  # fmt: skip

@@ -8,6 +8,8 @@ Both are committed, and a test fails while they differ from the code.
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 from api import client_generator
@@ -24,8 +26,11 @@ def document_text() -> str:
 
 
 def client_text() -> str:
-    """The client made from the document."""
-    return client_generator.generate(json.loads(document_text()))
+    """The client made from the document, formatted like the rest of the code."""
+    source = client_generator.generate(json.loads(document_text()))
+    command = [sys.executable, "-m", "ruff", "format", "--stdin-filename", str(CLIENT), "-"]
+    done = subprocess.run(command, input=source, text=True, capture_output=True, check=True)  # noqa: S603
+    return done.stdout
 
 
 def write() -> None:

@@ -98,7 +98,7 @@ class Operation:
         by_status: dict[int, list[str]] = {}
         for code in self.codes:
             by_status.setdefault(errors.status_of(code), []).append(code)
-        return {status: _response(status, codes) for status, codes in sorted(by_status.items())}
+        return {status: _response(codes) for status, codes in sorted(by_status.items())}
 
     def security(self) -> list[dict[str, list[str]]]:
         """The OpenAPI security requirement; public operations have none."""
@@ -106,19 +106,19 @@ class Operation:
         return [{schemes[each]: []} for each in sorted(self.access.audiences) if each in schemes]
 
 
-def _response(status: int, codes: list[str]) -> dict[str, Any]:
-    examples = {
-        code: {
-            "summary": errors.meaning_of(code).split(". ")[0],
-            "value": errors.Problem(status, code).document("/v1/...", "0" * 16),
-        }
-        for code in codes
-    }
+def _response(codes: list[str]) -> dict[str, Any]:
+    examples = {code: {"$ref": f"#/components/examples/{code}"} for code in codes}
     schema = {"$ref": "#/components/schemas/Problem"}
     return {
         "description": ", ".join(codes),
         "content": {errors.MEDIA_TYPE: {"schema": schema, "examples": examples}},
     }
+
+
+def example_of(code: str) -> dict[str, Any]:
+    """What a problem looks like; every declared one is shown once, under components."""
+    document = errors.Problem(errors.status_of(code), code).document("/v1/...", "0" * 16)
+    return {"summary": errors.meaning_of(code).split(". ")[0], "value": document}
 
 
 class Resource:

@@ -1,0 +1,2510 @@
+"""The typed client of the REST API. Written by `python -m api.openapi`: do not edit.
+
+Every method is one operation of docs/reference/openapi.json. Refusals are raised as `ApiProblem`;
+switch on its `code`. Recording calls send an Idempotency-Key, a fresh one unless you give your own:
+give your own to ask again for a lost answer.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, NotRequired, TypedDict, cast
+from urllib.parse import quote
+
+import httpx
+
+TIMEOUT_SECONDS = 30
+
+
+class ApiProblem(Exception):
+    """The server's answer is a problem document."""
+
+    def __init__(self, document: Problem, headers: Mapping[str, str]) -> None:
+        super().__init__(document.get("code"), document.get("detail"))
+        self.document = document
+        self.code = document["code"]
+        self.status = document["status"]
+        self.is_retryable = document["retryable"]
+        self.retry_after_seconds = int(headers.get("Retry-After", "0"))
+
+
+class _Calls:
+    """How a call is made; the operations are below."""
+
+    def __init__(
+        self, url: str, key: str | None = None, *, http: httpx.Client | None = None
+    ) -> None:
+        self._http = http or httpx.Client(base_url=url, timeout=TIMEOUT_SECONDS)
+        self._headers = {"Authorization": f"Bearer {key}"} if key else {}
+        self.position = 0
+
+    def close(self) -> None:
+        self._http.close()
+
+    def __enter__(self) -> Client:
+        return cast("Client", self)
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _call(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, Any] | None = None,
+        body: Any = None,
+        idempotency_key: str | None = None,
+        records: bool = False,
+    ) -> Any:
+        headers = dict(self._headers)
+        if records:
+            headers["Idempotency-Key"] = idempotency_key or secrets.token_hex(16)
+        elif method == "GET" and self.position:
+            # Read your own writes, whichever process answers.
+            headers["Tallystick-Min-Position"] = str(self.position)
+        asked = {name: _text(value) for name, value in (query or {}).items() if value is not None}
+        response = self._http.request(method, path, params=asked, json=body, headers=headers)
+        if response.status_code >= 400:
+            raise ApiProblem(_problem(response), response.headers)
+        self.position = max(self.position, int(response.headers.get("Tallystick-Position", "0")))
+        is_json = response.headers.get("content-type", "").startswith("application/json")
+        return response.json() if is_json else response.text
+
+
+def _at(path: str, **names: object) -> str:
+    return path.format(**{name: quote(str(value), safe="") for name, value in names.items()})
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _problem(response: httpx.Response) -> Problem:
+    """The problem document; something like one where a proxy answered."""
+    try:
+        document = response.json()
+    except ValueError:
+        document = None
+    if isinstance(document, dict) and "code" in document:
+        return cast("Problem", document)
+    return {
+        "type": "/problems/http_error",
+        "title": "Not an answer of the API",
+        "status": response.status_code,
+        "code": "http_error",
+        "retryable": False,
+        "instance": str(response.url),
+        "request_id": "",
+    }
+
+
+class Account(TypedDict):
+    account_id: str
+    kind: Literal["operator", "party", "client", "auditor"]
+    opened_at: str
+    position: NotRequired[int]
+
+
+class AccountOpened(TypedDict):
+    account_id: str
+    kind: Literal["operator", "party", "client", "auditor"]
+    opened_at: str
+    position: NotRequired[int]
+    member_id: str
+    key_id: str
+    scopes: list[
+        Literal[
+            "account",
+            "account:admin",
+            "provider",
+            "renter",
+            "client",
+            "billing:read",
+            "earnings:read",
+            "payout:read",
+            "payout:approve",
+            "operator",
+            "governance",
+            "audit:read",
+            "meter",
+        ]
+    ]
+    key: NotRequired[str]
+
+
+class AccountPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Account]
+
+
+class ApiKey(TypedDict):
+    """`key` is there only in the answer that makes it."""
+
+    key_id: str
+    member_id: str
+    scopes: list[
+        Literal[
+            "account",
+            "account:admin",
+            "provider",
+            "renter",
+            "client",
+            "billing:read",
+            "earnings:read",
+            "payout:read",
+            "payout:approve",
+            "operator",
+            "governance",
+            "audit:read",
+            "meter",
+        ]
+    ]
+    expires_at: NotRequired[str]
+    revoked_at: NotRequired[str]
+    key: NotRequired[str]
+    position: NotRequired[int]
+
+
+class ApiKeys(TypedDict):
+    data: list[ApiKey]
+    position: int
+
+
+class Assignment(TypedDict):
+    """One lease on one device, in server time; without `until_us` its end is not known."""
+
+    lease_id: str
+    device_id: str
+    from_us: int
+    until_us: NotRequired[int]
+    share_ppm: int
+    mem_ppm: int
+    state: Literal["active", "closing"]
+    job_id: str
+
+
+class Assignments(TypedDict):
+    """`data`: leases that are running or have not been reported to their end."""
+
+    data: list[Assignment]
+    pending: list[Pending]
+    position: int
+
+
+class Balance(TypedDict):
+    """One book account of the party, on its normal side; `part` is the last part of its
+    name.
+    """
+
+    name: str
+    part: str
+    balance: Money
+
+
+class Balances(TypedDict):
+    """`recorded_by`: the time asked for with `as_of`."""
+
+    account_id: str
+    data: list[Balance]
+    position: int
+    as_of: NotRequired[str]
+
+
+class Candidate(TypedDict):
+    """`served_gpu_us`: this epoch; ties go to who served least."""
+
+    node_id: str
+    offer_id: str
+    price_per_gpu_hour: Money
+    stranded_ppm: int
+    served_gpu_us: str
+
+
+class Challenge(TypedDict):
+    """Sign `message` exactly as it is (EIP-191), and send the signature with `nonce`."""
+
+    nonce: str
+    message: str
+    expires_at: str
+    position: NotRequired[int]
+
+
+class ChallengeAsked(TypedDict):
+    address: str
+
+
+class Checkpoint(TypedDict):
+    """`note` is a C2SP signed note over origin, size and root; check it with
+    `verifier_key`.
+    """
+
+    size: int
+    note: str
+    position: NotRequired[int]
+
+
+class Claim(TypedDict):
+    account_id: str
+    address: str
+    distributor: str
+    seq: int
+    amount: Money
+    cumulative: Money
+    tx_hash: str
+    block_number: int
+    confirmed_at: str
+    position: int
+
+
+class ClaimPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Claim]
+
+
+class Closing(TypedDict):
+    """`code` absent: the renter's 1 (or 101 before the start), the provider's 10002, the
+    operator's 20002.
+    """
+
+    code: NotRequired[int | None]
+
+
+class Deposit(TypedDict):
+    deposit_id: str
+    source: Literal["cash", "card", "burned"]
+    amount: Money
+    reference: str
+    tokens_burned: NotRequired[Money]
+    confirmed_at: NotRequired[str]
+    position: NotRequired[int]
+
+
+class DepositPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Deposit]
+
+
+class Device(TypedDict):
+    """`gpu_class` absent: the model is listed and not priced. Free shares are parts per
+    million.
+    """
+
+    device_id: str
+    node_id: str
+    provider_id: str
+    account_id: str
+    vendor: str
+    model: str
+    gpu_class: NotRequired[Literal["development", "professional", "datacenter"]]
+    memory_mib: int
+    retired: bool
+    share_free_ppm: int
+    mem_free_ppm: int
+    registered_at: str
+    holdings: NotRequired[list[Holding]]
+    position: NotRequired[int]
+
+
+class DeviceForm(TypedDict):
+    """One accelerator as its node describes it; null: not known."""
+
+    device_id: str
+    vendor: str
+    model: str
+    memory_mib: int
+    connection: NotRequired[Literal["pcie", "sxm"]]
+    pcie_gen: NotRequired[int | None]
+    pcie_lanes: NotRequired[int | None]
+
+
+class DevicePage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Device]
+
+
+class Drawn(TypedDict):
+    """Which credits of the escrow paid."""
+
+    source: Literal["grant", "earned", "cash", "card", "burned"]
+    amount: Money
+
+
+class Earning(TypedDict):
+    """fee + provider + platform + burn = charge. `provider` is the provider's part; `burn`
+    is retired for it and paid in TOKEN when the epoch is sealed.
+    """
+
+    account_id: str
+    node_id: NotRequired[str]
+    lease_id: NotRequired[str]
+    epoch: NotRequired[int]
+    accruals: int
+    gpu_us: str
+    charge: Money
+    fee: Money
+    provider: Money
+    platform: Money
+    burn: Money
+
+
+class EarningPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Earning]
+
+
+class Epoch(TypedDict):
+    """Amounts of TOKEN are there once the epoch is sealed; a sealed epoch never changes."""
+
+    epoch: int
+    state: Literal["open", "closing", "sealed", "credited", "settled"]
+    start: str
+    end: str
+    policy_version: int
+    opened_at: str
+    closing_at: NotRequired[str]
+    sealed_at: NotRequired[str]
+    sealed_position: NotRequired[int]
+    cut_position: NotRequired[int]
+    emission: NotRequired[Money]
+    compute_pool: NotRequired[Money]
+    availability_pool: NotRequired[Money]
+    treasury_pool: NotRequired[Money]
+    compute_carry_before: NotRequired[Money]
+    compute_carry: NotRequired[Money]
+    rewards: NotRequired[Money]
+    recipients: NotRequired[int]
+    chunks: NotRequired[int]
+    chunks_credited: int
+    chunks_matured: int
+    file_sha256: NotRequired[str]
+    minted: NotRequired[Money]
+    mint_tx_hash: NotRequired[str]
+    position: NotRequired[int]
+
+
+class EpochPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Epoch]
+
+
+class Event(TypedDict):
+    """One fact as stored. `body` is what the leaf's hash covers, the blind left out."""
+
+    position: int
+    type: str
+    version: int
+    recorded_at: str
+    leaf: str
+    body: dict[str, Any]
+
+
+class EventPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Event]
+
+
+class Explanation(TypedDict):
+    job_id: str
+    matches: list[Match]
+    position: int
+
+
+class FieldError(TypedDict):
+    """One broken rule: where, and which."""
+
+    pointer: str
+    detail: str
+
+
+class Flagged(TypedDict):
+    """A stored report that earns nothing, and the rule it broke."""
+
+    seq: int
+    lane: int
+    usage_position: int
+    flags: int
+    rule: Literal["content"]
+    recorded_at: str
+
+
+class Holding(TypedDict):
+    lease_id: str
+    share_ppm: int
+    mem_ppm: int
+    since: str
+
+
+class HostForm(TypedDict):
+    """The machine around the accelerators; null: not known."""
+
+    arch: str
+    os: str
+    cpu_cores: NotRequired[int | None]
+    ram_mib: NotRequired[int | None]
+    driver: NotRequired[str | None]
+
+
+class Ingested(TypedDict):
+    acked_seq: int
+    head: str
+    server_time_us: int
+    results: list[Stored]
+
+
+class Inventory(TypedDict):
+    devices: list[DeviceForm]
+    host: HostForm
+    reported_at: NotRequired[str]
+
+
+class Job(TypedDict):
+    job_id: str
+    account_id: str
+    client_id: str
+    project_id: str
+    end_user_ref: str
+    kind: Literal["batch", "notebook", "endpoint", "scheduled", "queue"]
+    image: NotRequired[str]
+    command: list[str]
+    env_refs: list[str]
+    workload_sha256: str
+    gpu_count: int
+    share_ppm: int
+    mem_ppm: int
+    models: list[str]
+    max_price_per_gpu_hour: Money
+    state: Literal["open", "cancelled", "completed"]
+    submitted_at: str
+    ended_at: NotRequired[str]
+    position: NotRequired[int]
+
+
+class JobCancelled(TypedDict):
+    job_id: str
+    state: Literal["open", "cancelled", "completed"]
+    position: NotRequired[int]
+
+
+class JobPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Job]
+
+
+class Join(TypedDict):
+    """What the machine says about itself; `public_key` is Ed25519, `key_id` its short name."""
+
+    code: str
+    public_key: str
+    key_id: str
+    agent: str
+    client_id: NotRequired[str | None]
+    devices: list[DeviceForm]
+    host: HostForm
+
+
+class JoinCode(TypedDict):
+    """Type `code` at the machine within ten minutes; it works once."""
+
+    region_id: str
+    expires_at: str
+    code: NotRequired[str]
+    position: NotRequired[int]
+
+
+class JoinCodeAsked(TypedDict):
+    region_id: str
+
+
+class Joined(TypedDict):
+    """`node_key` is shown to the node that holds the code and the key, and kept nowhere."""
+
+    node_id: str
+    provider_id: str
+    region_id: str
+    fingerprint: str
+    node_key: NotRequired[str]
+    position: NotRequired[int]
+
+
+class KeyConfirmation(TypedDict):
+    """The key id that the machine shows."""
+
+    key_id: str
+
+
+class Lease(TypedDict):
+    """A lease as far as it has come. `charge` and `gpu_us` are what has been accrued so
+    far.
+    """
+
+    lease_id: str
+    job_id: str
+    account_id: str
+    client_id: str
+    project_id: str
+    end_user_ref: str
+    state: Literal["requested", "reserved", "active", "closing", "settled"]
+    gpu_count: int
+    share_ppm: int
+    mem_ppm: int
+    models: list[str]
+    max_price_per_gpu_hour: Money
+    term_seconds: NotRequired[int]
+    funds: NotRequired[Money]
+    requested_at: str
+    node_id: NotRequired[str]
+    provider_id: NotRequired[str]
+    provider_account_id: NotRequired[str]
+    offer_id: NotRequired[str]
+    device_ids: NotRequired[list[str]]
+    gpu_class: NotRequired[str]
+    price_per_gpu_hour: NotRequired[Money]
+    usage_fee_per_gpu_hour: NotRequired[Money]
+    settlement: NotRequired[Literal["cash", "burn"]]
+    own_node: NotRequired[bool]
+    tariff_version: NotRequired[int]
+    escrow: NotRequired[Money]
+    reserved_at: NotRequired[str]
+    endpoint: NotRequired[str]
+    opened_at: NotRequired[str]
+    funds_end_at: NotRequired[str]
+    term_end_at: NotRequired[str]
+    closed_at: NotRequired[str]
+    closed_by: NotRequired[Literal["renter", "provider", "job", "operator"]]
+    close_code: NotRequired[int]
+    settled_at: NotRequired[str]
+    charge: Money
+    gpu_us: str
+    hours_accrued: int
+    version: int
+    position: NotRequired[int]
+
+
+class LeaseCharge(TypedDict):
+    """What one accrual cost and where it went: fee + provider + platform + burn = charge."""
+
+    hour_index: int
+    until: str
+    gpu_us: str
+    charge: Money
+    fee: Money
+    provider: Money
+    platform: Money
+    burn: Money
+    drawn: list[Drawn]
+    cumulative_charge: Money
+    position: int
+
+
+class LeaseChargePage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[LeaseCharge]
+
+
+class LeaseClosed(TypedDict):
+    """Closing twice is closing once: the second answer tells how the first one ended."""
+
+    lease_id: str
+    state: Literal["requested", "reserved", "active", "closing", "settled"]
+    closed_at: str
+    closed_by: Literal["renter", "provider", "job", "operator"]
+    close_code: int
+    charge: Money
+    position: NotRequired[int]
+
+
+class LeaseFact(TypedDict):
+    type: str
+    at: str
+    state: Literal["requested", "reserved", "active", "closing", "settled"]
+    version: int
+    position: int
+
+
+class LeaseFactPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[LeaseFact]
+
+
+class LeaseHour(TypedDict):
+    """One accrual: an hour of the lease, or its last part."""
+
+    hour_index: int
+    hour: str
+    until: str
+    gpu_us: str
+    refused_us: str
+    charge: Money
+    position: int
+
+
+class LeaseHourPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[LeaseHour]
+
+
+class LeaseLine(TypedDict):
+    """What one lease used and cost in the period."""
+
+    lease_id: str
+    gpu_us: str
+    refused_us: str
+    charge: Money
+    accruals: int
+
+
+class LeaseOpened(TypedDict):
+    """Reserved, and waiting for the node. `held` is what the escrow holds."""
+
+    lease_id: str
+    job_id: str
+    state: Literal["requested", "reserved", "active", "closing", "settled"]
+    node_id: str
+    offer_id: str
+    device_ids: list[str]
+    share_ppm: int
+    mem_ppm: int
+    gpu_class: str
+    price_per_gpu_hour: Money
+    usage_fee_per_gpu_hour: Money
+    settlement: Literal["cash", "burn"]
+    held: Money
+    reserved_at: str
+    position: NotRequired[int]
+
+
+class LeasePage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Lease]
+
+
+class Lifetime(TypedDict):
+    """Ever credited, ever matured (what the next leaf holds), ever claimed on chain."""
+
+    account_id: str
+    credited: Money
+    matured: Money
+    claimed: Money
+    position: NotRequired[int]
+
+
+class Line(TypedDict):
+    """One account's part of one posting: debits above zero, credits below."""
+
+    name: str
+    movement: SignedMoney
+    balance_after: Money
+    type: str
+    lease_id: NotRequired[str]
+    at: str
+    recorded_at: str
+    position: int
+
+
+class LinePage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Line]
+
+
+class LogKey(TypedDict):
+    """`name+key id+key`, as C2SP writes it."""
+
+    verifier_key: str
+    position: NotRequired[int]
+
+
+class Match(TypedDict):
+    """Why this node: the candidates, best first, by the rule; anyone can recompute the
+    choice.
+    """
+
+    lease_id: str
+    rule: str
+    fleet_position: int
+    considered: int
+    node_id: str
+    offer_id: str
+    device_ids: list[str]
+    candidates: list[Candidate]
+    decided_at: str
+
+
+class Member(TypedDict):
+    member_id: str
+    role: Literal["owner", "admin", "billing", "member", "viewer"]
+    added_at: NotRequired[str]
+    removed_at: NotRequired[str]
+    position: NotRequired[int]
+
+
+class MemberRemoved(TypedDict):
+    member_id: str
+    position: NotRequired[int]
+
+
+class Members(TypedDict):
+    data: list[Member]
+    position: int
+
+
+class Money(TypedDict):
+    """Units of one asset: micro-credits, 10^-8 TOKEN, or GPU-milliseconds."""
+
+    asset: Literal["CREDIT", "TOKEN", "GPU_MS"]
+    units: str
+
+
+class NewAccount(TypedDict):
+    """`scopes` of the first key; absent: everything the kind of account may do."""
+
+    kind: NotRequired[Literal["party", "client", "auditor"]]
+    scopes: NotRequired[
+        list[
+            Literal[
+                "account",
+                "account:admin",
+                "provider",
+                "renter",
+                "client",
+                "billing:read",
+                "earnings:read",
+                "payout:read",
+                "payout:approve",
+                "operator",
+                "governance",
+                "audit:read",
+                "meter",
+            ]
+        ]
+        | None
+    ]
+
+
+class NewApiKey(TypedDict):
+    """`member_id` absent: in the name of the caller."""
+
+    scopes: list[
+        Literal[
+            "account",
+            "account:admin",
+            "provider",
+            "renter",
+            "client",
+            "billing:read",
+            "earnings:read",
+            "payout:read",
+            "payout:approve",
+            "operator",
+            "governance",
+            "audit:read",
+            "meter",
+        ]
+    ]
+    member_id: NotRequired[str | None]
+    expires_at: NotRequired[str | None]
+
+
+class NewDeposit(TypedDict):
+    """Money that arrived outside. `reference` is the payment's own number: it counts once."""
+
+    source: Literal["cash", "card"]
+    amount: Money
+    reference: str
+
+
+class NewJob(TypedDict):
+    """An image or a command, and what it needs: `share_ppm` on each of `gpu_count` devices.
+    `env_refs` name secrets and never hold one. `models` empty: any model.
+    """
+
+    kind: NotRequired[Literal["batch", "notebook", "endpoint", "scheduled", "queue"]]
+    image: NotRequired[str | None]
+    command: NotRequired[list[str]]
+    env_refs: NotRequired[list[str]]
+    gpu_count: NotRequired[int]
+    share_ppm: NotRequired[int]
+    mem_ppm: NotRequired[int | None]
+    models: NotRequired[list[str]]
+    max_price_per_gpu_hour: Money
+    project_id: NotRequired[str]
+    end_user_ref: NotRequired[str]
+
+
+class NewLease(TypedDict):
+    """A job of yours, or a new one. `term_seconds`: a fixed term, paid for in full
+    beforehand; else the lease runs until it is closed or `funds` end (default: one hour's
+    price). `settlement` absent: whatever the account has credits for.
+    """
+
+    job_id: NotRequired[str | None]
+    job: NotRequired[NewJob | None]
+    term_seconds: NotRequired[int | None]
+    funds: NotRequired[Money | None]
+    settlement: NotRequired[Literal["cash", "burn"] | None]
+
+
+class NewMember(TypedDict):
+    """`member_id` absent: a new one."""
+
+    role: Literal["owner", "admin", "billing", "member", "viewer"]
+    member_id: NotRequired[str | None]
+
+
+class NewOffer(TypedDict):
+    """All devices of one node. `settlement`: cash is shared, burn is retired and paid in
+    TOKEN.
+    """
+
+    provider_id: str
+    node_id: str
+    price_per_gpu_hour: Money
+    settlement: NotRequired[Literal["cash", "burn"]]
+    fractions: NotRequired[bool]
+    available_until: NotRequired[str | None]
+
+
+class NewProvider(TypedDict):
+    kind: Literal["physical", "gcp"]
+
+
+class NewRegion(TypedDict):
+    """The storage mode never changes: another mode needs a new region."""
+
+    provider_id: str
+    name: str
+    storage_mode: Literal["local", "central"]
+    setting: Literal["edge", "datacenter"]
+    admission: Literal["operator", "permissionless"]
+    allow_public_jobs: bool
+
+
+class Node(TypedDict):
+    node_id: str
+    phase: Literal["joining", "confirmed", "maintenance", "active", "retired"]
+    quarantined: bool
+    position: NotRequired[int]
+    provider_id: str
+    account_id: str
+    region_id: str
+    agent: str
+    key_id: str
+    fingerprint: str
+    joined_at: str
+    phase_at: str
+    specs: NotRequired[Inventory]
+
+
+class NodeHour(TypedDict):
+    """What a node reported for one UTC hour. Busy time and energy count where measurable."""
+
+    hour: str
+    rows: int
+    leased_gpu_us: str
+    idle_gpu_us: str
+    unavailable_us: str
+    unknown_us: str
+    busy_us: str
+    energy_mj: str
+
+
+class NodeHourPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[NodeHour]
+
+
+class NodePage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Node]
+
+
+class NodeState(TypedDict):
+    node_id: str
+    phase: Literal["joining", "confirmed", "maintenance", "active", "retired"]
+    quarantined: bool
+    position: NotRequired[int]
+
+
+class NodeUsage(TypedDict):
+    """Counts of what was stored; flagged reports after `after_seq`, refused time after
+    `after_position`, at most 500 of each.
+    """
+
+    node_id: str
+    lane: int
+    reports: int
+    reports_flagged: int
+    last_seq: int
+    last_recorded_at: NotRequired[str]
+    flagged: list[Flagged]
+    refused: list[RefusedTime]
+    position: int
+
+
+class Nothing(TypedDict):
+    """No fields: `{}`."""
+
+
+class Offer(TypedDict):
+    """`devices_free` counts priced devices that nobody holds any of."""
+
+    offer_id: str
+    provider_id: str
+    node_id: str
+    region_id: NotRequired[str]
+    price_per_gpu_hour: Money
+    settlement: Literal["cash", "burn"]
+    fractions: bool
+    available_until: NotRequired[str]
+    withdrawn_at: NotRequired[str]
+    models: NotRequired[list[str]]
+    gpu_classes: NotRequired[list[Literal["development", "professional", "datacenter"]]]
+    devices_free: NotRequired[int]
+    published_at: str
+    position: NotRequired[int]
+
+
+class OfferPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Offer]
+
+
+class OfferWithdrawn(TypedDict):
+    offer_id: str
+    withdrawn: bool
+    position: NotRequired[int]
+
+
+class Pending(TypedDict):
+    """A lease that waits for the node to say that its work runs."""
+
+    lease_id: str
+    job_id: str
+    device_ids: list[str]
+    share_ppm: int
+    mem_ppm: int
+    reserved_at: str
+    work: Work
+
+
+class Preview(TypedDict):
+    """The weights an epoch's compute pool will be split by, as far as the log has been
+    read.
+    """
+
+    epoch: int
+    is_final: bool
+    weights: list[Weight]
+    position: int
+
+
+class Problem(TypedDict):
+    """RFC 9457. Switch on `code`, never on text."""
+
+    type: str
+    title: str
+    status: int
+    code: str
+    retryable: bool
+    instance: str
+    request_id: str
+    detail: NotRequired[str]
+    facts: NotRequired[dict[str, str]]
+    errors: NotRequired[list[FieldError]]
+
+
+class Progress(TypedDict):
+    """How far the log holds the node's chain."""
+
+    acked_seq: int
+    head: str
+    server_time_us: int
+
+
+class Proof(TypedDict):
+    """What `claim(account, total, proof)` of the distributor takes."""
+
+    epoch: int
+    root: str
+    account: str
+    total: Money
+    proof: list[str]
+    position: NotRequired[int]
+
+
+class Provider(TypedDict):
+    provider_id: str
+    account_id: str
+    kind: Literal["physical", "gcp"]
+    registered_at: NotRequired[str]
+    position: NotRequired[int]
+
+
+class ProviderPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Provider]
+
+
+class Readiness(TypedDict):
+    """Where the renter reaches the work, if anywhere."""
+
+    endpoint: NotRequired[str | None]
+
+
+class Ready(TypedDict):
+    """Billing starts at `opened_at`; it ends at `funds_end_at` or at the term's end."""
+
+    lease_id: str
+    state: Literal["requested", "reserved", "active", "closing", "settled"]
+    opened_at: str
+    funds_end_at: str
+    term_end_at: NotRequired[str]
+    position: NotRequired[int]
+
+
+class Receipt(TypedDict):
+    """The node's half of the stick. `flags` other than 0: stored, and earns nothing."""
+
+    seq: int
+    hash: str
+    lane: int
+    position: int
+    lane_hash: str
+    recorded_at: str
+    flags: int
+
+
+class RefusedTime(TypedDict):
+    """Reported time of a lease hour that earned nothing, and the rule it broke."""
+
+    lease_id: str
+    hour_index: int
+    until: str
+    rule: str
+    microseconds: str
+    position: int
+
+
+class Region(TypedDict):
+    region_id: str
+    provider_id: str
+    name: str
+    storage_mode: Literal["local", "central"]
+    setting: Literal["edge", "datacenter"]
+    admission: Literal["operator", "permissionless"]
+    allow_public_jobs: bool
+    opened_at: NotRequired[str]
+    position: NotRequired[int]
+
+
+class RegionNode(TypedDict):
+    node_id: str
+    phase: Literal["joining", "confirmed", "maintenance", "active", "retired"]
+    quarantined: bool
+
+
+class RegionNodePage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[RegionNode]
+
+
+class RegionPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Region]
+
+
+class RegionPolicy(TypedDict):
+    allow_public_jobs: bool
+
+
+class Reward(TypedDict):
+    account_id: str
+    chunk: int
+    credited: Money
+    matured: Money
+
+
+class RewardPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Reward]
+
+
+class Root(TypedDict):
+    """`committed` is the sum of all leaves: lifetime totals, never less than before."""
+
+    epoch: int
+    seq: int
+    root: str
+    previous_root: str
+    manifest_sha256: str
+    committed: Money
+    leaves: int
+    state: Literal["built", "proposed", "vetoed", "accepted"]
+    valid_at: NotRequired[str]
+    tx_hash: NotRequired[str]
+    reason: NotRequired[str]
+    built_at: str
+    position: int
+
+
+class RootPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Root]
+
+
+class Rotation(TypedDict):
+    """`expires_at` of the new key."""
+
+    expires_at: NotRequired[str | None]
+
+
+class SignedMoney(TypedDict):
+    """A movement: debits above zero, credits below."""
+
+    asset: Literal["CREDIT", "TOKEN", "GPU_MS"]
+    units: str
+
+
+class Specs(TypedDict):
+    devices: list[DeviceForm]
+    host: HostForm
+
+
+Statement = TypedDict(
+    "Statement",
+    {
+        "account_id": "str",
+        "period": "str",
+        "from": "str",
+        "to": "str",
+        "opening_position": "int",
+        "closing_position": "int",
+        "opening": "list[Balance]",
+        "closing": "list[Balance]",
+        "leases": "list[LeaseLine]",
+        "charge": "Money",
+        "gpu_us": "str",
+        "is_final": "bool",
+        "position": "int",
+    },
+)
+
+
+class Stored(TypedDict):
+    status: Literal["stored", "duplicate"]
+    receipt: Receipt
+
+
+class Wallet(TypedDict):
+    """Paid from `effective_at` on: the first wallet at once, a changed one after 72 hours."""
+
+    address: str
+    effective_at: str
+    linked_at: NotRequired[str]
+    position: NotRequired[int]
+
+
+class WalletProof(TypedDict):
+    nonce: str
+    signature: str
+
+
+class Wallets(TypedDict):
+    """In the order of linking; `paid` is the one that is paid now."""
+
+    data: list[Wallet]
+    paid: NotRequired[str]
+    position: int
+
+
+class Weight(TypedDict):
+    """`burned`: micro-credits charged by burning tariffs."""
+
+    account_id: str
+    burned: str
+    gpu_us: str
+
+
+class Work(TypedDict):
+    """What the executor runs; `workload_sha256` covers image, command and environment
+    names.
+    """
+
+    kind: str
+    image: NotRequired[str]
+    command: list[str]
+    env_refs: list[str]
+    workload_sha256: str
+
+
+class Client(_Calls):
+    """Every operation of the API."""
+
+    def create_account(
+        self,
+        body: NewAccount,
+        *,
+        idempotency_key: str | None = None,
+    ) -> AccountOpened:
+        """Open an account with its first owner and a first API key, shown once."""
+        found = self._call(
+            "POST",
+            "/v1/accounts",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("AccountOpened", found)
+
+    def list_accounts(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> AccountPage:
+        """Accounts in order of opening: your own, or all for operators and auditors."""
+        found = self._call(
+            "GET",
+            "/v1/accounts",
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("AccountPage", found)
+
+    def read_account(
+        self,
+        account_id: str,
+    ) -> Account:
+        """Read an account."""
+        found = self._call(
+            "GET",
+            _at("/v1/accounts/{account_id}", account_id=account_id),
+        )
+        return cast("Account", found)
+
+    def list_members(
+        self,
+        account_id: str,
+    ) -> Members:
+        """Present and former members of an account."""
+        found = self._call(
+            "GET",
+            _at("/v1/accounts/{account_id}/members", account_id=account_id),
+        )
+        return cast("Members", found)
+
+    def add_member(
+        self,
+        account_id: str,
+        body: NewMember,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Member:
+        """Add a member with a role."""
+        found = self._call(
+            "POST",
+            _at("/v1/accounts/{account_id}/members", account_id=account_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Member", found)
+
+    def remove_member(
+        self,
+        account_id: str,
+        member_id: str,
+        body: Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> MemberRemoved:
+        """Remove a member; every key in their name ends at once."""
+        found = self._call(
+            "POST",
+            _at(
+                "/v1/accounts/{account_id}/members/{member_id}/remove",
+                account_id=account_id,
+                member_id=member_id,
+            ),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("MemberRemoved", found)
+
+    def list_api_keys(
+        self,
+        account_id: str,
+    ) -> ApiKeys:
+        """The keys of an account, revoked ones too. The keys themselves are kept nowhere."""
+        found = self._call(
+            "GET",
+            _at("/v1/accounts/{account_id}/api-keys", account_id=account_id),
+        )
+        return cast("ApiKeys", found)
+
+    def create_api_key(
+        self,
+        account_id: str,
+        body: NewApiKey,
+        *,
+        idempotency_key: str | None = None,
+    ) -> ApiKey:
+        """Issue an API key, shown once."""
+        found = self._call(
+            "POST",
+            _at("/v1/accounts/{account_id}/api-keys", account_id=account_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("ApiKey", found)
+
+    def rotate_api_key(
+        self,
+        account_id: str,
+        key_id: str,
+        body: Rotation,
+        *,
+        idempotency_key: str | None = None,
+    ) -> ApiKey:
+        """Issue a successor, shown once; the old key stays valid for 24 hours beside it."""
+        found = self._call(
+            "POST",
+            _at(
+                "/v1/accounts/{account_id}/api-keys/{key_id}/rotate",
+                account_id=account_id,
+                key_id=key_id,
+            ),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("ApiKey", found)
+
+    def delete_api_key(
+        self,
+        account_id: str,
+        key_id: str,
+    ) -> ApiKey:
+        """Revoke a key at once. Twice is once."""
+        found = self._call(
+            "DELETE",
+            _at(
+                "/v1/accounts/{account_id}/api-keys/{key_id}", account_id=account_id, key_id=key_id
+            ),
+        )
+        return cast("ApiKey", found)
+
+    def create_wallet_challenge(
+        self,
+        account_id: str,
+        body: ChallengeAsked,
+    ) -> Challenge:
+        """A text (EIP-4361) for the wallet to sign, good for ten minutes and for one use."""
+        found = self._call(
+            "POST",
+            _at("/v1/accounts/{account_id}/wallets/challenge", account_id=account_id),
+            body=body,
+        )
+        return cast("Challenge", found)
+
+    def link_wallet(
+        self,
+        account_id: str,
+        body: WalletProof,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Wallet:
+        """Link the wallet that signed the challenge; rewards are paid to it."""
+        found = self._call(
+            "POST",
+            _at("/v1/accounts/{account_id}/wallets", account_id=account_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Wallet", found)
+
+    def list_wallets(
+        self,
+        account_id: str,
+    ) -> Wallets:
+        """The wallets of an account, and which one is paid now."""
+        found = self._call(
+            "GET",
+            _at("/v1/accounts/{account_id}/wallets", account_id=account_id),
+        )
+        return cast("Wallets", found)
+
+    def create_deposit(
+        self,
+        account_id: str,
+        body: NewDeposit,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Deposit:
+        """Confirm money that arrived, once per payment."""
+        found = self._call(
+            "POST",
+            _at("/v1/accounts/{account_id}/deposits", account_id=account_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Deposit", found)
+
+    def list_deposits(
+        self,
+        account_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> DepositPage:
+        """Confirmed deposits, and credits bought by burning tokens, in order."""
+        found = self._call(
+            "GET",
+            _at("/v1/accounts/{account_id}/deposits", account_id=account_id),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("DepositPage", found)
+
+    def register_provider(
+        self,
+        body: NewProvider,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Provider:
+        """Register a provider of the caller's account."""
+        found = self._call(
+            "POST",
+            "/v1/providers",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Provider", found)
+
+    def list_providers(
+        self,
+        *,
+        account_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> ProviderPage:
+        """Providers in order of registration: your own, or all for operators and auditors."""
+        found = self._call(
+            "GET",
+            "/v1/providers",
+            query={"account_id": account_id, "limit": limit, "cursor": cursor},
+        )
+        return cast("ProviderPage", found)
+
+    def read_provider(
+        self,
+        provider_id: str,
+    ) -> Provider:
+        """Read a provider."""
+        found = self._call(
+            "GET",
+            _at("/v1/providers/{provider_id}", provider_id=provider_id),
+        )
+        return cast("Provider", found)
+
+    def open_region(
+        self,
+        body: NewRegion,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Region:
+        """Open a region of one of the caller's providers."""
+        found = self._call(
+            "POST",
+            "/v1/regions",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Region", found)
+
+    def list_regions(
+        self,
+        *,
+        provider_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> RegionPage:
+        """Regions in order of opening: your own, or all for operators and auditors."""
+        found = self._call(
+            "GET",
+            "/v1/regions",
+            query={"provider_id": provider_id, "limit": limit, "cursor": cursor},
+        )
+        return cast("RegionPage", found)
+
+    def read_region(
+        self,
+        region_id: str,
+    ) -> Region:
+        """Read a region."""
+        found = self._call(
+            "GET",
+            _at("/v1/regions/{region_id}", region_id=region_id),
+        )
+        return cast("Region", found)
+
+    def set_region_policy(
+        self,
+        region_id: str,
+        body: RegionPolicy,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Region:
+        """Say whether others' jobs may run in a region."""
+        found = self._call(
+            "POST",
+            _at("/v1/regions/{region_id}/policy", region_id=region_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Region", found)
+
+    def list_region_nodes(
+        self,
+        region_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> RegionNodePage:
+        """The nodes of a region in order of joining."""
+        found = self._call(
+            "GET",
+            _at("/v1/regions/{region_id}/nodes", region_id=region_id),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("RegionNodePage", found)
+
+    def create_join_code(
+        self,
+        body: JoinCodeAsked,
+        *,
+        idempotency_key: str | None = None,
+    ) -> JoinCode:
+        """A code that lets one machine join a region, good for ten minutes."""
+        found = self._call(
+            "POST",
+            "/v1/nodes/join-codes",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("JoinCode", found)
+
+    def join_node(
+        self,
+        body: Join,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Joined:
+        """First contact of a machine: its code, its public key, its inventory."""
+        found = self._call(
+            "POST",
+            "/v1/nodes/join",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Joined", found)
+
+    def confirm_node(
+        self,
+        node_id: str,
+        body: KeyConfirmation,
+        *,
+        idempotency_key: str | None = None,
+    ) -> NodeState:
+        """The owner has compared the key with what the machine shows."""
+        found = self._call(
+            "POST",
+            _at("/v1/nodes/{node_id}/confirm", node_id=node_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("NodeState", found)
+
+    def admit_node(
+        self,
+        node_id: str,
+        body: Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> NodeState:
+        """Let a confirmed node in: the operator does, or its owner in a permissionless
+        region.
+        """
+        found = self._call(
+            "POST",
+            _at("/v1/nodes/{node_id}/admit", node_id=node_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("NodeState", found)
+
+    def activate_node(
+        self,
+        node_id: str,
+        body: Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> NodeState:
+        """Take new leases from now on."""
+        found = self._call(
+            "POST",
+            _at("/v1/nodes/{node_id}/activate", node_id=node_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("NodeState", found)
+
+    def start_maintenance(
+        self,
+        node_id: str,
+        body: Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> NodeState:
+        """Take no new leases from now on; running ones go on."""
+        found = self._call(
+            "POST",
+            _at("/v1/nodes/{node_id}/maintenance", node_id=node_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("NodeState", found)
+
+    def retire_node(
+        self,
+        node_id: str,
+        body: Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> NodeState:
+        """The node leaves for good, with its devices."""
+        found = self._call(
+            "POST",
+            _at("/v1/nodes/{node_id}/retire", node_id=node_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("NodeState", found)
+
+    def report_specs(
+        self,
+        node_id: str,
+        body: Specs,
+        *,
+        idempotency_key: str | None = None,
+    ) -> NodeState:
+        """A new inventory, by the node itself; added devices come in when it is admitted
+        again.
+        """
+        found = self._call(
+            "POST",
+            _at("/v1/nodes/{node_id}/specs", node_id=node_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("NodeState", found)
+
+    def list_nodes(
+        self,
+        *,
+        provider_id: str | None = None,
+        region_id: str | None = None,
+        account_id: str | None = None,
+        phase: Literal["joining", "confirmed", "maintenance", "active", "retired"] | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> NodePage:
+        """Nodes in order of joining: your own, or all for operators and auditors."""
+        found = self._call(
+            "GET",
+            "/v1/nodes",
+            query={
+                "provider_id": provider_id,
+                "region_id": region_id,
+                "account_id": account_id,
+                "phase": phase,
+                "limit": limit,
+                "cursor": cursor,
+            },
+        )
+        return cast("NodePage", found)
+
+    def read_node(
+        self,
+        node_id: str,
+    ) -> Node:
+        """Read a node."""
+        found = self._call(
+            "GET",
+            _at("/v1/nodes/{node_id}", node_id=node_id),
+        )
+        return cast("Node", found)
+
+    def list_assignments(
+        self,
+        node_id: str,
+    ) -> Assignments:
+        """The leases of a node: which lease works on which device from when to when."""
+        found = self._call(
+            "GET",
+            _at("/v1/nodes/{node_id}/assignments", node_id=node_id),
+        )
+        return cast("Assignments", found)
+
+    def start_lease(
+        self,
+        node_id: str,
+        lease_id: str,
+        body: Readiness,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Ready:
+        """The work runs: billing starts now, at the price that is locked here."""
+        found = self._call(
+            "POST",
+            _at(
+                "/v1/nodes/{node_id}/assignments/{lease_id}/ready",
+                node_id=node_id,
+                lease_id=lease_id,
+            ),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Ready", found)
+
+    def read_usage_head(
+        self,
+        node_id: str,
+    ) -> Progress:
+        """How far the log holds this node's chain: what a reporter asks at every start."""
+        found = self._call(
+            "GET",
+            _at("/v1/nodes/{node_id}/usage/head", node_id=node_id),
+        )
+        return cast("Progress", found)
+
+    def read_node_usage(
+        self,
+        node_id: str,
+        *,
+        after_seq: int | None = None,
+        after_position: int | None = None,
+    ) -> NodeUsage:
+        """What of a node's usage was stored, and what of it earns nothing, by which rule."""
+        found = self._call(
+            "GET",
+            _at("/v1/nodes/{node_id}/usage", node_id=node_id),
+            query={"after_seq": after_seq, "after_position": after_position},
+        )
+        return cast("NodeUsage", found)
+
+    def list_node_hours(
+        self,
+        node_id: str,
+        *,
+        from_: str | None = None,
+        to: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> NodeHourPage:
+        """What a node reported, by UTC hour; hours that begin in [from, to)."""
+        found = self._call(
+            "GET",
+            _at("/v1/nodes/{node_id}/usage/hours", node_id=node_id),
+            query={"from": from_, "to": to, "limit": limit, "cursor": cursor},
+        )
+        return cast("NodeHourPage", found)
+
+    def list_devices(
+        self,
+        *,
+        node_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> DevicePage:
+        """Devices in order of registration: your own, or all for operators and auditors."""
+        found = self._call(
+            "GET",
+            "/v1/devices",
+            query={"node_id": node_id, "limit": limit, "cursor": cursor},
+        )
+        return cast("DevicePage", found)
+
+    def read_device(
+        self,
+        device_id: str,
+    ) -> Device:
+        """Read a device, and which leases hold how much of it."""
+        found = self._call(
+            "GET",
+            _at("/v1/devices/{device_id}", device_id=device_id),
+        )
+        return cast("Device", found)
+
+    def publish_offer(
+        self,
+        body: NewOffer,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Offer:
+        """Offer a node at a price, not below the usage fee of its class."""
+        found = self._call(
+            "POST",
+            "/v1/offers",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Offer", found)
+
+    def search_offers(
+        self,
+        *,
+        model: str | None = None,
+        gpu_class: Literal["development", "professional", "datacenter"] | None = None,
+        price_max: int | None = None,
+        account_id: str | None = None,
+        node_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> OfferPage:
+        """Open offers, cheapest first."""
+        found = self._call(
+            "GET",
+            "/v1/offers",
+            query={
+                "model": model,
+                "gpu_class": gpu_class,
+                "price_max": price_max,
+                "account_id": account_id,
+                "node_id": node_id,
+                "limit": limit,
+                "cursor": cursor,
+            },
+        )
+        return cast("OfferPage", found)
+
+    def read_offer(
+        self,
+        offer_id: str,
+    ) -> Offer:
+        """Read an offer."""
+        found = self._call(
+            "GET",
+            _at("/v1/offers/{offer_id}", offer_id=offer_id),
+        )
+        return cast("Offer", found)
+
+    def withdraw_offer(
+        self,
+        offer_id: str,
+        body: Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> OfferWithdrawn:
+        """Take an offer back; leases opened from it keep their price."""
+        found = self._call(
+            "POST",
+            _at("/v1/offers/{offer_id}/withdraw", offer_id=offer_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("OfferWithdrawn", found)
+
+    def submit_job(
+        self,
+        body: NewJob,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Job:
+        """Submit a job; leases are opened for it."""
+        found = self._call(
+            "POST",
+            "/v1/jobs",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Job", found)
+
+    def list_jobs(
+        self,
+        *,
+        state: Literal["open", "cancelled", "completed"] | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> JobPage:
+        """Jobs in order of submission: your own, or all for operators and auditors."""
+        found = self._call(
+            "GET",
+            "/v1/jobs",
+            query={"state": state, "limit": limit, "cursor": cursor},
+        )
+        return cast("JobPage", found)
+
+    def read_job(
+        self,
+        job_id: str,
+    ) -> Job:
+        """Read a job."""
+        found = self._call(
+            "GET",
+            _at("/v1/jobs/{job_id}", job_id=job_id),
+        )
+        return cast("Job", found)
+
+    def cancel_job(
+        self,
+        job_id: str,
+        body: Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> JobCancelled:
+        """No new leases for a job; those it has are closed one by one."""
+        found = self._call(
+            "POST",
+            _at("/v1/jobs/{job_id}/cancel", job_id=job_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("JobCancelled", found)
+
+    def explain_job(
+        self,
+        job_id: str,
+    ) -> Explanation:
+        """Why the leases of a job are where they are, from the recorded decisions."""
+        found = self._call(
+            "GET",
+            _at("/v1/jobs/{job_id}/explain", job_id=job_id),
+        )
+        return cast("Explanation", found)
+
+    def open_lease(
+        self,
+        body: NewLease,
+        *,
+        idempotency_key: str | None = None,
+    ) -> LeaseOpened:
+        """Find the cheapest node that fits and reserve it, with the money held for it."""
+        found = self._call(
+            "POST",
+            "/v1/leases",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("LeaseOpened", found)
+
+    def list_leases(
+        self,
+        *,
+        state: Literal["requested", "reserved", "active", "closing", "settled"] | None = None,
+        job_id: str | None = None,
+        node_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        as_of_position: int | None = None,
+        as_of: str | None = None,
+    ) -> LeasePage:
+        """Leases in order of request, as renter or as provider; all for operators and
+        auditors.
+        """
+        found = self._call(
+            "GET",
+            "/v1/leases",
+            query={
+                "state": state,
+                "job_id": job_id,
+                "node_id": node_id,
+                "limit": limit,
+                "cursor": cursor,
+                "as_of_position": as_of_position,
+                "as_of": as_of,
+            },
+        )
+        return cast("LeasePage", found)
+
+    def close_lease(
+        self,
+        lease_id: str,
+        body: Closing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> LeaseClosed:
+        """End a lease; what the escrow can no longer need goes back at once."""
+        found = self._call(
+            "POST",
+            _at("/v1/leases/{lease_id}/close", lease_id=lease_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("LeaseClosed", found)
+
+    def read_lease(
+        self,
+        lease_id: str,
+        *,
+        as_of_position: int | None = None,
+        as_of: str | None = None,
+    ) -> Lease:
+        """Read a lease, now or as of a position or a time."""
+        found = self._call(
+            "GET",
+            _at("/v1/leases/{lease_id}", lease_id=lease_id),
+            query={"as_of_position": as_of_position, "as_of": as_of},
+        )
+        return cast("Lease", found)
+
+    def list_lease_usage(
+        self,
+        lease_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> LeaseHourPage:
+        """GPU time of a lease, hour by hour, and time that earned nothing."""
+        found = self._call(
+            "GET",
+            _at("/v1/leases/{lease_id}/usage", lease_id=lease_id),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("LeaseHourPage", found)
+
+    def list_lease_charges(
+        self,
+        lease_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> LeaseChargePage:
+        """What a lease cost, accrual by accrual, and where each unit went."""
+        found = self._call(
+            "GET",
+            _at("/v1/leases/{lease_id}/charges", lease_id=lease_id),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("LeaseChargePage", found)
+
+    def list_lease_history(
+        self,
+        lease_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> LeaseFactPage:
+        """Every fact of a lease, and the state after it."""
+        found = self._call(
+            "GET",
+            _at("/v1/leases/{lease_id}/history", lease_id=lease_id),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("LeaseFactPage", found)
+
+    def read_balances(
+        self,
+        account_id: str,
+        *,
+        as_of_position: int | None = None,
+        as_of: str | None = None,
+    ) -> Balances:
+        """Balances of an account: now from the books, or as of a position or a time."""
+        found = self._call(
+            "GET",
+            _at("/v1/accounts/{account_id}/balances", account_id=account_id),
+            query={"as_of_position": as_of_position, "as_of": as_of},
+        )
+        return cast("Balances", found)
+
+    def list_journal(
+        self,
+        account_id: str,
+        *,
+        from_: str | None = None,
+        to: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        as_of_position: int | None = None,
+        as_of: str | None = None,
+    ) -> LinePage:
+        """Every movement on the account's books in order; recorded in [from, to)."""
+        found = self._call(
+            "GET",
+            _at("/v1/accounts/{account_id}/journal", account_id=account_id),
+            query={
+                "from": from_,
+                "to": to,
+                "limit": limit,
+                "cursor": cursor,
+                "as_of_position": as_of_position,
+                "as_of": as_of,
+            },
+        )
+        return cast("LinePage", found)
+
+    def read_statement(
+        self,
+        account_id: str,
+        period: str,
+    ) -> Statement:
+        """The statement of one month: balances before and after, and what was charged."""
+        found = self._call(
+            "GET",
+            _at(
+                "/v1/accounts/{account_id}/statements/{period}",
+                account_id=account_id,
+                period=period,
+            ),
+        )
+        return cast("Statement", found)
+
+    def list_earnings(
+        self,
+        *,
+        by: str | None = None,
+        node_id: str | None = None,
+        lease_id: str | None = None,
+        epoch: int | None = None,
+        account_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> EarningPage:
+        """Sums of what was earned: your own, or everybody's for operators and auditors."""
+        found = self._call(
+            "GET",
+            "/v1/earnings",
+            query={
+                "by": by,
+                "node_id": node_id,
+                "lease_id": lease_id,
+                "epoch": epoch,
+                "account_id": account_id,
+                "limit": limit,
+                "cursor": cursor,
+            },
+        )
+        return cast("EarningPage", found)
+
+    def list_epochs(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> EpochPage:
+        """Epochs in order."""
+        found = self._call(
+            "GET",
+            "/v1/epochs",
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("EpochPage", found)
+
+    def preview_epoch(
+        self,
+        *,
+        epoch: int | None = None,
+    ) -> Preview:
+        """The weights of the open epoch, or of the one named."""
+        found = self._call(
+            "GET",
+            "/v1/epochs/preview",
+            query={"epoch": epoch},
+        )
+        return cast("Preview", found)
+
+    def read_epoch(
+        self,
+        epoch: int,
+    ) -> Epoch:
+        """Read an epoch."""
+        found = self._call(
+            "GET",
+            _at("/v1/epochs/{epoch}", epoch=epoch),
+        )
+        return cast("Epoch", found)
+
+    def list_epoch_rewards(
+        self,
+        epoch: int,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> RewardPage:
+        """What a sealed epoch credited, by account."""
+        found = self._call(
+            "GET",
+            _at("/v1/epochs/{epoch}/rewards", epoch=epoch),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("RewardPage", found)
+
+    def read_payout_file(
+        self,
+        epoch: int,
+    ) -> dict[str, Any]:
+        """The file the payout of an epoch is proposed and claimed from, byte for byte."""
+        found = self._call(
+            "GET",
+            _at("/v1/epochs/{epoch}/payout.json", epoch=epoch),
+        )
+        return cast("dict[str, Any]", found)
+
+    def list_payouts(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> RootPage:
+        """Payout roots in the order they were built, and how far each has come."""
+        found = self._call(
+            "GET",
+            "/v1/payouts",
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("RootPage", found)
+
+    def list_claims(
+        self,
+        *,
+        account_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> ClaimPage:
+        """Confirmed claims: your own, or everybody's for operators and auditors."""
+        found = self._call(
+            "GET",
+            "/v1/payouts/claims",
+            query={"account_id": account_id, "limit": limit, "cursor": cursor},
+        )
+        return cast("ClaimPage", found)
+
+    def read_rewards(
+        self,
+        account_id: str,
+    ) -> Lifetime:
+        """Lifetime totals of an account: credited, matured and claimed TOKEN."""
+        found = self._call(
+            "GET",
+            _at("/v1/accounts/{account_id}/rewards", account_id=account_id),
+        )
+        return cast("Lifetime", found)
+
+    def read_payout_proof(
+        self,
+        epoch: int,
+        *,
+        address: str,
+    ) -> Proof:
+        """The Merkle proof of a wallet's total under the root of an epoch."""
+        found = self._call(
+            "GET",
+            _at("/v1/payouts/{epoch}/proof", epoch=epoch),
+            query={"address": address},
+        )
+        return cast("Proof", found)
+
+    def list_events(
+        self,
+        *,
+        party: str | None = None,
+        type_: str | None = None,
+        from_: str | None = None,
+        to: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        as_of_position: int | None = None,
+        as_of: str | None = None,
+    ) -> EventPage:
+        """Facts in order: of a party, of a type, recorded in [from, to). A party reads its
+        own.
+        """
+        found = self._call(
+            "GET",
+            "/v1/audit/events",
+            query={
+                "party": party,
+                "type": type_,
+                "from": from_,
+                "to": to,
+                "limit": limit,
+                "cursor": cursor,
+                "as_of_position": as_of_position,
+                "as_of": as_of,
+            },
+        )
+        return cast("EventPage", found)
+
+    def read_event(
+        self,
+        position: int,
+    ) -> Event:
+        """The fact at a position."""
+        found = self._call(
+            "GET",
+            _at("/v1/audit/events/{position}", position=position),
+        )
+        return cast("Event", found)
+
+    def read_checkpoint(
+        self,
+    ) -> Checkpoint:
+        """The last signed head of the log."""
+        found = self._call(
+            "GET",
+            "/v1/audit/log/checkpoint",
+        )
+        return cast("Checkpoint", found)
+
+    def read_log_key(
+        self,
+    ) -> LogKey:
+        """The public key that signs the log's heads."""
+        found = self._call(
+            "GET",
+            "/v1/audit/log/key",
+        )
+        return cast("LogKey", found)
+
+    def read_proof(
+        self,
+        position: int,
+    ) -> str:
+        """The proof of one fact under the last signed head, as a `.tlog-proof` file."""
+        found = self._call(
+            "GET",
+            _at("/v1/audit/proofs/{position}", position=position),
+        )
+        return cast("str", found)
+
+    def read_usage_proof(
+        self,
+        lane: int,
+        usage_position: int,
+    ) -> str:
+        """The proof of one usage report under the first pin that covers it."""
+        found = self._call(
+            "GET",
+            _at(
+                "/v1/audit/proofs/usage/{lane}/{usage_position}",
+                lane=lane,
+                usage_position=usage_position,
+            ),
+        )
+        return cast("str", found)
+
+
+def pages(first: Any, following: Any) -> Iterator[Any]:
+    """Every item of a list: `pages(client.list_jobs(), lambda c: client.list_jobs(cursor=c))`."""
+    page = first
+    while True:
+        yield from page["data"]
+        if not page["has_more"]:
+            return
+        page = following(page["next_cursor"])

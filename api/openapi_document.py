@@ -1,0 +1,113 @@
+"""The OpenAPI 3.1 document: the framework's, with our problems and without what it says wrongly.
+
+    what an answer leaves out when it is absent is never null in its schema
+
+The framework would publish its own error form beside ours, and call every optional field of an
+answer nullable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+
+from api.operation import Operation, ProblemDocument, example_of
+
+REF = "#/components/schemas/"
+NOT_OURS = ("HTTPValidationError", "ValidationError")
+
+
+def of(app: FastAPI, operations: Sequence[Operation]) -> dict[str, Any]:
+    """The document, made once."""
+    if app.openapi_schema is None:
+        app.openapi_schema = _made(app, operations)
+    return app.openapi_schema
+
+
+def _made(app: FastAPI, operations: Sequence[Operation]) -> dict[str, Any]:
+    tags = dict.fromkeys(operation.tag for operation in operations)
+    whole = get_openapi(
+        title=app.title,
+        version=app.version,
+        description=app.description,
+        routes=app.routes,
+        tags=[{"name": tag} for tag in tags],
+    )
+    problem = ProblemDocument.model_json_schema(ref_template=REF + "{model}")
+    schemas = whole["components"]["schemas"]
+    schemas.update(problem.pop("$defs"))
+    schemas["Problem"] = problem
+    for name in NOT_OURS:
+        schemas.pop(name, None)
+    asked = _reachable(whole, _request_bodies(whole))
+    for name, schema in schemas.items():
+        if name not in asked:
+            _without_null(schema)
+    found: dict[str, Any] = _renamed(whole, {name: name.replace("Told", "") for name in schemas})
+    components = found["components"]
+    components["schemas"] = dict(sorted(components["schemas"].items()))
+    codes = sorted({code for operation in operations for code in operation.codes})
+    components["examples"] = {code: example_of(code) for code in codes}
+    components["securitySchemes"] = {
+        "api_key": {"type": "http", "scheme": "bearer", "description": "ts_live_..."},
+        "node_key": {"type": "http", "scheme": "bearer", "description": "ts_node_..."},
+    }
+    return found
+
+
+def _request_bodies(document: dict[str, Any]) -> list[Any]:
+    return [
+        operation["requestBody"]
+        for methods in document["paths"].values()
+        for operation in methods.values()
+        if "requestBody" in operation
+    ]
+
+
+def _reachable(document: dict[str, Any], roots: list[Any]) -> set[str]:
+    """Names of the schemas that something refers to, directly or not."""
+    found: set[str] = set()
+    waiting = list(roots)
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, list):
+            waiting.extend(value)
+        elif isinstance(value, dict):
+            name = str(value.get("$ref", "")).removeprefix(REF)
+            if name in document["components"]["schemas"] and name not in found:
+                found.add(name)
+                waiting.append(document["components"]["schemas"][name])
+            waiting.extend(value.values())
+    return found
+
+
+def _without_null(schema: dict[str, Any]) -> None:
+    """`x | null` of an answer's form becomes `x`, for absent means absent."""
+    for field, inner in schema.get("properties", {}).items():
+        kinds = [kind for kind in inner.get("anyOf", ()) if kind.get("type") != "null"]
+        if len(kinds) == 1 and len(inner["anyOf"]) == 2:
+            kept = {name: value for name, value in inner.items() if name != "anyOf"}
+            kept.pop("default", None)
+            schema["properties"][field] = {**kinds[0], **kept}
+
+
+def _renamed(value: Any, names: dict[str, str]) -> Any:
+    """The same document, schemas called by what they are and not by what they are for."""
+    assert len(set(names.values())) == len(names), "two schemas would have one name"
+    if isinstance(value, list):
+        return [_renamed(one, names) for one in value]
+    if isinstance(value, dict):
+        found = {}
+        for name, inner in value.items():
+            if name == "$ref" and isinstance(inner, str):
+                told = inner.removeprefix(REF)
+                found[name] = REF + names[told] if told in names else inner
+            elif name == "title" and isinstance(inner, str) and inner in names:
+                found[name] = names[inner]
+            else:
+                found[names.get(name, name)] = _renamed(inner, names)
+        return found
+    return value
