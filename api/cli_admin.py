@@ -10,16 +10,19 @@ from api.cli_terminal import AnswerIsNo, AsJson, facts, group, note, tell
 app = group("First steps on a new installation.", "tallystick admin bootstrap")
 
 OWNER = "operator"
+SECOND_US = 1_000_000
 
 
 @app.command(epilog="Example: tallystick admin bootstrap --json")
 def bootstrap(config: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = False) -> None:
-    """Make the operator's account and API key, and publish the first tariff.
+    """Make the operator's account and API key; publish tariff and policy, open epoch 1.
 
     The key is shown once and kept nowhere. Refused when there is an operator.
     """
     from api import keys
     from domain.account import BootstrapOperator
+    from domain.epoch import OpenEpoch
+    from domain.policy import first_policy
     from domain.refusal import Reason, Refused
     from domain.stream import derive_id
     from domain.tariff import CLOUDBENDER, publish
@@ -37,9 +40,14 @@ def bootstrap(config: ConfigFile = None, data_dir: DataDir = None, as_json: AsJs
             key_sha256=keys.digest(api_key),
             at_us=now_us,
         )
-        tariff = publish(CLOUDBENDER, version=1, effective_from_us=now_us, by=OWNER, at_us=now_us)
+        founding = [
+            operator,
+            publish(CLOUDBENDER, version=1, effective_from_us=now_us, by=OWNER, at_us=now_us),
+            first_policy(by=OWNER, at_us=now_us),
+            OpenEpoch(epoch=1, start_us=now_us // SECOND_US * SECOND_US, at_us=now_us),
+        ]
         try:
-            service.ledger.handle([operator, tariff], key=None, now_us=now_us)
+            service.ledger.handle(founding, key=None, now_us=now_us)
         except Refused as refused:
             if refused.reason is not Reason.OPERATOR_EXISTS:
                 raise

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from api.accrual import accrue
+from api.chain_side import ChainNotReady, ChainSide, is_wanted
 from api.leading import leading
 from api.service import Service
 from api.settlement import settle_due
@@ -51,6 +52,7 @@ class Job:
     every_s: float
     alarm_s: float  # older than this without success, and somebody should look
     run: Callable[[Service, Connection, int], int]
+    close: Callable[[], None] = lambda: None
 
 
 @dataclass(slots=True)
@@ -149,6 +151,27 @@ def run_epochs(service: Service, connection: Connection, now_us: int) -> int:
     return service.head(connection) - before
 
 
+class ChainDiffers(Exception):
+    """Chain and ledger tell different stories: no root is proposed until a person has looked."""
+
+
+def chain_job(service: Service) -> Job:
+    """The chain's side: scan, mint, propose, accept. Keeps a node's connection between rounds."""
+    side = ChainSide(service)
+
+    def run_chain(_service: Service, _connection: Connection, now_us: int) -> int:
+        try:
+            report = side.step(now_us)
+        except ChainNotReady:
+            logger.info("the chain waits for a policy and a first epoch")
+            return 0
+        if report.differences:
+            raise ChainDiffers("; ".join(map(str, report.differences)))
+        return report.effects + len(report.done)
+
+    return Job("chain", 15, 600, run_chain, side.close)
+
+
 def all_jobs(service: Service) -> tuple[Job, ...]:
     """The jobs of a service; their order is that of `run_once`."""
     return (
@@ -156,6 +179,7 @@ def all_jobs(service: Service) -> tuple[Job, ...]:
         Job("accrual", 5, 7_200, run_accrual),
         Job("capacity", 300, 7_200, run_capacity),
         Job("epochs", 60, 900, run_epochs),
+        *((chain_job(service),) if is_wanted(service.settings) else ()),
         Job("pin", service.settings.pin_every_s, 120, run_pin),
         Job("tree", 2, 60, run_trees),
     )
@@ -180,9 +204,12 @@ class Jobs:
     def run_once(self) -> dict[str, int]:
         """Every job once, in order, in this thread; what each did. Errors are raised."""
         done: dict[str, int] = {}
-        with self.service.connect() as connection:
-            for job in self.jobs:
-                done[job.name] = self._run(job, connection)
+        try:
+            with self.service.connect() as connection:
+                for job in self.jobs:
+                    done[job.name] = self._run(job, connection)
+        finally:
+            self._close()
         return done
 
     def run(self, stop: threading.Event) -> None:
@@ -200,6 +227,11 @@ class Jobs:
             thread.start()
         for thread in threads:
             thread.join()
+        self._close()
+
+    def _close(self) -> None:
+        for job in self.jobs:
+            job.close()
 
     def _repeat(self, job: Job, stop: threading.Event) -> None:
         pause = 1.0

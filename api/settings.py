@@ -39,8 +39,12 @@ class Settings:
     ssl_certfile: Path | None = None
     ssl_keyfile: Path | None = None
     log_origin: str = "localhost/v1/audit/log"
-    chain_url: str | None = None  # None: the embedded EVM in data_dir
-    chain_deployment: Path | None = None
+    chain_url: str | None = None  # an Ethereum node; None: no chain, or the embedded one
+    chain_deployment: Path | None = None  # addresses and roles, as `deployment.json`
+    chain_keystores: Path | None = None  # folder with emitter.json and proposer.json
+    chain_password_file: Path | None = None  # unlocks both
+    treasury_address: str | None = None
+    embedded_chain: bool = False  # an EVM in data_dir with public keys; development only
     reports_per_second: int = 1
     reports_burst: int = 120
     requests_per_second: int = 50
@@ -58,6 +62,10 @@ class Settings:
             raise SettingsInvalid("environment: must be production or development")
         if " " in self.log_origin or "+" in self.log_origin:
             raise SettingsInvalid("log_origin: no space and no plus sign")
+        if self.embedded_chain and self.environment != "development":
+            raise SettingsInvalid("embedded_chain: its keys are public, so in development only")
+        if self.embedded_chain and self.chain_url is not None:
+            raise SettingsInvalid("embedded_chain and chain_url: one of them")
         if (self.ssl_certfile is None) != (self.ssl_keyfile is None):
             raise SettingsInvalid("ssl_certfile and ssl_keyfile: both or neither")
 

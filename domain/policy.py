@@ -16,7 +16,7 @@ from typing import Any
 from domain.emission import EmissionSegment as EmissionSegment
 from domain.emission import check_segments, scheduled_through
 from domain.gpu_time import SECOND_US
-from domain.money import PPM, Amount, Asset
+from domain.money import PPM, Amount, Asset, token
 from domain.refusal import Reason, Refused
 from domain.stream import Change, Stream, World
 
@@ -62,6 +62,31 @@ class PublishPolicy:
     effective_from_epoch: int
     by: str
     at_us: int
+
+
+EPOCH_LENGTH_US = 604_800_000_000
+FIRST_EMISSION = EmissionSegment(start_epoch=1, n_epochs=52, total=590_558_000_000_000)
+"""A year of weekly epochs, as in RNP-023: 5,905,580 TOKEN."""
+
+
+def first_policy(by: str, at_us: int) -> PublishPolicy:
+    """The terms a new network starts with: weekly epochs, 70 % compute, 20 % availability, the
+    rest to the treasury, weight by burned value, rewards held back for four epochs.
+    """
+    return PublishPolicy(
+        version=1,
+        epoch_length_us=EPOCH_LENGTH_US,
+        segments=(FIRST_EMISSION,),
+        hard_cap=token(FIRST_EMISSION.total),
+        compute_ppm=700_000,
+        availability_ppm=200_000,
+        treasury_ppm=100_000,
+        compute_base="burned_value",
+        holdback_epochs=4,
+        effective_from_epoch=1,
+        by=by,
+        at_us=at_us,
+    )
 
 
 # What we remember.
