@@ -4,6 +4,7 @@ for whoever has the data, and asks the same gate as the background job.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -21,13 +22,15 @@ MONEY = (
     "emission", "compute_pool", "availability_pool", "treasury_pool", "compute_carry_before",
     "compute_carry", "rewards", "minted",
 )  # fmt: skip
-_NONE = {"asset": "TOKEN", "units": "0"}
+REWARDS_MAX = 100_000
 
 
 @app.command("list", epilog="Example: tallystick epoch list --json")
 def list_epochs(limit: Limit = 50, url: Url = None, as_json: AsJson = False) -> None:
     """Epochs in order, with what each emitted and rewarded. Needs no key."""
-    found = Remote(url, None).list("/v1/epochs", limit)
+    found = Remote(url, None).list(
+        lambda c, size, cursor: c.list_epochs(limit=size, cursor=cursor), limit
+    )
     rows = [{**row, **_amounts(row)} for row in found["data"]]
     names = ("epoch", "state", "start", "end", "emission", "rewards", "recipients")
     tell(found, columns(rows, names), as_json=as_json)
@@ -42,7 +45,7 @@ def preview(
     as_json: AsJson = False,
 ) -> None:
     """The weights that the open epoch's rewards would be split by now. Needs no key."""
-    told = Remote(url, None).get("/v1/epochs/preview", epoch=epoch)
+    told = Remote(url, None).ask(lambda c: c.preview_epoch(epoch=epoch))
     lines = facts({"epoch": told["epoch"], "is_final": told["is_final"]})
     lines += columns(told["weights"], ("account_id", "burned", "gpu_us"))
     tell(told, lines, as_json=as_json)
@@ -64,18 +67,23 @@ def explain(
 
 def _explained(remote: Remote, epoch: int, node_id: str) -> dict[str, Any]:
     """Put together from the epoch, the node's earnings and the weights at the cut."""
-    split = remote.get(f"/v1/epochs/{epoch}")
-    earned = remote.list("/v1/earnings", 1, by="node_id,epoch", node_id=node_id, epoch=epoch)
+    split = remote.ask(lambda c: c.read_epoch(epoch))
+    earned = remote.ask(lambda c: c.list_earnings(by="node_id,epoch", node_id=node_id, epoch=epoch))
     if not earned["data"]:
         raise AnswerIsNo(f"{node_id} earned nothing in epoch {epoch}, or it is not yours")
     row = earned["data"][0]
     account_id = row["account_id"]
-    weights = remote.get("/v1/epochs/preview", epoch=epoch)
+    weights = remote.ask(lambda c: c.preview_epoch(epoch=epoch))
     burned = {each["account_id"]: int(each["burned"]) for each in weights["weights"]}
-    rewards = remote.list(f"/v1/epochs/{epoch}/rewards", 10_000)["data"]
+    rewards = remote.list(
+        lambda c, size, cursor: c.list_epoch_rewards(epoch, limit=size, cursor=cursor), REWARDS_MAX
+    )["data"]
     credited = [each["credited"] for each in rewards if each["account_id"] == account_id]
-    pool = int(split.get("compute_pool", _NONE)["units"])
-    pool += int(split.get("compute_carry_before", _NONE)["units"])
+    pool = sum(
+        int(part["units"])
+        for part in (split.get("compute_pool"), split.get("compute_carry_before"))
+        if part is not None
+    )
     told = {
         "epoch": epoch,
         "state": split["state"],
@@ -150,7 +158,7 @@ def _texts(given: Any) -> dict[str, str]:
     return {name: str(value) for name, value in given.items()}
 
 
-def _amounts(row: dict[str, Any]) -> dict[str, str | None]:
+def _amounts(row: Mapping[str, Any]) -> dict[str, str | None]:
     return {name: amount(row[name]) for name in MONEY if name in row}
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shlex
 import time
-from enum import StrEnum
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import typer
 
@@ -22,6 +22,9 @@ from api.cli_terminal import (
     tell,
 )
 
+if TYPE_CHECKING:
+    from api.client import NewDeposit, NewJob, NewLease, NewOffer
+
 account = group("Accounts: who rents, who provides.", "tallystick account create")
 offer = group("Offers: GPUs for rent, and their price.", "tallystick offer list")
 lease = group("Leases: GPUs rented.", "tallystick lease list")
@@ -32,36 +35,11 @@ LeaseId = Annotated[str, typer.Argument(metavar="LEASE", help="lease_...")]
 LOOK_EVERY_SECONDS = 1.0
 
 
-class AccountKind(StrEnum):
-    """Renters and providers alike are parties."""
-
-    PARTY = "party"
-    CLIENT = "client"
-    AUDITOR = "auditor"
-
-
-class Source(StrEnum):
-    """How money came in."""
-
-    CASH = "cash"
-    CARD = "card"
-
-
-class Settlement(StrEnum):
-    """Cash is shared with the provider; burn is retired and paid in TOKEN."""
-
-    CASH = "cash"
-    BURN = "burn"
-
-
-class LeaseState(StrEnum):
-    """How far a lease has come, in order."""
-
-    REQUESTED = "requested"
-    RESERVED = "reserved"
-    ACTIVE = "active"
-    CLOSING = "closing"
-    SETTLED = "settled"
+AccountKind = Literal["party", "client", "auditor"]
+Source = Literal["cash", "card"]
+Settlement = Literal["cash", "burn"]
+LeaseState = Literal["requested", "reserved", "active", "closing", "settled"]
+STATES: tuple[str, ...] = get_args(LeaseState)
 
 
 # --- accounts --------------------------------------------------------------------------------
@@ -69,7 +47,7 @@ class LeaseState(StrEnum):
 
 @account.command("create", epilog="Example: tallystick account create --kind party")
 def create_account(
-    kind: Annotated[AccountKind, typer.Option(help="What for.")] = AccountKind.PARTY,
+    kind: Annotated[AccountKind, typer.Option(help="What for.")] = "party",
     url: Url = None,
     api_key: ApiKey = None,
     idempotency_key: IdempotencyKey = None,
@@ -77,7 +55,7 @@ def create_account(
 ) -> None:
     """Open an account and print its first API key, once (operator)."""
     remote = Remote(url, api_key, key=idempotency_key)
-    told = remote.post("/v1/accounts", {"kind": kind.value})
+    told = remote.ask(lambda c: c.create_account({"kind": kind}, idempotency_key=remote.key))
     tell(told, facts({**told, "scopes": ",".join(told["scopes"])}), as_json=as_json)
     note("The key is not kept anywhere: give it to its owner now.")
 
@@ -87,7 +65,9 @@ def list_accounts(
     limit: Limit = 50, url: Url = None, api_key: ApiKey = None, as_json: AsJson = False
 ) -> None:
     """Your account; all of them for operators and auditors."""
-    found = Remote(url, api_key).list("/v1/accounts", limit)
+    found = Remote(url, api_key).list(
+        lambda c, size, cursor: c.list_accounts(limit=size, cursor=cursor), limit
+    )
     tell(found, columns(found["data"], ("account_id", "kind", "opened_at")), as_json=as_json)
 
 
@@ -97,9 +77,9 @@ def show_account(
 ) -> None:
     """One account and what it has, straight from the books."""
     remote = Remote(url, api_key)
-    told = remote.get(f"/v1/accounts/{account_id}")
-    balances = remote.get(f"/v1/accounts/{account_id}/balances")
-    told = {**told, "balances": balances["data"], "position": balances["position"]}
+    found = remote.ask(lambda c: c.read_account(account_id))
+    balances = remote.ask(lambda c: c.read_balances(account_id))
+    told = {**found, "balances": balances["data"], "position": balances["position"]}
     rows = [{"book": row["part"], "balance": amount(row["balance"])} for row in balances["data"]]
     shown = facts({name: told[name] for name in ("account_id", "kind", "opened_at")})
     tell(told, [*shown, *columns(rows, ("book", "balance"))], as_json=as_json)
@@ -112,18 +92,21 @@ def deposit(
     account_id: AccountId,
     credits: Annotated[str, typer.Argument(metavar="CREDITS", help="Like 25 or 2.50.")],
     reference: Annotated[str, typer.Option(help="The payment's own number: it counts once.")],
-    source: Annotated[Source, typer.Option(help="How the money came.")] = Source.CASH,
+    source: Annotated[Source, typer.Option(help="How the money came.")] = "cash",
     url: Url = None,
     api_key: ApiKey = None,
     idempotency_key: IdempotencyKey = None,
     as_json: AsJson = False,
 ) -> None:
     """Confirm money that arrived for an account (operator)."""
-    told = Remote(url, api_key, key=idempotency_key).post(
-        f"/v1/accounts/{account_id}/deposits",
-        {"source": source.value, "amount": credits_of(credits), "reference": reference},
-    )
-    tell(told, facts({**told, "amount": amount(told["amount"])}), as_json=as_json)
+    remote = Remote(url, api_key, key=idempotency_key)
+    body: NewDeposit = {
+        "source": source,
+        "amount": credits_of(credits),
+        "reference": reference,
+    }
+    told = remote.ask(lambda c: c.create_deposit(account_id, body, idempotency_key=remote.key))
+    tell(told, _money_facts(told), as_json=as_json)
 
 
 # --- offers ----------------------------------------------------------------------------------
@@ -137,7 +120,7 @@ def create_offer(
     provider: Annotated[str, typer.Option(metavar="PROVIDER", help="prov_...")],
     node: Annotated[str, typer.Option(metavar="NODE", help="node_...")],
     price: Annotated[str, typer.Option(metavar="CREDITS", help="Per GPU-hour, like 2.50.")],
-    settlement: Annotated[Settlement, typer.Option(help="How renters pay.")] = Settlement.CASH,
+    settlement: Annotated[Settlement, typer.Option(help="How renters pay.")] = "cash",
     fractions: Annotated[
         bool, typer.Option("--fractions", help="Also rent out parts of a GPU.")
     ] = False,
@@ -150,17 +133,16 @@ def create_offer(
     as_json: AsJson = False,
 ) -> None:
     """Offer the GPUs of a node at a price."""
-    told = Remote(url, api_key, key=idempotency_key).post(
-        "/v1/offers",
-        {
-            "provider_id": provider,
-            "node_id": node,
-            "price_per_gpu_hour": credits_of(price),
-            "settlement": settlement.value,
-            "fractions": fractions,
-            "available_until": until,
-        },
-    )
+    remote = Remote(url, api_key, key=idempotency_key)
+    body: NewOffer = {
+        "provider_id": provider,
+        "node_id": node,
+        "price_per_gpu_hour": credits_of(price),
+        "settlement": settlement,
+        "fractions": fractions,
+        "available_until": until,
+    }
+    told = remote.ask(lambda c: c.publish_offer(body, idempotency_key=remote.key))
     tell(told, _money_facts(told), as_json=as_json)
 
 
@@ -176,8 +158,13 @@ def list_offers(
     as_json: AsJson = False,
 ) -> None:
     """Open offers, cheapest first. Needs no key."""
-    price_max = None if max_price is None else credits_of(max_price)["units"]
-    found = Remote(url, api_key).list("/v1/offers", limit, model=model, price_max=price_max)
+    price_max = None if max_price is None else int(credits_of(max_price)["units"])
+    found = Remote(url, api_key).list(
+        lambda c, size, cursor: c.search_offers(
+            model=model, price_max=price_max, limit=size, cursor=cursor
+        ),
+        limit,
+    )
     rows = [{**row, "price": amount(row["price_per_gpu_hour"])} for row in found["data"]]
     names = ("offer_id", "price", "settlement", "devices_free", "models", "node_id")
     tell(found, columns(rows, names), as_json=as_json)
@@ -188,7 +175,7 @@ def show_offer(
     offer_id: OfferId, url: Url = None, api_key: ApiKey = None, as_json: AsJson = False
 ) -> None:
     """One offer. Needs no key."""
-    told = Remote(url, api_key).get(f"/v1/offers/{offer_id}")
+    told = Remote(url, api_key).ask(lambda c: c.read_offer(offer_id))
     tell(told, _money_facts(told), as_json=as_json)
 
 
@@ -202,7 +189,7 @@ def close_offer(
 ) -> None:
     """Take an offer back; leases opened from it keep their price."""
     remote = Remote(url, api_key, key=idempotency_key)
-    told = remote.post(f"/v1/offers/{offer_id}/withdraw", {})
+    told = remote.ask(lambda c: c.withdraw_offer(offer_id, {}, idempotency_key=remote.key))
     tell(told, facts(told), as_json=as_json)
 
 
@@ -226,7 +213,10 @@ def create_lease(
     funds: Annotated[
         str | None, typer.Option(metavar="CREDITS", help="Ends when they are used up.")
     ] = None,
-    project: Annotated[str | None, typer.Option(help="Your own mark on the bill.")] = None,
+    settlement: Annotated[
+        Settlement | None, typer.Option(help="Pay so; else whatever you have credits for.")
+    ] = None,
+    project: Annotated[str, typer.Option(help="Your own mark on the bill.")] = "",
     url: Url = None,
     api_key: ApiKey = None,
     idempotency_key: IdempotencyKey = None,
@@ -235,24 +225,23 @@ def create_lease(
     """Rent the cheapest GPUs that fit; the money is held until the lease is settled."""
     if command is None and image is None:
         raise InputUnusable("what is to run? give --command or --image")
-    ppm = ppm_of(share)
-    job: dict[str, Any] = {
+    job: NewJob = {
         "image": image,
         "command": _words(command),
         "gpu_count": gpus,
-        "share_ppm": ppm,
+        "share_ppm": ppm_of(share),
         "models": model or [],
         "max_price_per_gpu_hour": credits_of(max_price),
         "project_id": project,
     }
-    told = Remote(url, api_key, key=idempotency_key).post(
-        "/v1/leases",
-        {
-            "job": {name: value for name, value in job.items() if value is not None},
-            "term_seconds": term,
-            "funds": None if funds is None else credits_of(funds),
-        },
-    )
+    body: NewLease = {
+        "job": job,
+        "term_seconds": term,
+        "funds": None if funds is None else credits_of(funds),
+        "settlement": settlement,
+    }
+    remote = Remote(url, api_key, key=idempotency_key)
+    told = remote.ask(lambda c: c.open_lease(body, idempotency_key=remote.key))
     tell(told, _money_facts(told), as_json=as_json)
 
 
@@ -265,8 +254,9 @@ def list_leases(
     as_json: AsJson = False,
 ) -> None:
     """Your leases, as renter and as provider; all of them for operators and auditors."""
-    asked = None if state is None else state.value
-    found = Remote(url, api_key).list("/v1/leases", limit, state=asked)
+    found = Remote(url, api_key).list(
+        lambda c, size, cursor: c.list_leases(state=state, limit=size, cursor=cursor), limit
+    )
     rows = [{**row, "charge": amount(row["charge"])} for row in found["data"]]
     names = ("lease_id", "state", "gpu_count", "share_ppm", "gpu_us", "charge", "requested_at")
     tell(found, columns(rows, names), as_json=as_json)
@@ -287,14 +277,14 @@ def show_lease(
     remote = Remote(url, api_key)
     ends = time.monotonic() + timeout
     while True:
-        told = remote.get(f"/v1/leases/{lease_id}")
-        arrived = until is None or _order(told["state"]) >= _order(until.value)
+        told = remote.ask(lambda c: c.read_lease(lease_id))
+        arrived = until is None or STATES.index(told["state"]) >= STATES.index(until)
         if arrived or time.monotonic() >= ends:
             break
         time.sleep(LOOK_EVERY_SECONDS)
     tell(told, _money_facts(told), as_json=as_json)
     if until is not None and not arrived:
-        note(f"after {timeout} s the lease is {told['state']}, not {until.value}: is its node up?")
+        note(f"after {timeout} s the lease is {told['state']}, not {until}: is its node up?")
         raise typer.Exit(EXIT_NO)
 
 
@@ -313,11 +303,14 @@ def ready_lease(
     those of the backend `sim`.
     """
     remote = Remote(url, api_key, key=idempotency_key)
-    node_id = remote.get(f"/v1/leases/{lease_id}").get("node_id")
+    node_id = remote.ask(lambda c: c.read_lease(lease_id)).get("node_id")
     if node_id is None:
         raise InputUnusable(f"{lease_id} has no node yet")
-    path = f"/v1/nodes/{node_id}/assignments/{lease_id}/ready"
-    told = remote.post(path, {"endpoint": endpoint})
+    told = remote.ask(
+        lambda c: c.start_lease(
+            node_id, lease_id, {"endpoint": endpoint}, idempotency_key=remote.key
+        )
+    )
     tell(told, facts(told), as_json=as_json)
 
 
@@ -334,7 +327,7 @@ def close_lease(
 ) -> None:
     """End a lease; it is settled once its node has reported its time."""
     remote = Remote(url, api_key, key=idempotency_key)
-    told = remote.post(f"/v1/leases/{lease_id}/close", {"code": code})
+    told = remote.ask(lambda c: c.close_lease(lease_id, {"code": code}, idempotency_key=remote.key))
     tell(told, _money_facts(told), as_json=as_json)
 
 
@@ -347,7 +340,9 @@ def list_charges(
     as_json: AsJson = False,
 ) -> None:
     """What a lease cost, hour by hour, and who got it: fee + provider + platform + burn."""
-    found = Remote(url, api_key).list(f"/v1/leases/{lease_id}/charges", limit)
+    found = Remote(url, api_key).list(
+        lambda c, size, cursor: c.list_lease_charges(lease_id, limit=size, cursor=cursor), limit
+    )
     money = ("charge", "fee", "provider", "platform", "burn")
     rows = [{**row, **{name: amount(row[name]) for name in money}} for row in found["data"]]
     tell(found, columns(rows, ("until", "gpu_us", *money)), as_json=as_json)
@@ -360,11 +355,7 @@ def _words(command: str | None) -> list[str]:
         raise InputUnusable(f"--command {command!r}: {error}") from error
 
 
-def _order(state: str) -> int:
-    return [each.value for each in LeaseState].index(state)
-
-
-def _money_facts(told: dict[str, Any]) -> list[str]:
+def _money_facts(told: Mapping[str, Any]) -> list[str]:
     """Facts with amounts as people write them, and lists in one line."""
     shown = {}
     for name, value in told.items():

@@ -13,17 +13,21 @@ import os
 import re
 import secrets
 import time
-from collections.abc import Callable, Iterator
-from typing import Annotated, Any
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 from urllib.parse import urlsplit
 
 import typer
 
 from api.cli_terminal import EXIT_NO, EXIT_USAGE, AnswerIsNo, InputUnusable
 
+if TYPE_CHECKING:
+    from api.client import Client, Money, Problem
+
+Told = TypeVar("Told")
 TRIES_MAX = 4
 WAIT_SECONDS_MAX = 5
-TIMEOUT_SECONDS = 30
 START_SECONDS_MAX = 10
 PAGE = 100
 
@@ -45,82 +49,71 @@ Limit = Annotated[int, typer.Option(min=1, max=10_000, help="At most so many.")]
 
 
 class Remote:
-    """One server and whose key we hold."""
+    """One server and whose key we hold. `key` is the Idempotency-Key of the one recording call."""
 
     def __init__(self, url: str | None, api_key: str | None, *, key: str | None = None) -> None:
-        """Raises InputUnusable. `key` is the Idempotency-Key of the one recording call."""
-        import httpx
+        """Raises InputUnusable."""
+        from api.client import Client
 
         self.url = (url or _of_this_machine()).rstrip("/")
         _check_url(self.url, has_secret=api_key is not None)
-        self._key = key or f"cli-{secrets.token_hex(16)}"
-        headers = {"Accept": "application/json"}
-        if api_key is not None:
-            headers["Authorization"] = f"Bearer {_printable_key(api_key)}"
-        self._http = httpx.Client(base_url=self.url, headers=headers, timeout=TIMEOUT_SECONDS)
+        self.key = key or f"cli-{secrets.token_hex(16)}"
+        self._client = Client(self.url, None if api_key is None else _printable_key(api_key))
 
-    def get(self, path: str, **query: Any) -> dict[str, Any]:
-        """Read. Raises AnswerIsNo for a problem."""
-        asked = {name: value for name, value in query.items() if value is not None}
-        return self._told(lambda: self._http.get(path, params=asked))
+    def ask(self, call: Callable[[Client], Told]) -> Told:
+        """The answer. What may be asked again is, under the same key. Raises AnswerIsNo."""
+        import httpx
 
-    def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        """Record; absent values are left out. Raises AnswerIsNo for a problem."""
-        content = {name: value for name, value in body.items() if value is not None}
-        headers = {"Idempotency-Key": self._key}
-        return self._told(lambda: self._http.post(path, json=content, headers=headers))
+        from api.client import ApiProblem
 
-    def list(self, path: str, limit: int, **query: Any) -> dict[str, Any]:
-        """The first `limit` of a list, page by page."""
+        for attempt in range(1, TRIES_MAX + 1):
+            try:
+                return self._reach(call)
+            except httpx.TransportError as error:
+                if attempt == TRIES_MAX or isinstance(error, httpx.ConnectError):
+                    raise AnswerIsNo(f"{self.url}: {error}\n{_UNREACHED}") from None
+                time.sleep(1)
+            except ApiProblem as problem:
+                if attempt == TRIES_MAX or not problem.is_retryable:
+                    raise _no(problem.document) from None
+                time.sleep(min(problem.retry_after_seconds or 1, WAIT_SECONDS_MAX))
+        raise AssertionError("the last attempt answers or raises")
+
+    def list(self, call: Callable[[Client, int, str | None], Any], limit: int) -> dict[str, Any]:
+        """The first `limit` of a list, page by page: `call(client, page size, cursor)`."""
         found: list[dict[str, Any]] = []
-        page: dict[str, Any] = {}
-        for page in self._pages(path, limit, query):
-            found += page["data"]
-            if len(found) >= limit:
-                break
-        return {
-            "data": found[:limit],
-            "has_more": bool(page.get("has_more")) or len(found) > limit,
-            "position": page.get("position"),
-        }
-
-    def _pages(self, path: str, limit: int, query: dict[str, Any]) -> Iterator[dict[str, Any]]:
         cursor: str | None = None
         while True:
-            page = self.get(path, **query, limit=min(limit, PAGE), cursor=cursor)
-            yield page
+            page = self.ask(partial(_page, call, min(limit, PAGE), cursor))
+            found += page["data"]
             cursor = page.get("next_cursor")
-            if not page.get("has_more") or cursor is None:
-                return
-
-    def _told(self, ask: Callable[[], Any]) -> dict[str, Any]:
-        for attempt in range(1, TRIES_MAX + 1):
-            answer = self._asked(ask)
-            if answer.is_success:
-                told: dict[str, Any] = answer.json()
-                return told
-            problem = _problem(answer)
-            if attempt == TRIES_MAX or not problem.get("retryable"):
+            if cursor is None or len(found) >= limit:
                 break
-            time.sleep(_seconds(answer.headers.get("retry-after")))
-        raise _no(problem)
+        more = cursor is not None or len(found) > limit
+        return {"data": found[:limit], "has_more": more, "position": page["position"]}
 
-    def _asked(self, ask: Callable[[], Any]) -> Any:
-        """The answer. A server of this machine may still be starting, so that is waited for."""
+    def _reach(self, call: Callable[[Client], Told]) -> Told:
+        """A server of this machine may still be starting, so that is waited for."""
         import httpx
 
         starts_for = START_SECONDS_MAX if _is_loopback(urlsplit(self.url).hostname or "") else 0
         ends = time.monotonic() + starts_for
         while True:
             try:
-                return ask()
+                return call(self._client)
             except httpx.ConnectError:
                 if time.monotonic() >= ends:
                     raise
                 time.sleep(0.2)
 
 
-def credits_of(text: str) -> dict[str, str]:
+def _page(
+    call: Callable[[Client, int, str | None], Any], size: int, cursor: str | None, client: Client
+) -> Any:
+    return call(client, size, cursor)
+
+
+def credits_of(text: str) -> Money:
     """`2.78` as an amount of CREDIT. Raises InputUnusable; no float is involved."""
     form = re.fullmatch(r"([0-9]{1,12})(?:\.([0-9]{1,6}))?", text)
     if form is None:
@@ -173,18 +166,7 @@ def _printable_key(api_key: str) -> str:
     return api_key
 
 
-def _problem(answer: Any) -> dict[str, Any]:
-    """The problem document; something like one where a proxy answered."""
-    try:
-        document = answer.json()
-    except ValueError:
-        document = None
-    if isinstance(document, dict) and "code" in document:
-        return document
-    return {"status": answer.status_code, "code": "http_error", "title": "Not an API answer"}
-
-
-def _no(problem: dict[str, Any]) -> AnswerIsNo:
+def _no(problem: Problem) -> AnswerIsNo:
     lines = [f"refused: {problem.get('code')}: {problem.get('detail') or problem.get('title')}"]
     errors = problem.get("errors") or ()
     lines += [f"  {error.get('pointer')}: {error.get('detail')}" for error in errors]
@@ -195,6 +177,7 @@ def _no(problem: dict[str, Any]) -> AnswerIsNo:
     return AnswerIsNo("\n".join(lines), problem, code=EXIT_USAGE if wrong_form else EXIT_NO)
 
 
+_UNREACHED = "check that `tallystick serve` runs there, and TALLYSTICK_URL"
 _ADVICE = {
     "unauthenticated": "set TALLYSTICK_API_KEY to your API key",
     "credential_invalid": "set TALLYSTICK_API_KEY to a key that is not revoked",
@@ -203,8 +186,3 @@ _ADVICE = {
     "http_error": "check TALLYSTICK_URL",
     "no_match": "tallystick offer list shows what is for rent",
 }
-
-
-def _seconds(text: str | None) -> float:
-    wanted = int(text) if text is not None and text.isdecimal() else 1
-    return min(wanted, WAIT_SECONDS_MAX)

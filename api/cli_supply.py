@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import Annotated, Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from api.cli_remote import ApiKey, IdempotencyKey, Limit, Remote, Url
 from api.cli_terminal import AnswerIsNo, AsJson, InputUnusable, columns, facts, group, tell
+
+if TYPE_CHECKING:
+    from api.client import Client, NewRegion
 
 provider = group("Providers: who rents GPUs out.", "tallystick provider register")
 region = group(
@@ -21,32 +24,10 @@ RegionId = Annotated[str, typer.Argument(metavar="REGION", help="region_...")]
 NodeId = Annotated[str, typer.Argument(metavar="NODE", help="node_...")]
 
 
-class ProviderKind(StrEnum):
-    """Machines of one's own, or of a cloud."""
-
-    PHYSICAL = "physical"
-    GCP = "gcp"
-
-
-class StorageMode(StrEnum):
-    """Where data of a region lives; never changes."""
-
-    LOCAL = "local"
-    CENTRAL = "central"
-
-
-class Setting(StrEnum):
-    """What kind of place a region is."""
-
-    EDGE = "edge"
-    DATACENTER = "datacenter"
-
-
-class Admission(StrEnum):
-    """Who lets nodes in."""
-
-    OPERATOR = "operator"
-    PERMISSIONLESS = "permissionless"
+ProviderKind = Literal["physical", "gcp"]
+StorageMode = Literal["local", "central"]
+Setting = Literal["edge", "datacenter"]
+Admission = Literal["operator", "permissionless"]
 
 
 # --- providers -------------------------------------------------------------------------------
@@ -54,7 +35,7 @@ class Admission(StrEnum):
 
 @provider.command("register", epilog="Example: tallystick provider register --kind physical")
 def register_provider(
-    kind: Annotated[ProviderKind, typer.Option(help="Whose machines.")] = ProviderKind.PHYSICAL,
+    kind: Annotated[ProviderKind, typer.Option(help="Whose machines.")] = "physical",
     url: Url = None,
     api_key: ApiKey = None,
     idempotency_key: IdempotencyKey = None,
@@ -62,7 +43,7 @@ def register_provider(
 ) -> None:
     """Register your account as a provider."""
     remote = Remote(url, api_key, key=idempotency_key)
-    told = remote.post("/v1/providers", {"kind": kind.value})
+    told = remote.ask(lambda c: c.register_provider({"kind": kind}, idempotency_key=remote.key))
     tell(told, facts(told), as_json=as_json)
 
 
@@ -71,7 +52,9 @@ def list_providers(
     limit: Limit = 50, url: Url = None, api_key: ApiKey = None, as_json: AsJson = False
 ) -> None:
     """Your providers; all of them for operators and auditors."""
-    found = Remote(url, api_key).list("/v1/providers", limit)
+    found = Remote(url, api_key).list(
+        lambda c, size, cursor: c.list_providers(limit=size, cursor=cursor), limit
+    )
     names = ("provider_id", "account_id", "kind", "registered_at")
     tell(found, columns(found["data"], names), as_json=as_json)
 
@@ -81,7 +64,7 @@ def show_provider(
     provider_id: ProviderId, url: Url = None, api_key: ApiKey = None, as_json: AsJson = False
 ) -> None:
     """One provider."""
-    told = Remote(url, api_key).get(f"/v1/providers/{provider_id}")
+    told = Remote(url, api_key).ask(lambda c: c.read_provider(provider_id))
     tell(told, facts(told), as_json=as_json)
 
 
@@ -94,9 +77,9 @@ def open_region(
     name: Annotated[str, typer.Option(help="Short name, like lab-1.")],
     storage_mode: Annotated[
         StorageMode, typer.Option("--storage", help="Never changes.")
-    ] = StorageMode.LOCAL,
-    setting: Annotated[Setting, typer.Option(help="What kind of place.")] = Setting.DATACENTER,
-    admission: Annotated[Admission, typer.Option(help="Who lets nodes in.")] = Admission.OPERATOR,
+    ] = "local",
+    setting: Annotated[Setting, typer.Option(help="What kind of place.")] = "datacenter",
+    admission: Annotated[Admission, typer.Option(help="Who lets nodes in.")] = "operator",
     private: Annotated[
         bool, typer.Option("--private", help="For the provider's own jobs only.")
     ] = False,
@@ -106,17 +89,16 @@ def open_region(
     as_json: AsJson = False,
 ) -> None:
     """Open a region of one of your providers."""
-    told = Remote(url, api_key, key=idempotency_key).post(
-        "/v1/regions",
-        {
-            "provider_id": provider_id,
-            "name": name,
-            "storage_mode": storage_mode.value,
-            "setting": setting.value,
-            "admission": admission.value,
-            "allow_public_jobs": not private,
-        },
-    )
+    remote = Remote(url, api_key, key=idempotency_key)
+    body: NewRegion = {
+        "provider_id": provider_id,
+        "name": name,
+        "storage_mode": storage_mode,
+        "setting": setting,
+        "admission": admission,
+        "allow_public_jobs": not private,
+    }
+    told = remote.ask(lambda c: c.open_region(body, idempotency_key=remote.key))
     tell(told, facts(told), as_json=as_json)
 
 
@@ -125,7 +107,9 @@ def list_regions(
     limit: Limit = 50, url: Url = None, api_key: ApiKey = None, as_json: AsJson = False
 ) -> None:
     """Your regions; all of them for operators and auditors."""
-    found = Remote(url, api_key).list("/v1/regions", limit)
+    found = Remote(url, api_key).list(
+        lambda c, size, cursor: c.list_regions(limit=size, cursor=cursor), limit
+    )
     names = ("region_id", "name", "provider_id", "setting", "admission", "allow_public_jobs")
     tell(found, columns(found["data"], names), as_json=as_json)
 
@@ -135,7 +119,7 @@ def show_region(
     region_id: RegionId, url: Url = None, api_key: ApiKey = None, as_json: AsJson = False
 ) -> None:
     """One region."""
-    told = Remote(url, api_key).get(f"/v1/regions/{region_id}")
+    told = Remote(url, api_key).ask(lambda c: c.read_region(region_id))
     tell(told, facts(told), as_json=as_json)
 
 
@@ -155,7 +139,9 @@ def issue_code(
     On the machine: tallystick-node join URL CODE
     """
     remote = Remote(url, api_key, key=idempotency_key)
-    told = remote.post("/v1/nodes/join-codes", {"region_id": region_id})
+    told = remote.ask(
+        lambda c: c.create_join_code({"region_id": region_id}, idempotency_key=remote.key)
+    )
     lines = [*facts(told), f"On the machine: tallystick-node join {remote.url} {told.get('code')}"]
     tell(told, lines, as_json=as_json)
 
@@ -171,7 +157,9 @@ def list_nodes(
     as_json: AsJson = False,
 ) -> None:
     """Your nodes; all of them for operators and auditors."""
-    found = Remote(url, api_key).list("/v1/nodes", limit, region_id=region_id)
+    found = Remote(url, api_key).list(
+        lambda c, size, cursor: c.list_nodes(region_id=region_id, limit=size, cursor=cursor), limit
+    )
     rows = [{**each, "devices": len(_devices(each))} for each in found["data"]]
     names = ("node_id", "phase", "quarantined", "devices", "region_id", "joined_at")
     tell(found, columns(rows, names), as_json=as_json)
@@ -182,7 +170,7 @@ def show_node(
     node_id: NodeId, url: Url = None, api_key: ApiKey = None, as_json: AsJson = False
 ) -> None:
     """One node and its devices."""
-    told = Remote(url, api_key).get(f"/v1/nodes/{node_id}")
+    told = Remote(url, api_key).ask(lambda c: c.read_node(node_id))
     shown = {name: value for name, value in told.items() if name != "specs"}
     lines = facts(shown)
     lines += columns(_devices(told), ("device_id", "vendor", "model", "memory_mib"))
@@ -205,17 +193,19 @@ def confirm_node(
     given = "".join(fingerprint.split()).lower()
     if len(given) != 32 or set(given) - set("0123456789abcdef"):
         raise InputUnusable("--fingerprint: the 32 hex digits that `tallystick-node join` shows")
-    known = remote.get(f"/v1/nodes/{node_id}")["fingerprint"]
+    known = remote.ask(lambda c: c.read_node(node_id))["fingerprint"]
     if "".join(known.split()) != given:
         raise AnswerIsNo(
             f"the server knows this node by another key, {known}: somebody else joined in its place"
         )
-    told = remote.post(f"/v1/nodes/{node_id}/confirm", {"key_id": given[:16]})
+    told = remote.ask(
+        lambda c: c.confirm_node(node_id, {"key_id": given[:16]}, idempotency_key=remote.key)
+    )
     tell(told, facts(told), as_json=as_json)
 
 
-def _step(name: str, path: str, about: str) -> None:
-    """One command that moves a node on and has no content of its own."""
+def _step(name: str, about: str, call: Callable[[Client, str, str], Any]) -> None:
+    """One command that moves a node on and has no content: `call(client, node id, key)`."""
 
     def command(
         node_id: NodeId,
@@ -224,20 +214,37 @@ def _step(name: str, path: str, about: str) -> None:
         idempotency_key: IdempotencyKey = None,
         as_json: AsJson = False,
     ) -> None:
-        told = Remote(url, api_key, key=idempotency_key).post(f"/v1/nodes/{node_id}/{path}", {})
+        remote = Remote(url, api_key, key=idempotency_key)
+        told = remote.ask(lambda client: call(client, node_id, remote.key))
         tell(told, facts(told), as_json=as_json)
 
     example = f"Example: tallystick node {name} node_1f0c..."
     node.command(name, help=about, epilog=example)(command)
 
 
-_step("admit", "admit", "Let a confirmed node in (operator; owner where admission is open).")
-_step("activate", "activate", "Let a node take leases from now on.")
-_step("maintenance", "maintenance", "Let a node take no new leases; running ones go on.")
-_step("retire", "retire", "Take a node out for good.")
+_step(
+    "admit",
+    "Let a confirmed node in (operator; owner where admission is open).",
+    lambda c, node_id, key: c.admit_node(node_id, {}, idempotency_key=key),
+)
+_step(
+    "activate",
+    "Let a node take leases from now on.",
+    lambda c, node_id, key: c.activate_node(node_id, {}, idempotency_key=key),
+)
+_step(
+    "maintenance",
+    "Let a node take no new leases; running ones go on.",
+    lambda c, node_id, key: c.start_maintenance(node_id, {}, idempotency_key=key),
+)
+_step(
+    "retire",
+    "Take a node out for good.",
+    lambda c, node_id, key: c.retire_node(node_id, {}, idempotency_key=key),
+)
 
 
-def _devices(told: dict[str, Any]) -> list[dict[str, Any]]:
+def _devices(told: Mapping[str, Any]) -> list[dict[str, Any]]:
     specs: dict[str, Any] = told.get("specs") or {}
     devices: list[dict[str, Any]] = specs.get("devices") or []
     return devices

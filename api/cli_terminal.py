@@ -87,7 +87,7 @@ def columns(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[str
     return ["  ".join(map(str.ljust, line, widths)).rstrip() for line in cells]
 
 
-def amount(money: Mapping[str, str] | None) -> str | None:
+def amount(money: Mapping[str, Any] | None) -> str | None:
     """`{"asset": "CREDIT", "units": "1265000"}` as `1.265000 CREDIT`, without a float."""
     if money is None:
         return None
