@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import psycopg
-from eventsourcing.persistence import InterfaceError, OperationalError
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
@@ -19,7 +18,7 @@ from starlette.exceptions import HTTPException
 
 from api.waiting import ProjectionBehind
 from domain.refusal import Reason, Refused
-from ledger.handle import InProgress, LogBusy, OutcomeUnknown, StreamMoved
+from ledger.handle import DATABASE_AWAY, InProgress, LogBusy, OutcomeUnknown, StreamMoved
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -189,7 +188,7 @@ def of_failure(error: Exception) -> Problem | None:
             return problem("projection_behind", str(error), Retry_After=str(RETRY_AFTER_SECONDS))
         case StreamMoved() | LogBusy() | OutcomeUnknown():
             return problem("busy", Retry_After=str(RETRY_AFTER_SECONDS))
-        case psycopg.OperationalError() | OperationalError() | InterfaceError():
+        case _ if isinstance(error, (psycopg.OperationalError, *DATABASE_AWAY)):
             return problem("busy", Retry_After=str(RETRY_AFTER_SECONDS))
         case _:
             return None
