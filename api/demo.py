@@ -352,6 +352,7 @@ def _join(stage: Stage, owner: Party, settlement: str, price: str, stack: ExitSt
     )["region_id"]  # fmt: skip
     code = web.post(owner.api_key, "/v1/nodes/join-codes", {"region_id": region})["code"]
     key, transport = make_key(folder / "node.key"), HttpTransport(stage.url)
+    stack.callback(transport.close)
     clock = SteppedClock(wall_us=stage.clock.now_us())
     gpus = SimulatedGpus(clock, count=2, seed=owner.name)
     inventory = specs(gpus.inventory(), gpus.vendor)
