@@ -52,6 +52,7 @@ class SignedNode:
 
     name: str
     gpus: int
+    origin_us: int = START_US  # where its monotonic clock begins
     node: Node = field(init=False)
 
     def __post_init__(self) -> None:
@@ -88,8 +89,8 @@ class SignedNode:
         rows = tuple(
             report.Row(
                 device=index, lease=None if lease_id is None else 0, driver_epoch=1,
-                mono_start_us=start - START_US, len_us=min(row_us, to_us - start),
-                wall_minus_mono_us=START_US - offset_us,
+                mono_start_us=start - self.origin_us, len_us=min(row_us, to_us - start),
+                wall_minus_mono_us=self.origin_us - offset_us,
                 available_us=min(row_us, to_us - start), unavailable_us=0, unknown_us=0, samples=60,
             )
             for start in range(from_us, to_us, row_us)
@@ -99,7 +100,7 @@ class SignedNode:
             rows=rows,
             devices=tuple(report.Device(id=one, share_ppm=share_ppm) for one in ids),
             leases=() if lease_id is None else (lease_id,),
-            mono_us=to_us - START_US,
+            mono_us=to_us - self.origin_us,
             wall_us=to_us - offset_us,
             clock_offset_us=offset_us,
         )
@@ -157,7 +158,7 @@ class Market:
 
     def join(self, name: str, *, gpus: int = 4, at_us: int = START_US) -> SignedNode:
         """A node from its join code to its offer."""
-        made = self.nodes[name] = SignedNode(name, gpus)
+        made = self.nodes[name] = SignedNode(name, gpus, at_us)
         key, code = made.node, sha256(b"code of " + name.encode()).hexdigest()
         by: dict[str, Any] = {"by": "operator", "at_us": at_us}
         self.do(

@@ -1,0 +1,283 @@
+"""A whole installation that can be killed: PostgreSQL, server, jobs and payer as real processes.
+
+The market is founded in the past through the door, so that leases of hours are metered, accrued
+and settled within seconds. Who is killed, and when, is the test's business.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+import psycopg
+
+from api import keys, settlement
+from api.embedded_postgres import EmbeddedPostgres
+from api.service import Service
+from api.settings import Settings
+from domain.account import IssueApiKey
+from domain.epoch import OpenEpoch
+from domain.lease import HOUR_US
+from domain.money import token
+from domain.payout import ConfirmEpochMint
+from domain.policy import EmissionSegment, PublishPolicy
+from tests.e2e.load import Journal
+from tests.running_market import OPERATOR, OWNER, RENTER, Market, SignedNode
+
+ROOT = Path(__file__).parents[2]
+NODES = ("north", "east", "south", "west")
+GPUS = 4
+LEASE_SHARE_PPM = 100_000
+TERMS_US = tuple(minutes * 60_000_000 for minutes in (40, 80, 120, 160))
+"""The terms of a group's leases, one on each device of a node."""
+DAY_US = 24 * HOUR_US
+EMISSION = 10**12
+PROGRAM = (sys.executable, "-c", "import sys; from api.cli import main; sys.exit(main())")
+SECONDS_MAX = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Metered:
+    """A lease whose usage the load reports: what it must come to in the end."""
+
+    lease_id: str
+    node: str
+    device: str
+    from_us: int
+    term_us: int
+
+
+@dataclass
+class Stand:
+    """One installation in one folder."""
+
+    folder: Path
+    postgres: EmbeddedPostgres
+    url: str
+    api_keys: dict[str, str]
+    nodes: dict[str, SignedNode]
+    groups: dict[str, list[Metered]]
+    payouts: Journal = field(default_factory=Journal)
+    _running: dict[str, subprocess.Popen[str]] = field(default_factory=dict)
+    _readers: list[threading.Thread] = field(default_factory=list)
+
+    @property
+    def uri(self) -> str:
+        return self.postgres.uri
+
+    # --- processes ---------------------------------------------------------------------------
+
+    def start(self, name: str) -> None:
+        """Start "server", "jobs" or "payer"; it is up when `is_up` says so."""
+        port = self.url.rpartition(":")[2]
+        command = {
+            "server": (*PROGRAM, "serve", "--port", port, "--no-jobs"),
+            "jobs": (*PROGRAM, "jobs"),
+            "payer": (
+                sys.executable,
+                "-m",
+                "tests.e2e.payer",
+                str(self.folder),
+                str(self._next_payout()),
+            ),
+        }[name]
+        environment = os.environ | {
+            "TALLYSTICK_DATA_DIR": str(self.folder),
+            "TALLYSTICK_ENVIRONMENT": "development",
+            "TALLYSTICK_REPORTS_PER_SECOND": "100000",
+            "TALLYSTICK_REPORTS_BURST": "100000",
+            "TALLYSTICK_REQUESTS_PER_SECOND": "100000",
+            "TALLYSTICK_REQUESTS_BURST": "100000",
+            "TALLYSTICK_PIN_EVERY_S": "1",
+            "PGAPPNAME": name,
+        }
+        with (self.folder / f"{name}.log").open("a") as log:
+            process = self._running[name] = subprocess.Popen(
+                command, cwd=ROOT, env=environment, stderr=log, text=True,
+                stdout=subprocess.PIPE if name == "payer" else log,
+            )  # fmt: skip
+        if name == "payer":
+            assert process.stdout is not None
+            reader = threading.Thread(target=self._read_payouts, args=(process.stdout,))
+            reader.start()
+            self._readers.append(reader)
+
+    def _next_payout(self) -> int:
+        """Some are repeated: a restarted scanner reads a few blocks again."""
+        return max(1, self.payouts.count - 2)
+
+    def _read_payouts(self, lines: IO[str]) -> None:
+        with lines:
+            for line in lines:
+                if line.endswith("\n"):
+                    self.payouts.add(f"claim/{int(line)}", int(line))
+
+    def kill(self, name: str) -> None:
+        """SIGKILL, which no program can answer."""
+        if name == "postgres":
+            self._kill_postgres()
+            return
+        process = self._running.pop(name)
+        assert process.poll() is None, f"{name} had died by itself: {self.said(name)}"
+        process.kill()
+        process.wait(SECONDS_MAX)
+
+    def _kill_postgres(self) -> None:
+        """The postmaster first, so that nobody tidies up, then all of its children."""
+        postmaster = self.postgres.pid
+        children = _children_of(postmaster)
+        for pid in (postmaster, *children):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                assert pid != postmaster, "PostgreSQL had died by itself"
+
+    def restart(self, name: str) -> None:
+        if name == "postgres":
+            self.postgres.ensure_running()
+        else:
+            self.start(name)
+
+    def await_up(self, name: str) -> None:
+        """Wait until a process has a connection to the database."""
+        ends = time.monotonic() + SECONDS_MAX
+        while not self._is_connected(name):
+            process = self._running[name]
+            assert process.poll() is None, f"{name} ended: {self.said(name)}"
+            assert time.monotonic() < ends, f"{name} did not come up: {self.said(name)}"
+            time.sleep(0.02)
+
+    def _is_connected(self, name: str) -> bool:
+        with psycopg.connect(self.uri) as connection:
+            found = connection.execute(
+                "SELECT 1 FROM pg_stat_activity WHERE application_name = %s LIMIT 1", (name,)
+            )
+            return found.fetchone() is not None
+
+    def said(self, name: str) -> str:
+        """The end of what a process wrote."""
+        return (self.folder / f"{name}.log").read_text(errors="replace")[-4_000:]
+
+    def stop(self) -> None:
+        """End everything that was started here."""
+        for process in self._running.values():
+            process.kill()
+        for process in self._running.values():
+            process.wait(SECONDS_MAX)
+        for reader in self._readers:
+            reader.join(SECONDS_MAX)
+
+    def wait(self, until: Callable[[], bool], what: str, seconds: float = SECONDS_MAX) -> None:
+        ends = time.monotonic() + seconds
+        while not until():
+            assert time.monotonic() < ends, f"{what}: {self.said('jobs')}{self.said('server')}"
+            time.sleep(0.05)
+
+
+def _children_of(parent: int) -> list[int]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue  # it has just ended
+            if int(fields[1]) == parent:
+                found.append(int(entry.name))
+    return found
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+# --- founding ---------------------------------------------------------------------------------
+
+
+def build(folder: Path, postgres: EmbeddedPostgres, groups: tuple[str, ...]) -> Stand:
+    """Found the market more than a day ago, settle its first epoch, and open the leases of every
+    group some hours ago.
+    """
+    now_us = time.time_ns() // 1_000
+    start_us = (now_us // HOUR_US - 30) * HOUR_US
+    settings = Settings(data_dir=folder, environment="development")
+    with (
+        Service.open(settings) as service,
+        psycopg.connect(service.conninfo, autocommit=True) as connection,
+    ):
+        market = Market(service.ledger, connection)
+        market.found(*NODES, gpus=GPUS, at_us=start_us)
+        api_keys = {name: _issue_key(market, name, start_us) for name in (OPERATOR, RENTER, OWNER)}
+        _earn(market, folder, start_us)
+        leases_us = start_us + 25 * HOUR_US
+        found = {group: _open_leases(market, group, leases_us) for group in groups}
+    url = f"http://127.0.0.1:{_free_port()}"
+    return Stand(folder, postgres, url, api_keys, market.nodes, found)
+
+
+def _issue_key(market: Market, account: str, at_us: int) -> str:
+    scopes = {OPERATOR: ("operator",), RENTER: ("renter",), OWNER: ("provider",)}[account]
+    key = keys.new(live=False)
+    key_id = keys.key_id(key)
+    assert key_id is not None
+    member = "operator" if account == OPERATOR else f"{account}_member"
+    market.do(
+        at_us,
+        IssueApiKey(
+            account_id=account, key_id=key_id, key_sha256=keys.digest(key), member_id=member,
+            scopes=scopes, expires_at_us=None, at_us=at_us,
+        ),
+    )  # fmt: skip
+    return key
+
+
+def _earn(market: Market, folder: Path, start_us: int) -> None:
+    """One settled and minted epoch: the treasury's part is there to be paid out."""
+    end_us = start_us + DAY_US
+    market.do(
+        start_us,
+        PublishPolicy(
+            version=1, epoch_length_us=DAY_US, segments=(EmissionSegment(1, 100, 100 * EMISSION),),
+            hard_cap=token(1_000 * EMISSION), compute_ppm=700_000, availability_ppm=200_000,
+            treasury_ppm=100_000, compute_base="burned_value", holdback_epochs=0,
+            effective_from_epoch=1, by="operator", at_us=start_us,
+        ),
+        OpenEpoch(epoch=1, start_us=start_us, at_us=start_us),
+    )  # fmt: skip
+    waits = settlement.settle_due(
+        market.ledger, market.connection, end_us + 1, "job", data_dir=folder
+    )
+    assert not waits, waits
+    sealed = settlement.epoch_state(market.ledger, 1).sealed
+    assert sealed is not None
+    market.do(
+        end_us + 2,
+        ConfirmEpochMint(
+            epoch=1, amount=sealed.emission, settlement_id=sealed.file_sha256, tx_hash="0x1",
+            block_number=1, at_us=end_us + 2,
+        ),
+    )  # fmt: skip
+
+
+def _open_leases(market: Market, group: str, at_us: int) -> list[Metered]:
+    """One lease on each device of each node, of a tenth of it, with terms long over."""
+    found = []
+    for name, node in market.nodes.items():
+        for slot, term_us in enumerate(TERMS_US):
+            lease_id = market.lease(
+                f"{group}{name}{slot}", name, first=slot, share_ppm=LEASE_SHARE_PPM,
+                term_us=term_us, at_us=at_us,
+            )  # fmt: skip
+            found.append(Metered(lease_id, name, node.device_ids[slot], at_us, term_us))
+    return found
