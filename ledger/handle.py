@@ -37,6 +37,8 @@ from ledger.recorder import APP_ROLE, REFUSAL, Append, Appended, CommandRow
 
 ATTEMPTS_MAX = 5
 LOSSES_MAX = 20
+FACTS_MAX = 1_000
+"""Facts of one append: the head row, for which everybody waits, is held while they are written."""
 DATABASE_AWAY: tuple[type[Exception], ...] = (OperationalError, InterfaceError)
 """What reading raises when the database does not answer: for whoever turns errors into answers."""
 JOB_ACCOUNT = "job"
@@ -313,6 +315,7 @@ class Ledger:
     def _append(self, call: _Call, world: _World, answer: Answer) -> Appended:
         if not world.changes and call.key is None:
             return Appended(True, self.market.head()[0])
+        assert len(world.changes) <= FACTS_MAX, f"{len(world.changes)} facts in one append"
         append = Append(
             now_us=call.now_us,
             entries=world.entries,

@@ -37,7 +37,7 @@ REFUSAL = 0
 READ_ATTEMPTS_MAX = 10
 RECONNECT_SECONDS = 0.2
 POOL_SECONDS_MAX = 10
-WAITING_MAX = 256
+WAITING_MAX = 200
 
 _APPEND: LiteralString = (
     "SELECT recorded, pos, fingerprint, status, body, new_ids FROM market_events_append("

@@ -1,14 +1,17 @@
 """Defects of eventsourcing 9.5.6 that the market log avoids: one test each, on our recorder.
 
-What a projection needs (no missed event without a notification) is tested with the projections.
+Those of its projections (a fact missed without a notification, one transaction a fact) are in
+`tests/projections/test_library_defects.py`, the vacuum settings in `test_market_protection.py`.
 """
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from uuid import UUID
 
 import psycopg
@@ -20,6 +23,10 @@ from psycopg.conninfo import conninfo_to_dict
 
 from ledger.market import Market
 from tests.ledger.told import BLINDING_KEY, NOW_US, deposited, do, ledger_on, withdrawn
+
+ROOT = Path(__file__).parents[2]
+NEVER_IMPORTED = ("eventsourcing.dcb", "eventsourcing.projection", "eventsourcing.system")
+"""DCB loses order and reads whole logs into memory; the runners commit event by event."""
 
 
 def _events(count: int, size: int, stream: int = 1) -> list[StoredEvent]:
@@ -146,3 +153,15 @@ def test_what_is_not_passed_on_is_not_swallowed(database: str) -> None:
     """A keyword that no recorder reads would be lost in silence."""
     with Market(database, blinding_key=BLINDING_KEY) as market, pytest.raises(AssertionError):
         market.recorder.insert_events(_events(1, 10), tracking=object())
+
+
+@pytest.mark.parametrize("room", ["domain", "ledger", "projections", "api", "benchmarks"])
+def test_the_parts_of_the_library_that_lose_or_hang_are_not_used(room: str) -> None:
+    """DCB, its projection runners, and psycopg's pipeline mode, which never returned."""
+    for path in sorted((ROOT / room).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom | ast.Import):
+                names = [alias.name for alias in node.names]
+                names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+                assert not [name for name in names if name.startswith(NEVER_IMPORTED)], path
+            assert not (isinstance(node, ast.Attribute) and node.attr == "pipeline"), path

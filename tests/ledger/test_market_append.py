@@ -13,7 +13,7 @@ from domain.money import Asset, credit
 from domain.refusal import Reason, Refused
 from domain.stream import Change, World
 from ledger.chain import GENESIS_MARKET, chain, market_leaf
-from ledger.handle import BooksRefused, CommandKey, StreamMoved
+from ledger.handle import FACTS_MAX, BooksRefused, CommandKey, StreamMoved
 from ledger.postings import Entry
 from tests.ledger.told import (
     NOW_US,
@@ -392,3 +392,12 @@ def test_ids_of_commands_are_natural_for_jobs_and_derived_for_everybody_else() -
     derived = CommandKey("acct_a", "k").command_id
     assert derived == CommandKey("acct_a", "k").command_id != CommandKey("acct_b", "k").command_id
     assert len(hashlib.sha256(derived.encode()).digest()) == 32
+
+
+def test_an_append_of_more_facts_than_the_bound_is_a_bug(database: str) -> None:
+    """The head row has one holder: whoever wants to append ten thousand facts takes turns."""
+    with ledger_on(database) as ledger:
+        many = [withdrawn(f"o{number}") for number in range(FACTS_MAX + 1)]
+        with pytest.raises(AssertionError, match="1001 facts in one append"):
+            ledger.handle(do(*many), key=None, now_us=NOW_US)
+        assert ledger.handle(do(*many[1:]), key=None, now_us=NOW_US).position == FACTS_MAX
