@@ -213,7 +213,7 @@ class Market:
             ),
             RequestLease(
                 lease_id=lease_id, job_id=job_id, account_id=RENTER, term_us=term_us,
-                funds=None if funds is None else credit(funds), **at,
+                funds=None if funds is None else credit(funds), at_us=at_us,
             ),
             ReserveLease(
                 lease_id=lease_id, rule="lowest_cost/1", fleet_position=1, candidates=(),

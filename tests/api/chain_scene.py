@@ -197,7 +197,7 @@ class Scene:
             ),
             RequestLease(
                 lease_id=lease_id, job_id=f"job_{name}", account_id=RENTER,
-                term_us=seconds * SECOND_US, funds=None, **at,
+                term_us=seconds * SECOND_US, funds=None, at_us=start_us,
             ),
             ReserveLease(
                 lease_id=lease_id, rule="lowest_cost/1", fleet_position=1, candidates=(),
