@@ -125,24 +125,28 @@ class Reason(Enum):
 
 STORED_REFUSALS = frozenset(
     {
-        Reason.UNPAID_DEBT,
-        Reason.CREDIT_TOO_LOW,
-        Reason.NO_MATCH,
-        Reason.OFFER_WITHDRAWN,
-        Reason.DEVICE_TAKEN,
-        Reason.LEASE_NOT_OPEN,
-        Reason.LEASE_STATE,
-        Reason.LEASE_UNKNOWN,
-        Reason.JOB_STATE,
-        Reason.JOB_UNKNOWN,
-        Reason.NODE_STATE,
-        Reason.NODE_BUSY,
-        Reason.OFFER_UNKNOWN,
-        Reason.EPOCH_STATE,
-        Reason.PAYOUT_STATE,
+        # Who asks, and for what.
+        Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_EXISTS, Reason.MEMBER_UNKNOWN,
+        Reason.MEMBER_EXISTS, Reason.LAST_OWNER, Reason.API_KEY_UNKNOWN, Reason.API_KEY_REVOKED,
+        Reason.WALLET_TAKEN,
+        # Supply. Not JOIN_CODE_UNKNOWN: strangers may ask that, and must not leave rows behind.
+        Reason.PROVIDER_UNKNOWN, Reason.PROVIDER_EXISTS, Reason.REGION_UNKNOWN,
+        Reason.REGION_EXISTS, Reason.JOIN_CODE_USED, Reason.JOIN_CODE_EXPIRED,
+        Reason.NODE_UNKNOWN, Reason.NODE_EXISTS, Reason.NODE_STATE, Reason.NODE_KEY_MISMATCH,
+        Reason.NODE_SPECS_MISSING, Reason.NODE_NOT_JOINABLE, Reason.NODE_BUSY,
+        Reason.DEVICE_ELSEWHERE, Reason.DEVICE_TAKEN, Reason.OFFER_UNKNOWN, Reason.OFFER_EXISTS,
+        Reason.OFFER_WITHDRAWN, Reason.TARIFF_UNKNOWN,
+        # Demand.
+        Reason.JOB_UNKNOWN, Reason.JOB_EXISTS, Reason.JOB_STATE, Reason.LEASE_UNKNOWN,
+        Reason.LEASE_EXISTS, Reason.LEASE_NOT_OPEN, Reason.LEASE_STATE, Reason.NO_MATCH,
+        Reason.OFFER_MISMATCH, Reason.PRICE_ABOVE_CAP, Reason.UNPAID_DEBT, Reason.CREDIT_TOO_LOW,
+        # Money in, epochs, payouts.
+        Reason.DEPOSIT_EXISTS, Reason.EPOCH_STATE, Reason.PAYOUT_STATE,
     }
-)
-"""Refusals by state (402, 404, 409): kept with the key, so a retry never changes the outcome."""
+)  # fmt: skip
+"""Refusals by state (402, 404, 409): kept with the idempotency key, so a retry never changes the
+outcome. Refusals that only wait for time or for usage are not among them: jobs ask again.
+"""
 
 
 class Refused(Exception):

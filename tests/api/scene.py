@@ -46,7 +46,7 @@ class Caller:
         return {"Authorization": f"Bearer {self.key}"} if self.key else {}
 
     def get(self, path: str, headers: dict[str, str] | None = None, **query: Any) -> Any:
-        return self.http.get(path, params=query, headers={**self.headers, **(headers or {})})
+        return self.http.get(path, params=query or None, headers={**self.headers, **(headers or {})})
 
     def post(
         self, path: str, body: Any = None, *, key: str | None = None, **headers: str
