@@ -1,0 +1,44 @@
+"""Runs `tallystick` in this process as a shell would: words, environment, streams, exit code."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from api import cli
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What came of one command."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def document(self) -> Any:
+        """Standard output, which must be exactly one JSON document."""
+        assert self.out.endswith("\n"), (self.out, self.err)
+        assert self.out.count("\n") == 1, self.out
+        return json.loads(self.out)
+
+
+def tallystick(*arguments: object, **environment: object) -> Ran:
+    """Run one command; `environment` stands in for every TALLYSTICK_ variable there is."""
+    out, err = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patched, redirect_stdout(out), redirect_stderr(err):
+        for name in [name for name in os.environ if name.startswith("TALLYSTICK_")]:
+            patched.delenv(name)
+        for name, value in environment.items():
+            patched.setenv(f"TALLYSTICK_{name}", str(value))
+        patched.setattr(sys, "argv", ["tallystick", *map(str, arguments)])
+        code = cli.main()
+    return Ran(code, out.getvalue(), err.getvalue())

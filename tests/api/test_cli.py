@@ -1,0 +1,185 @@
+"""How every command speaks: help with an example, exit codes, one JSON document, settings."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+
+from api import cli_reference
+from api.cli import app
+from api.cli_terminal import EXPECTED, amount, columns, printable
+from tests.api.cli_scene import tallystick
+
+HELPS = dict(cli_reference.helps())
+LATER = ("backup", "restore", "policy", "run", "witness", "gentd26")
+HEAVY = ("psycopg", "fastapi", "eventsourcing", "web3", "httpx", "rich", "pydantic", "nacl")
+
+
+# --- help ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", HELPS, ids=str)
+def test_help_on_every_level_shows_an_example(command: str) -> None:
+    ran = tallystick(*command.split()[1:], "--help")
+    assert ran.code == 0
+    assert "Example: " in ran.out
+
+
+@pytest.mark.parametrize("command", HELPS, ids=str)
+def test_every_example_is_a_command_that_parses(command: str) -> None:
+    example = " ".join(HELPS[command].split("Example: ")[1].split())
+    words = [word for word in shlex.split(example) if not word.startswith("TALLYSTICK_")]
+    assert words[0] == "tallystick"
+    assert " ".join(words).startswith(command) or len(command.split()) < 3
+    found = typer.main.get_command(app)
+    for word in words[1:]:
+        if word not in getattr(found, "commands", {}):
+            break
+        found = found.commands[word]  # type: ignore[attr-defined]
+        words = words[1:]
+    known = {name for parameter in found.params for name in parameter.opts}
+    assert {word for word in words if word.startswith("--")} <= known
+
+
+def test_commands_of_later_versions_are_not_listed() -> None:
+    words = {word for command in HELPS for word in command.split()}
+    assert not words & set(LATER)
+
+
+def test_every_command_that_prints_a_result_has_json() -> None:
+    groups = {name.rpartition(" ")[0] for name in HELPS}
+    without = {name for name, text in HELPS.items() if name not in groups and "--json" not in text}
+    assert without == {"tallystick serve"}
+
+
+def test_the_reference_page_is_current() -> None:
+    assert cli_reference.PAGE.read_text() == cli_reference.page(), (
+        "run: python -m api.cli_reference"
+    )
+
+
+def test_help_imports_nothing_heavy() -> None:
+    script = (
+        "import sys; sys.argv = ['tallystick', '--help']\n"
+        "from api.cli import main; code = main()\n"
+        f"found = [name for name in {HEAVY} if name in sys.modules]\n"
+        "sys.exit(code or (f'imported {found}' if found else 0))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False,
+        cwd=Path(__file__).parents[2],
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
+# --- exit codes ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("nonsense",),
+        ("config", "--nonsense"),
+        ("lease", "create", "--max-price", "3"),
+        ("lease", "create", "--max-price", "3.1234567", "--image", "x"),
+        ("lease", "create", "--max-price", "3", "--image", "x", "--share", "1.5"),
+        ("lease", "create", "--max-price", "3", "--command", "'"),
+        ("account", "list", "--url", "ftp://tallystick.example"),
+        ("account", "list", "--url", "http://tallystick.example", "--api-key", "k"),
+        ("node", "confirm", "node_1", "--fingerprint", "abc"),
+        ("conformance", "/nowhere.json"),
+        ("audit", "verify", "/nowhere"),
+        ("payout", "status", "/nowhere.json"),
+        ("trace", "replay", "--nodes", "/nowhere.csv", "--tasks", "/nowhere.csv"),
+        ("trace", "replay", "--format", "other", "--nodes", "n", "--tasks", "t"),
+        ("config", "--config", "/nowhere.toml"),
+    ],
+    ids=" ".join,
+)
+def test_wrong_usage_and_unreadable_input_exit_2_and_say_why(arguments: tuple[str, ...]) -> None:
+    ran = tallystick(*arguments)
+    assert ran.code == 2
+    assert ran.out == ""
+    assert ran.err.strip()
+    assert "Traceback" not in ran.err
+
+
+def test_a_database_that_is_not_there_is_a_sentence_and_not_a_traceback(tmp_path: Path) -> None:
+    ran = tallystick(
+        "migrate", DATA_DIR=tmp_path, DATABASE_URL="postgresql://127.0.0.1:1/none?password=geheim"
+    )
+    assert ran.code == 1
+    assert "TALLYSTICK_DATABASE_URL" in ran.err
+    assert "geheim" not in ran.err
+    assert "Traceback" not in ran.err
+
+
+def test_every_expected_failure_names_a_class_that_exists() -> None:
+    import importlib
+
+    for name in EXPECTED:
+        module, _, kind = name.rpartition(".")
+        assert issubclass(getattr(importlib.import_module(module), kind), Exception), name
+
+
+# --- settings --------------------------------------------------------------------------------
+
+
+def test_flags_win_over_the_environment_which_wins_over_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "tallystick.toml"
+    file.write_text('port = 1111\nhost = "file.example"\nworkers = 3\n')
+    shown = tallystick(
+        "config", "--config", file, "--data-dir", tmp_path, "--json",
+        PORT=2222, DATA_DIR="/elsewhere",
+    ).document  # fmt: skip
+    assert shown["data_dir"] == {"value": str(tmp_path), "source": "flag"}
+    assert shown["port"] == {"value": "2222", "source": "environment TALLYSTICK_PORT"}
+    assert shown["workers"] == {"value": "3", "source": f"file {file}"}
+    assert shown["environment"]["source"] == "default"
+
+
+def test_secrets_are_masked() -> None:
+    ran = tallystick("config", DATABASE_URL="postgresql://u:geheim@db/x")
+    assert "geheim" not in ran.out + ran.err
+    assert "********" in ran.out
+
+
+def test_a_setting_that_cannot_be_is_refused_by_name() -> None:
+    ran = tallystick("config", PORT="many")
+    assert (ran.code, ran.out) == (2, "")
+    assert "port" in ran.err
+
+
+# --- text ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("asset", "units", "text"),
+    [
+        ("CREDIT", "1265000", "1.265000 CREDIT"),
+        ("CREDIT", "-5", "-0.000005 CREDIT"),
+        ("TOKEN", "0", "0.00000000 TOKEN"),
+        ("GPU_MS", "12", "12 GPU_MS"),
+        ("TOKEN", "1" + "0" * 38, "1" + "0" * 30 + ".00000000 TOKEN"),
+    ],
+)
+def test_amounts_are_shown_to_the_last_unit(asset: str, units: str, text: str) -> None:
+    assert amount({"asset": asset, "units": units}) == text
+
+
+def test_tables_keep_every_character() -> None:
+    wide = "x" * 300
+    assert columns([{"a": wide, "b": None}, {"a": "y", "b": [1, 2]}], ("a", "b")) == [
+        "A" + " " * 299 + "  B",
+        f"{wide}  -",
+        "y" + " " * 299 + "  1,2",
+    ]
+
+
+def test_text_from_elsewhere_cannot_move_the_cursor() -> None:
+    assert printable("a\x1b[2Jb") == "a\\x1b[2Jb"
