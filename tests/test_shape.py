@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
 from importlib.metadata import packages_distributions
@@ -85,6 +86,20 @@ def test_the_append_functions_are_called_from_one_file_each() -> None:
     assert callers["usage_append"] <= {"ledger/usage.py"}
 
 
+def test_the_shell_writes_no_table_of_the_ledger() -> None:
+    """It reads with SQL where that is simplest; recording goes through the append functions."""
+    writes = re.compile(
+        r"\b(?:INSERT INTO|UPDATE|DELETE FROM|TRUNCATE(?: TABLE)?|COPY|ALTER TABLE)\s+"
+        r"(?:public\.)?(?:market_|usage_|posting\b|account\b|command\b|checkpoint\b|tree_)",
+        re.IGNORECASE,
+    )
+    for path, tree in modules():
+        if path.parts[0] == "api":
+            for node in ast.walk(tree):
+                if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                    assert not writes.search(node.value), path
+
+
 def test_every_module_says_what_it_is() -> None:
     assert [str(path) for path, tree in modules() if ast.get_docstring(tree) is None] == []
 
@@ -114,6 +129,7 @@ def test_nothing_tracked_names_a_registry_or_a_path_of_a_machine() -> None:
         ("pypi", "org"), ("pythonhosted", "org"), ("npmjs", "com"), ("npmjs", "org"),
         ("yarnpkg", "com"), ("deb.debian", "org"),
     )]  # fmt: skip
+    places = re.compile(r"(?<![\w.~$}])/(?:home|root|work|Users|mnt|tmp/[a-z]+)/[\w.-]+/")
     suffixes = {".py", ".md", ".toml", ".txt", ".json", ".sql", ".sol", ".mjs", ".c", ""}
     for path in sorted(ROOT.rglob("*")):
         parts = path.relative_to(ROOT).parts
@@ -123,6 +139,7 @@ def test_nothing_tracked_names_a_registry_or_a_path_of_a_machine() -> None:
         text = path.read_text(encoding="utf-8", errors="replace")
         for host in hosts:
             assert host not in text, (path, host)
+        assert not places.findall(text), path
 
 
 def test_assertions_are_on() -> None:
