@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 
 from api.accrual import PATIENCE_US, NodeReader, accrue, rows_of
 from domain import report
+from domain.device import DeviceState
 from domain.lease import FUNDS_ENDED, HOUR_US, LATE_WINDOW_US, TERM_REACHED, UsageAccrued
 from domain.money import PPM
 from domain.report import lane_of
+from domain.stream import Stream
 from ledger.chain import stored_body
 from ledger.handle import Ledger
 from ledger.usage import StoredReport
@@ -245,6 +247,26 @@ def test_the_end_of_the_term_closes_the_lease_there_however_late_the_job_runs(
     assert state.closed is not None
     assert state.closed.closed_at_us == START_US + 90 * MINUTE_US
     assert (state.closed.code, state.gpu_us) == (TERM_REACHED, 90 * MINUTE_US)
+
+
+def test_a_lease_of_seven_seconds_is_charged_for_seven_seconds(market: Market) -> None:
+    """V-1, V-3: no minimum hour; what was held beyond the use of the device comes back."""
+    lease = market.lease("a", "one", funds=20 * PRICE)
+    device = Stream("device", market.nodes["one"].device_ids[0])
+    held = market.ledger.market.load(device).state
+    assert isinstance(held, DeviceState)
+    assert held.holders.keys() == {lease}
+    ended_us = START_US + 7_000_000
+    market.report("one", lease, START_US, START_US + 30_000_000, row_us=30_000_000)
+    market.close(lease, ended_us)
+    freed = market.ledger.market.load(device).state
+    assert isinstance(freed, DeviceState)
+    assert freed.holders == {}, "free at once, before anything is settled"
+    run(market, ended_us, lease)
+    state = market.state(lease)
+    assert (state.status, state.gpu_us) == ("settled", 7_000_000)
+    assert state.charge_units == 7 * PRICE // 3_600
+    assert market.balance(f"party:{RENTER}:cash") == CASH_UNITS - state.charge_units
 
 
 def test_a_closed_lease_waits_a_day_for_its_reports_and_then_settles_without(

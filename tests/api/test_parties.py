@@ -1,0 +1,68 @@
+"""Who may do what as a party: clients with keys, owners with regions, and everybody who audits."""
+
+from __future__ import annotations
+
+import pytest
+
+from api import keys
+from tests.api.scene import Scene
+
+
+def test_only_authorised_keys_of_a_client_submit_jobs_and_others_leave_no_fact(
+    scene: Scene,
+) -> None:
+    client = scene.account(kind="client")
+    told = client.made("/v1/jobs", scene.job(project_id="prj", end_user_ref="user-7"))
+    assert (told["client_id"], told["project_id"]) == (client.account_id, "prj")
+    path = f"/v1/accounts/{client.account_id}/api-keys"
+    instance = client.made(path, {"scopes": ["client"]})["key"]
+    reader = client.made(path, {"scopes": ["billing:read"]})["key"]
+    revoked = client.made(path, {"scopes": ["client"]})["key"]
+    client.delete(f"{path}/{keys.key_id(revoked)}")
+    head = scene.head()
+    for key, status in ((None, 401), (revoked, 401), (keys.new(live=False), 401), (reader, 403)):
+        caller = type(client)(scene.http, key)
+        assert caller.post("/v1/jobs", scene.job()).status_code == status
+        assert scene.head() == head
+    another = type(client)(scene.http, instance)
+    assert another.made("/v1/jobs", scene.job())["client_id"] == client.account_id
+
+
+def test_a_closed_region_runs_its_owners_jobs_only_and_an_open_one_everybodys(
+    scene: Scene,
+) -> None:
+    """C-5. The renter's lease goes elsewhere while the cheapest region is closed."""
+    region = f"/v1/regions/{scene.provider.region_id}/policy"
+    scene.owner.made(region, {"allow_public_jobs": False})
+    assert scene.lease()["node_id"] == scene.other.node_id
+    scene.deposit(scene.owner, 10_000_000)
+    assert scene.lease(scene.owner)["node_id"] == scene.provider.node_id
+    scene.owner.made(region, {"allow_public_jobs": True})
+    assert scene.lease()["node_id"] == scene.provider.node_id
+
+
+def test_an_owners_own_job_runs_at_home_although_a_strangers_node_is_offered_for_less(
+    scene: Scene,
+) -> None:
+    scene.deposit(scene.rival, 10_000_000)
+    lease = scene.lease(scene.rival)
+    assert lease["node_id"] == scene.other.node_id, "3.00 at home, 2.00 elsewhere"
+    assert lease["price_per_gpu_hour"] == lease["usage_fee_per_gpu_hour"]
+
+
+@pytest.mark.parametrize(
+    "path", ["/v1/audit/log/key", "/v1/audit/log/checkpoint", "/v1/epochs", "/v1/payouts"]
+)
+def test_everybody_may_audit_heads_epochs_and_payouts(path: str, scene: Scene) -> None:
+    scene.sign_head()
+    assert scene.anybody.get(path).status_code == 200
+
+
+def test_entries_of_the_log_are_told_by_role(scene: Scene) -> None:
+    """A party sees what concerns it, an auditor everything, nobody without a key anything."""
+    lease = scene.lease()
+    path = "/v1/audit/events"
+    assert scene.anybody.get(path).status_code == 401
+    assert scene.auditor.read(path, party=scene.renter.account_id)["data"]
+    assert scene.renter.read(path, party=lease["lease_id"])["data"]
+    assert scene.stranger.read(path, party=lease["lease_id"])["data"] == []
