@@ -1,0 +1,67 @@
+"""The claim list: which rows of the feature table are done here, and which test shows each.
+
+`features.json` maps a row's id to tests, `file::name`. A row is claimed when all of it is shown,
+not a part; a row that is not in the list is not claimed. What the tests do is theirs to say: here
+it is checked that they exist, run in `make test`, and name rows that there are.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from functools import lru_cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+CLAIMS: dict[str, list[str]] = json.loads((ROOT / "tests" / "features.json").read_bytes())
+TABLE = ROOT.parent / "shared" / "mission" / "features.md"
+"""The feature table is kept outside the repository; without it ids cannot be compared."""
+LEFT_OUT = {"long", "skip", "skipif", "xfail"}
+
+
+@lru_cache
+def _tests_of(file: str) -> dict[str, set[str]]:
+    """The test functions of a file, each with the names of its pytest marks."""
+    tree = ast.parse((ROOT / file).read_bytes())
+    return {
+        node.name: {
+            part.attr
+            for decorator in node.decorator_list
+            for part in ast.walk(decorator)
+            if isinstance(part, ast.Attribute)
+        }
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+    }
+
+
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_a_claimed_row_names_tests_that_exist_and_run(claim: str) -> None:
+    assert CLAIMS[claim], f"{claim} is claimed without a test"
+    assert len(set(CLAIMS[claim])) == len(CLAIMS[claim])
+    for test in CLAIMS[claim]:
+        file, _, name = test.partition("::")
+        assert (ROOT / file).is_file(), test
+        tests = _tests_of(file)
+        assert name in tests, f"{claim}: there is no {test}"
+        assert not tests[name] & LEFT_OUT, f"{claim}: {test} is not run by `make test`"
+
+
+def test_claims_are_ids_in_the_order_of_the_table() -> None:
+    def place(claim: str) -> tuple[str, int]:
+        letter, number = claim.split("-")
+        return letter, int(number)
+
+    assert list(CLAIMS) == sorted(CLAIMS, key=place)
+
+
+def test_every_claimed_id_is_a_row_of_the_feature_table() -> None:
+    if not TABLE.is_file():
+        pytest.skip(f"the feature table is not here, so ids are not compared: {TABLE}")
+    text = TABLE.read_text(encoding="utf-8")
+    rows = set(re.findall(r"^\| ([RCKJV]-[0-9]+) \|", text, re.MULTILINE))
+    assert len(rows) > 100
+    assert CLAIMS.keys() <= rows
