@@ -10,13 +10,23 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
-from ledger import codec
+from ledger import codec, merkle
+from ledger.chain import GENESIS_MARKET, chain, market_leaf
 from tests.ledger.samples import every_fact
 
 FILE = Path(__file__).with_name("market_log.jsonl")
+HEADS = (
+    (
+        76,
+        "5ce7dee9c78b8a780037a18e6bd05c4672a94cc14514a9c198ec26c6c34b2b78",
+        "d5f045f122947b4cd03a3dffc1143265d37aa97394a629c6004d864c43437609",
+    ),
+)
+"""So many first lines as a log, line n in stream n: its hash chain and its tree's root."""
 
 
 def _lines() -> list[tuple[str, bytes]]:
@@ -35,6 +45,16 @@ def test_committed_bytes_are_read_and_written_alike(name: str, body: bytes) -> N
 
 def test_every_stored_name_has_golden_lines() -> None:
     assert {name for name, _ in _lines()} >= codec.NAMES.keys()
+
+
+@pytest.mark.parametrize(("count", "head", "root"), HEADS)
+def test_heads_and_roots_of_committed_bytes_never_change(count: int, head: str, root: str) -> None:
+    before, tree = GENESIS_MARKET, merkle.Tiles()
+    for number, (name, body) in enumerate(_lines()[:count], start=1):
+        leaf = market_leaf(UUID(int=number), 1, name, body)
+        before = chain(before, leaf)
+        tree.extend(leaf)
+    assert (before.hex(), tree.root().hex()) == (head, root)
 
 
 def add_missing() -> None:

@@ -6,12 +6,15 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
 from unittest.mock import ANY
 
 import pytest
 
+from node_reporter import nvml
+from node_reporter.gpus import MonitorBlind
 from tests.node_reporter.conftest import FakeMachine
 
 ROOT = Path(__file__).parents[2]
@@ -208,6 +211,19 @@ def test_one_gpu_lost_before_the_start_does_not_hide_the_others(machine: Machine
     devices = probe("inventory")
     probe.end()
     assert [device["id"] for device in devices] == [UUIDS[0], UUIDS[2]]
+
+
+def test_another_distribution_with_the_same_module_is_not_trusted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """`pynvml` is also the name of a package of somebody else's."""
+
+    def absent(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(nvml, "version", absent)
+    with pytest.raises(MonitorBlind, match="not nvidia-ml-py"):
+        nvml.NvmlGpus().open()
 
 
 def test_a_machine_without_a_driver_says_so(machine: Machines) -> None:
