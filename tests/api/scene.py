@@ -46,11 +46,11 @@ class Caller:
         return {"Authorization": f"Bearer {self.key}"} if self.key else {}
 
     def get(self, path: str, headers: dict[str, str] | None = None, **query: Any) -> Any:
-        return self.http.get(path, params=query or None, headers={**self.headers, **(headers or {})})
+        return self.http.get(
+            path, params=query or None, headers={**self.headers, **(headers or {})}
+        )
 
-    def post(
-        self, path: str, body: Any = None, *, key: str | None = None, **headers: str
-    ) -> Any:
+    def post(self, path: str, body: Any = None, *, key: str | None = None, **headers: str) -> Any:
         named = {"Idempotency-Key": key or f"test-{next(_numbers)}", **headers}
         content = {} if body is None else body
         return self.http.post(path, json=content, headers={**self.headers, **named})
@@ -182,9 +182,7 @@ class Scene:
         """A lease whose node said that it runs."""
         lease = self.lease(**changes)
         provider = self.provider if lease["node_id"] == self.provider.node_id else self.other
-        provider.node.made(
-            f"/v1/nodes/{lease['node_id']}/assignments/{lease['lease_id']}/ready"
-        )
+        provider.node.made(f"/v1/nodes/{lease['node_id']}/assignments/{lease['lease_id']}/ready")
         return lease
 
     def head(self) -> int:
@@ -217,9 +215,7 @@ class Scene:
 def opened(database: str, folder: Path, **settings: Any) -> Generator[Scene, None, None]:
     """A server with a market on a fresh database."""
     chosen = {"requests_per_second": 1_000_000, "requests_burst": 1_000_000, **settings}
-    in_force = Settings(
-        data_dir=folder, database_url=database, environment="development", **chosen
-    )
+    in_force = Settings(data_dir=folder, database_url=database, environment="development", **chosen)
     clock = SimulatedClock(NOW_US)
     with Service.open(in_force, clock=clock) as service:
         app: Any = create_app(service)

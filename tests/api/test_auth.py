@@ -1,6 +1,6 @@
 """Who may call what: the matrix of operations and callers, and what makes a key good.
 
-    own -> let through      foreign, absent -> 404, alike      no key -> 401      wrong scope -> 403
+own -> let through      foreign, absent -> 404, alike      no key -> 401      wrong scope -> 403
 """
 
 from __future__ import annotations
@@ -208,7 +208,9 @@ def test_every_operation_has_a_row_in_the_matrix() -> None:
     assert ROWS.keys() == BY_NAME.keys()
 
 
-@pytest.mark.parametrize("name", [n for n, o in BY_NAME.items() if PUBLIC not in o.access.audiences])
+@pytest.mark.parametrize(
+    "name", [n for n, o in BY_NAME.items() if PUBLIC not in o.access.audiences]
+)
 def test_a_call_without_a_key_is_answered_401(
     name: str, shared: Scene, places: dict[str, str]
 ) -> None:
@@ -238,9 +240,7 @@ def _with_scopes(scene: Scene, scope: str) -> Caller:
     return found
 
 
-@pytest.mark.parametrize(
-    "name", [n for n, o in BY_NAME.items() if o.access.audiences == {KEY}]
-)
+@pytest.mark.parametrize("name", [n for n, o in BY_NAME.items() if o.access.audiences == {KEY}])
 def test_a_node_may_not_make_the_calls_of_people(
     name: str, shared: Scene, places: dict[str, str]
 ) -> None:
@@ -275,7 +275,7 @@ def test_the_owner_is_let_through(name: str, shared: Scene, places: dict[str, st
     harmful = {"delete_api_key", "rotate_api_key", "remove_member"}
     if name in harmful:
         places = _spare(shared, places)
-    expected = PASSED | ({404} if name in ("read_usage_proof",) else set())
+    expected = PASSED | ({404} if name == "read_usage_proof" else set())
     response = _call(shared, BY_NAME[name], _caller(shared, ROWS[name].own), places)
     assert response.status_code in expected, response.text
 

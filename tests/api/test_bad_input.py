@@ -67,9 +67,7 @@ def _job(**changes: Any) -> bytes:
         (b"null", "#/"),
     ],
 )
-def test_a_field_that_breaks_its_rule_is_named(
-    content: bytes, pointer: str, shared: Scene
-) -> None:
+def test_a_field_that_breaks_its_rule_is_named(content: bytes, pointer: str, shared: Scene) -> None:
     response = _refused(shared, content)
     assert (response.status_code, response.json()["code"]) == (422, "invalid")
     errors = response.json()["errors"]
@@ -145,9 +143,7 @@ def test_another_media_type_is_refused(headers: dict[str, str], shared: Scene) -
         ("/v1/audit/events/9223372036854775807", "#/path/position"),
     ],
 )
-def test_a_parameter_that_breaks_its_rule_is_named(
-    path: str, pointer: str, shared: Scene
-) -> None:
+def test_a_parameter_that_breaks_its_rule_is_named(path: str, pointer: str, shared: Scene) -> None:
     response = shared.renter.get(path)
     assert response.status_code == 422, response.text
     assert pointer in [error["pointer"] for error in response.json()["errors"]]

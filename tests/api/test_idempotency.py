@@ -69,7 +69,9 @@ def test_a_rotated_key_of_the_same_member_repeats_the_request(shared: Scene) -> 
 
 
 def test_quoted_and_unquoted_are_the_same_key(shared: Scene) -> None:
-    first = _post(shared, shared.job(), {"Idempotency-Key": '"with \\"quotes\\""'.replace(" ", "-")})
+    first = _post(
+        shared, shared.job(), {"Idempotency-Key": '"with \\"quotes\\""'.replace(" ", "-")}
+    )
     assert first.status_code == 201
     second = _post(shared, shared.job(), {"Idempotency-Key": 'with-"quotes"'})
     assert second.headers["Idempotent-Replayed"] == "true"
@@ -94,7 +96,9 @@ def test_a_key_of_the_wrong_form_is_refused(value: str, shared: Scene) -> None:
     headers = {b"Idempotency-Key": value.encode("latin-1")}
     mine = {name.encode(): text.encode() for name, text in shared.renter.headers.items()}
     response = shared.http.post(
-        PATH, json=shared.job(), headers={**mine, **headers}  # type: ignore[dict-item]
+        PATH,
+        json=shared.job(),
+        headers={**mine, **headers},  # type: ignore[dict-item]
     )
     assert response.status_code == 400
     assert response.json()["code"] == "idempotency_key_invalid"
@@ -166,9 +170,7 @@ def test_a_node_that_lost_its_answer_joins_once(shared: Scene) -> None:
 def test_a_key_being_handled_is_answered_409(scene: Scene) -> None:
     account = scene.renter.account_id
     with psycopg.connect(scene.service.conninfo) as other:
-        other.execute(
-            "INSERT INTO command VALUES (%s, 'running', '', 201, '{}', 0, 0)", (account,)
-        )
+        other.execute("INSERT INTO command VALUES (%s, 'running', '', 201, '{}', 0, 0)", (account,))
         response = scene.renter.post(PATH, scene.job(), key="running")
         other.rollback()
     assert (response.status_code, response.json()["code"]) == (409, "idempotency_in_progress")

@@ -1,0 +1,162 @@
+"""The thin clients against a server: refusals as exit codes, keys that repeat, lists over pages."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Generator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import uvicorn
+
+from api.cli_remote import credits_of, ppm_of
+from api.cli_terminal import InputUnusable
+from api.main import create_app
+from api.service import Service
+from api.settings import Settings
+from tests.api.cli_scene import Ran, tallystick
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running server and its operator's key."""
+
+    url: str
+    operator_key: str
+
+    def run(self, *arguments: object, key: str | None = None) -> Ran:
+        return tallystick(*arguments, URL=self.url, API_KEY=key or self.operator_key)
+
+    def account(self) -> tuple[str, str]:
+        """A new party: its id and its key."""
+        told = self.run("account", "create", "--json").document
+        return told["account_id"], told["key"]
+
+
+@pytest.fixture
+def server(tmp_path: Path, database: str) -> Generator[Server, None, None]:
+    settings = Settings(
+        data_dir=tmp_path / "data", database_url=database, environment="development"
+    )
+    made = tallystick(
+        "admin", "bootstrap", "--json", DATA_DIR=settings.data_dir, DATABASE_URL=database
+    )
+    with Service.open(settings) as service:
+        config = uvicorn.Config(create_app(service), port=0, log_level="warning")
+        running = uvicorn.Server(config)
+        thread = threading.Thread(target=running.run)
+        thread.start()
+        while not running.started:
+            assert thread.is_alive(), "the server did not start"
+            time.sleep(0.01)
+        port = running.servers[0].sockets[0].getsockname()[1]
+        yield Server(f"http://127.0.0.1:{port}", made.document["api_key"])
+        running.should_exit = True
+        thread.join()
+
+
+def test_a_call_repeated_with_its_key_happens_once(server: Server) -> None:
+    renter, _ = server.account()
+    words = ("account", "deposit", renter, "12.50", "--reference", "one", "--json")
+    first = server.run(*words, "--idempotency-key", "mine").document
+    assert server.run(*words, "--idempotency-key", "mine").document == first
+    other = server.run("account", "deposit", renter, "13", "--reference", "one", "--json")
+    assert other.code == 1
+    assert other.document["code"] == "deposit_exists"
+    balances = server.run("account", "show", renter, "--json").document["balances"]
+    assert [each["balance"]["units"] for each in balances if each["part"] == "cash"] == ["12500000"]
+
+
+def test_a_refusal_is_exit_1_and_json_prints_the_problem(server: Server) -> None:
+    _, key = server.account()
+    words = ("lease", "create", "--image", "x", "--max-price", "3")
+    refused = server.run(*words, "--json", key=key)
+    assert refused.code == 1
+    assert refused.document["code"] == "no_match"
+    assert refused.document["status"] == 409
+    in_words = server.run(*words, key=key)
+    assert (in_words.code, in_words.out) == (1, "")
+    assert "tallystick offer list" in in_words.err
+
+
+def test_a_key_that_is_none_is_refused_and_never_echoed(server: Server) -> None:
+    ran = server.run("account", "list", key="ts_live_geheim")
+    assert (ran.code, ran.out) == (1, "")
+    assert "TALLYSTICK_API_KEY" in ran.err
+    assert "geheim" not in ran.err
+
+
+def test_a_field_that_breaks_its_form_is_exit_2_and_named(server: Server) -> None:
+    ran = server.run("provider", "show", "not-an-id")
+    assert ran.code == 2
+    assert "provider_id" in ran.err
+
+
+def test_another_partys_account_is_not_there(server: Server) -> None:
+    renter, _ = server.account()
+    _, other = server.account()
+    ran = server.run("account", "show", renter, "--json", key=other)
+    assert (ran.code, ran.document["status"]) == (1, 404)
+
+
+def test_a_list_goes_over_pages_up_to_its_limit(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("api.cli_remote.PAGE", 2)
+    made = [server.account()[0] for _ in range(5)]
+    everything = server.run("account", "list", "--json").document
+    assert [each["account_id"] for each in everything["data"]][1:] == made
+    assert everything["has_more"] is False
+    some = server.run("account", "list", "--limit", 3, "--json").document
+    assert some["data"] == everything["data"][:3]
+    assert some["has_more"] is True
+
+
+def test_another_fingerprint_is_not_confirmed(server: Server) -> None:
+    ran = server.run("node", "confirm", "node_" + "1" * 32, "--fingerprint", "0" * 32)
+    assert ran.code == 1
+
+
+def test_a_server_that_is_not_there_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("api.cli_remote.START_SECONDS_MAX", 0)
+    ran = tallystick("offer", "list", URL="http://127.0.0.1:1")
+    assert (ran.code, ran.out) == (1, "")
+    assert "tallystick serve" in ran.err
+
+
+def test_epochs_are_read_without_a_key(server: Server) -> None:
+    ran = tallystick("epoch", "list", "--json", URL=server.url)
+    assert [(each["epoch"], each["state"]) for each in ran.document["data"]] == [(1, "open")]
+    preview = tallystick("epoch", "preview", "--json", URL=server.url).document
+    assert (preview["epoch"], preview["weights"]) == (1, [])
+
+
+# --- numbers ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "units"), [("25", "25000000"), ("2.5", "2500000"), ("0.000001", "1"), ("0", "0")]
+)
+def test_credits_are_read_exactly(text: str, units: str) -> None:
+    assert credits_of(text) == {"asset": "CREDIT", "units": units}
+
+
+@pytest.mark.parametrize(
+    "text", ["", "-1", "1e3", "1.0000001", "NaN", "1,5", ".5", "\N{ARABIC-INDIC DIGIT ONE}"]
+)
+def test_what_is_no_amount_is_refused(text: str) -> None:
+    with pytest.raises(InputUnusable):
+        credits_of(text)
+
+
+@pytest.mark.parametrize(("text", "ppm"), [("1", 1_000_000), ("0.37", 370_000), ("0.000001", 1)])
+def test_shares_are_read_exactly(text: str, ppm: int) -> None:
+    assert ppm_of(text) == ppm
+
+
+@pytest.mark.parametrize("text", ["0", "1.1", "1.000001", "2", "-0.5", "50%"])
+def test_what_is_no_share_is_refused(text: str) -> None:
+    with pytest.raises(InputUnusable):
+        ppm_of(text)

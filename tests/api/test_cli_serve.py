@@ -1,0 +1,145 @@
+"""`tallystick serve` as a process: its workers answer, TLS is TLS, SIGTERM ends all of it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Generator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from ipaddress import IPv4Address
+from pathlib import Path
+
+import psycopg
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+SECONDS_MAX = 60
+ROOT = Path(__file__).parents[2]
+
+
+@contextmanager
+def serving(
+    folder: Path, database: str, *flags: str
+) -> Generator[tuple[subprocess.Popen[str], str], None, None]:
+    """The process and its host and port, once somebody listens."""
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        port = sock.getsockname()[1]
+    ours = {name: value for name, value in os.environ.items() if not name.startswith("TALLYSTICK")}
+    environment = {"TALLYSTICK_DATABASE_URL": database, "TALLYSTICK_DATA_DIR": str(folder)}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "api.cli", "serve", "--port", str(port), *flags],
+        cwd=ROOT, env={**ours, **environment}, text=True, stderr=subprocess.PIPE,
+        start_new_session=True,
+    )  # fmt: skip
+    try:
+        ends = time.monotonic() + SECONDS_MAX
+        while not _listens(port):
+            assert process.poll() is None, process.communicate()[1]
+            assert time.monotonic() < ends, "the server did not start in time"
+            time.sleep(0.05)
+        yield process, f"127.0.0.1:{port}"
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as sock:
+        return sock.connect_ex(("127.0.0.1", port)) == 0
+
+
+def stop(process: subprocess.Popen[str]) -> tuple[int, str]:
+    """SIGTERM, as a service manager sends it: exit code and what it said."""
+    process.send_signal(signal.SIGTERM)
+    said = process.communicate(timeout=SECONDS_MAX)[1]
+    return process.returncode, said
+
+
+def is_healthy(url: str, *, trusting: ssl.SSLContext | None = None) -> bool:
+    with urllib.request.urlopen(f"{url}/healthz", timeout=30, context=trusting) as answer:
+        return bool(answer.status == 200)
+
+
+def sessions(database: str) -> int:
+    """Who else is connected to the database."""
+    with psycopg.connect(database) as connection:
+        row = connection.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+            " AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
+        ).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def test_workers_serve_and_all_of_them_end_on_sigterm(tmp_path: Path, database: str) -> None:
+    with serving(tmp_path, database, "--workers", "2") as (process, address):
+        assert all(is_healthy(f"http://{address}") for _ in range(8))
+        code, said = stop(process)
+    assert code == 0, said
+    assert "Traceback" not in said
+    assert sessions(database) == 0
+
+
+def test_a_certificate_makes_it_tls(tmp_path: Path, database: str) -> None:
+    certificate, key = certify(tmp_path)
+    flags = ("--ssl-certfile", str(certificate), "--ssl-keyfile", str(key), "--no-jobs")
+    with serving(tmp_path / "data", database, *flags) as (process, address):
+        assert is_healthy(
+            f"https://{address}", trusting=ssl.create_default_context(cafile=str(certificate))
+        )
+        with pytest.raises(OSError, match=r".*"):
+            is_healthy(f"http://{address}")
+        code, said = stop(process)
+    assert code == 0, said
+
+
+def test_a_port_that_is_taken_ends_it_with_a_sentence(tmp_path: Path, database: str) -> None:
+    with (
+        serving(tmp_path, database, "--no-jobs") as (first, address),
+        pytest.raises(AssertionError, match="address already in use"),
+        serving(tmp_path, database, "--no-jobs", "--port", address.partition(":")[2]),
+    ):
+        raise AssertionError("nobody listens on a second port")
+    assert first.returncode is not None
+
+
+def certify(folder: Path) -> tuple[Path, Path]:
+    """A certificate of this machine's own, and its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(hours=1))
+        .not_valid_after(now + timedelta(hours=1))
+        .add_extension(
+            x509.SubjectAlternativeName([x509.IPAddress(IPv4Address("127.0.0.1"))]), critical=False
+        )
+        .sign(key, hashes.SHA256())
+    )
+    files = folder / "certificate.pem", folder / "key.pem"
+    files[0].write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    files[1].write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+    )
+    return files

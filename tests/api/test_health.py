@@ -1,0 +1,41 @@
+"""Probes: alive, ready, and numbers a monitor can read."""
+
+from __future__ import annotations
+
+import re
+
+from api.waiting import JobLag
+from tests.api.scene import Scene
+
+
+def test_a_process_that_runs_is_alive(shared: Scene) -> None:
+    assert shared.http.get("/healthz").json() == {"status": "ok"}
+
+
+def test_readiness_names_each_job_and_how_far_it_is_behind(shared: Scene) -> None:
+    shared.service.job_lags = lambda: [JobLag("accrual", 3, 10, shared.clock.now_us() - 5_000_000)]
+    told = shared.http.get("/readyz").json()
+    jobs = {job["name"]: job for job in told["jobs"]}
+    assert {"access/market", "fleet/market", "usage/usage", "tree", "checkpoint", "pin"} <= set(
+        jobs
+    )
+    assert jobs["accrual"] == {
+        "name": "accrual", "position": 3, "head": 10, "behind": 7, "behind_seconds": 5,
+    }  # fmt: skip
+    assert all(job["behind"] == job["head"] - job["position"] for job in told["jobs"])
+
+
+def test_metrics_are_prometheus_text(shared: Scene) -> None:
+    response = shared.http.get("/metrics")
+    assert response.headers["content-type"].startswith("text/plain; version=0.0.4")
+    line = re.compile(r'[a-z_]+(\{job="[a-z_/]+"\})? [0-9]+')
+    for text in response.text.strip().split("\n"):
+        assert text.startswith("# ") or line.fullmatch(text), text
+    assert f"tallystick_log_position {shared.head()}" in response.text
+
+
+def test_the_served_document_is_the_committed_one(shared: Scene) -> None:
+    from api.openapi import document_text
+
+    assert shared.http.get("/openapi.json").json()["paths"]
+    assert '"openapi": "3.1.0"' in document_text()

@@ -1,0 +1,96 @@
+"""How often one may call: token buckets per key and per address."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from api.limits import BUCKETS_MAX, Buckets
+from tests.api.scene import opened
+
+
+class Hand:
+    """A clock in nanoseconds, moved by hand."""
+
+    def __init__(self) -> None:
+        self.ns = 10**12
+
+    def __call__(self) -> int:
+        return self.ns
+
+
+def test_a_burst_passes_and_then_the_rate() -> None:
+    clock = Hand()
+    buckets = Buckets(2, 3, clock)
+    assert [buckets.spend("a").allowed for _ in range(4)] == [True, True, True, False]
+    assert buckets.spend("b").allowed
+    clock.ns += 500_000_000
+    assert [buckets.spend("a").allowed for _ in range(2)] == [True, False]
+
+
+def test_the_headers_say_what_is_left_and_when_to_come_back() -> None:
+    clock = Hand()
+    buckets = Buckets(1, 2, clock)
+    assert buckets.spend("a").headers() == {
+        "X-RateLimit-Limit": "2", "X-RateLimit-Remaining": "1", "X-RateLimit-Reset": "1",
+    }  # fmt: skip
+    buckets.spend("a")
+    assert buckets.spend("a").headers()["Retry-After"] == "1"
+
+
+@given(
+    st.integers(1, 50),
+    st.integers(1, 50),
+    st.lists(st.integers(0, 10**9), min_size=1, max_size=60),
+)
+def test_no_stretch_of_time_lets_more_pass_than_burst_and_rate(
+    rate: int, burst: int, waits: list[int]
+) -> None:
+    clock = Hand()
+    buckets = Buckets(rate, burst, clock)
+    started, passed = clock.ns, 0
+    for wait in waits:
+        clock.ns += wait
+        passed += buckets.spend("a").allowed
+        assert passed <= burst + rate * (clock.ns - started) / 10**9 + 1
+
+
+def test_the_memory_of_buckets_is_bounded() -> None:
+    buckets = Buckets(1, 1, Hand())
+    for number in range(BUCKETS_MAX + 10):
+        buckets.spend(str(number))
+    assert len(buckets._full_at_ns) <= BUCKETS_MAX
+
+
+def test_an_address_that_calls_too_often_is_told_when_to_come_back(
+    database: str, tmp_path: Path
+) -> None:
+    with opened(database, tmp_path, requests_per_second=1, requests_burst=60) as scene:
+        answers = [scene.http.get("/v1/offers") for _ in range(60)]
+        turned_away = [answer for answer in answers if answer.status_code == 429]
+        assert turned_away
+        told = turned_away[0]
+        assert told.json()["code"] == "rate_limited"
+        assert int(told.headers["Retry-After"]) >= 1
+        assert told.headers["X-RateLimit-Remaining"] == "0"
+        assert told.headers["Request-Id"] == told.json()["request_id"]
+        assert scene.http.get("/healthz").status_code == 200
+
+
+def test_one_key_does_not_use_up_the_share_of_another(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(database, tmp_path) as scene:
+        app = scene.http.app
+        while not hasattr(app, "state"):
+            app = next(
+                cell.cell_contents for cell in app.__closure__  # type: ignore[attr-defined]
+                if callable(cell.cell_contents)
+            )  # fmt: skip
+        monkeypatch.setattr(app.state, "key_buckets", Buckets(1, 2))
+        first = [scene.renter.get("/v1/jobs").status_code for _ in range(3)]
+        assert first == [200, 200, 429]
+        assert scene.stranger.get("/v1/jobs").status_code == 200

@@ -1,0 +1,179 @@
+"""From a signed report to earnings, statements and proofs, over HTTP."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from api.accrual import accrue
+from api.usage import MEDIA_TYPE
+from domain import report
+from domain.pin import PinUsage
+from ledger import cut, trees
+from ledger.checkpoint import open_checkpoint, parse_verifier_key
+from tests.api.scene import HOUR_US, NOW_US, Provider, Scene
+
+MINUTE_US = 60_000_000
+
+
+def _report(provider: Provider, lease: dict[str, Any], **changes: Any) -> bytes:
+    """The node's next report: the first hour of a lease on its first device, in minutes."""
+    device = provider.device_ids.index(lease["device_ids"][0])
+    rows = tuple(
+        report.Row(
+            device=device, lease=0, driver_epoch=1, mono_start_us=minute * MINUTE_US,
+            len_us=MINUTE_US, wall_minus_mono_us=NOW_US, available_us=MINUTE_US, unavailable_us=0,
+            unknown_us=0, samples=60,
+        )
+        for minute in range(60)
+    )  # fmt: skip
+    told = report.Report(
+        node=provider.node_id, seq=provider.signing.seq + 1, prev=provider.signing.head.hex(),
+        boot="5b1c9a7e-6f0d-4f0b-9c3f-2f1d0c9e8a71", agent="0.1.0", mono_us=HOUR_US,
+        wall_us=NOW_US + HOUR_US, clock_offset_us=0, clock_rtt_us=0,
+        devices=tuple(report.Device(id=each) for each in provider.device_ids),
+        leases=(lease["lease_id"],), rows=rows,
+    )  # fmt: skip
+    return report.encode(replace(told, **changes))
+
+
+def _send(scene: Scene, provider: Provider, body: bytes) -> Any:
+    envelope = provider.signing.envelope(body)
+    response = scene.http.post(
+        f"/v1/nodes/{provider.node_id}/usage", json=[envelope],
+        headers={"Content-Type": MEDIA_TYPE},
+    )  # fmt: skip
+    if response.status_code == 200:
+        provider.signing.seq += 1
+        provider.signing.head = report.report_hash(body)
+    return response
+
+
+def _accrue(scene: Scene, lease_id: str) -> None:
+    with scene.service.connect() as connection:
+        accrue(scene.service.ledger, connection, [lease_id], scene.clock.now_us())
+
+
+def _hour_of_work(scene: Scene) -> dict[str, Any]:
+    """A lease that ran for exactly an hour, was reported, closed and settled."""
+    clock: Any = scene.clock
+    lease = scene.running()
+    clock.advance(HOUR_US)
+    sent = _send(scene, scene.provider, _report(scene.provider, lease))
+    assert sent.status_code == 200, sent.text
+    scene.renter.made(f"/v1/leases/{lease['lease_id']}/close")
+    _accrue(scene, lease["lease_id"])
+    return lease
+
+
+def test_an_hour_of_work_is_charged_and_shared_to_the_unit(scene: Scene) -> None:
+    lease = _hour_of_work(scene)
+    path = f"/v1/leases/{lease['lease_id']}"
+    settled = scene.renter.read(path)
+    assert settled["state"] == "settled"
+    assert (settled["gpu_us"], settled["charge"]["units"]) == (str(HOUR_US), "2000000")
+    hours = scene.renter.read(f"{path}/usage")["data"]
+    assert [one["gpu_us"] for one in hours] == [str(HOUR_US)]
+    charges = scene.owner.read(f"{path}/charges")["data"]
+    parts = [charges[0][name]["units"] for name in ("fee", "provider", "platform", "burn")]
+    assert parts == ["250000", "875000", "875000", "0"]
+    assert charges[0]["drawn"] == [{"source": "cash", "amount": charges[0]["charge"]}]
+    earned = scene.owner.read("/v1/earnings", by="lease_id")["data"]
+    assert [(one["lease_id"], one["provider"]["units"]) for one in earned] == [
+        (lease["lease_id"], "875000")
+    ]
+    assert scene.rival.read("/v1/earnings")["data"] == []
+    history = scene.renter.read(f"{path}/history")["data"]
+    assert [one["state"] for one in history][-1] == "settled"
+    assert scene.service.ledger.books.books_balanced()
+
+
+def test_a_statement_says_what_the_month_cost(scene: Scene) -> None:
+    lease = _hour_of_work(scene)
+    path = f"/v1/accounts/{scene.renter.account_id}/statements"
+    told = scene.renter.read(f"{path}/2026-11")
+    assert told["opening"] == []
+    cash = next(one for one in told["closing"] if one["part"] == "cash")
+    assert cash["balance"]["units"] == "98000000"
+    assert told["charge"]["units"] == "2000000"
+    assert [one["lease_id"] for one in told["leases"]] == [lease["lease_id"]]
+    assert told["is_final"] is False
+    after = scene.renter.read(f"{path}/2026-12")
+    assert after["opening"] == after["closing"] == told["closing"]
+    assert after["leases"] == []
+
+
+def test_a_node_reads_what_was_stored_and_what_earned_nothing(scene: Scene) -> None:
+    clock: Any = scene.clock
+    lease = scene.running()
+    clock.advance(HOUR_US)
+    node, path = scene.provider.node, f"/v1/nodes/{scene.provider.node_id}/usage"
+    head = node.read(f"{path}/head")
+    assert (head["acked_seq"], head["head"]) == (0, scene.provider.signing.head.hex())
+    receipt = _send(scene, scene.provider, _report(scene.provider, lease)).json()["results"][0]
+    assert (receipt["status"], receipt["receipt"]["flags"]) == ("stored", 0)
+    broken = _report(scene.provider, lease, agent="a name that is much too long for an agent")
+    flagged = _send(scene, scene.provider, broken).json()["results"][0]["receipt"]
+    assert flagged["flags"] == 1
+    lane = f"{flagged['lane']}:{flagged['position']}"
+    told = node.get(path, {"Tallystick-Min-Usage": lane}).json()
+    assert (told["reports"], told["reports_flagged"], told["last_seq"]) == (2, 1, 2)
+    assert [(one["seq"], one["rule"]) for one in told["flagged"]] == [(2, "content")]
+    hours = scene.owner.read(f"{path}/hours")["data"]
+    assert sum(int(one["leased_gpu_us"]) for one in hours) == HOUR_US
+    assert node.read(f"{path}/head")["acked_seq"] == 2
+
+
+def test_a_forged_report_is_refused_with_a_problem(scene: Scene) -> None:
+    lease = scene.running()
+    body = _report(scene.provider, lease)
+    envelope = {**scene.provider.signing.envelope(body), "signature": "AA" * 43 + "=="}
+    response = scene.http.post(
+        f"/v1/nodes/{scene.provider.node_id}/usage", json=[envelope],
+        headers={"Content-Type": MEDIA_TYPE},
+    )  # fmt: skip
+    assert (response.status_code, response.json()["code"]) == (401, "bad_signature")
+    assert response.headers["Request-Id"]
+
+
+def test_the_lease_stays_in_the_assignments_until_it_is_reported_to_its_end(scene: Scene) -> None:
+    clock: Any = scene.clock
+    lease = scene.running()
+    path = f"/v1/nodes/{scene.provider.node_id}/assignments"
+    clock.advance(HOUR_US // 2)
+    scene.renter.made(f"/v1/leases/{lease['lease_id']}/close")
+    data = scene.provider.node.read(path)["data"]
+    assert [(one["state"], one["until_us"]) for one in data] == [("closing", NOW_US + HOUR_US // 2)]
+    assert (data[0]["from_us"], data[0]["share_ppm"]) == (NOW_US, 1_000_000)
+
+
+def test_the_reporters_own_parser_reads_the_assignments(scene: Scene) -> None:
+    from node_reporter.leases import parse_windows
+
+    lease = scene.running()
+    path = f"/v1/nodes/{scene.provider.node_id}/assignments"
+    windows = parse_windows(scene.provider.node.read(path))
+    assert [window.lease_id for window in windows] == [lease["lease_id"]]
+
+
+def test_a_fact_and_a_report_are_proved_under_the_signed_head(scene: Scene) -> None:
+    lease = _hour_of_work(scene)
+    proof = scene.auditor.get(f"/v1/audit/proofs/{lease['position']}")
+    assert (proof.status_code, proof.json()["code"]) == (409, "not_covered")
+    assert scene.anybody.get("/v1/audit/log/checkpoint").json()["code"] == "not_covered"
+    with scene.service.connect() as connection:
+        trees.follow_all(connection)
+        pin = cut.pin(connection).fact(scene.clock.now_us())
+        scene.service.ledger.handle(PinUsage(pin=pin), key=None, now_us=scene.clock.now_us())
+    scene.sign_head()
+    told = scene.anybody.read("/v1/audit/log/checkpoint")
+    key = parse_verifier_key(scene.anybody.read("/v1/audit/log/key")["verifier_key"])
+    assert open_checkpoint(told["note"], key).size == told["size"] == scene.head()
+    proof = scene.auditor.get(f"/v1/audit/proofs/{lease['position']}")
+    assert proof.status_code == 200
+    assert proof.headers["content-type"].startswith("text/plain")
+    lane = report.lane_of(scene.provider.node_id)
+    path = f"/v1/audit/proofs/usage/{lane}/1"
+    assert scene.owner.get(path).status_code == 200
+    assert scene.rival.get(path).status_code == 404
+    assert scene.auditor.get(path).text.startswith("c2sp.org/tlog-proof")

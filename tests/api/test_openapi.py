@@ -1,0 +1,234 @@
+"""The OpenAPI document: current, complete, and true, down to its examples."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from api import errors
+from api.auth import NODE
+from api.client import ApiProblem, Client, Money, pages
+from api.main import operations
+from api.openapi import CLIENT, DOCUMENT, client_text, document_text
+from tests.api.scene import Caller, Scene
+
+DOCUMENTED: dict[str, Any] = json.loads(document_text())
+
+
+def _operations() -> list[tuple[str, str, dict[str, Any]]]:
+    return [
+        (method.upper(), path, operation)
+        for path, methods in DOCUMENTED["paths"].items()
+        for method, operation in methods.items()
+    ]
+
+
+def test_the_committed_document_is_current() -> None:
+    assert DOCUMENT.read_text(encoding="utf-8") == document_text(), "run: python -m api.openapi"
+
+
+def test_the_committed_client_is_current_and_made_alike_each_time() -> None:
+    made = client_text()
+    assert made == client_text()
+    assert CLIENT.read_text(encoding="utf-8") == made, "run: python -m api.openapi"
+
+
+def test_every_operation_is_there_once_under_a_verb_and_a_noun() -> None:
+    names = [operation["operationId"] for _, _, operation in _operations()]
+    assert sorted(names) == sorted(operation.name for operation in operations())
+    assert len(set(names)) == len(names)
+    verbs = {"create", "list", "read", "add", "remove", "rotate", "delete", "link", "register",
+             "open", "set", "join", "confirm", "admit", "activate", "start", "retire", "report",
+             "ingest", "publish", "search", "withdraw", "submit", "cancel", "explain", "close",
+             "preview"}  # fmt: skip
+    assert {name.partition("_")[0] for name in names} <= verbs
+
+
+def test_every_operation_declares_its_problems_security_and_summary() -> None:
+    for method, path, operation in _operations():
+        assert operation["summary"], path
+        assert "security" in operation, path
+        statuses = set(operation["responses"])
+        assert {"400", "401", "422", "429", "500", "503"} <= statuses, (method, path)
+        for status, response in operation["responses"].items():
+            if status.startswith("2"):
+                continue
+            content = response["content"]
+            assert list(content) == [errors.MEDIA_TYPE], (path, status)
+            for code in content[errors.MEDIA_TYPE]["examples"]:
+                assert str(errors.status_of(code)) == status
+
+
+def test_no_number_with_a_fraction_and_no_form_of_the_framework_leaks_out() -> None:
+    text = json.dumps(DOCUMENTED)
+    assert '"number"' not in text
+    assert "HTTPValidationError" not in text
+    schemas = DOCUMENTED["components"]["schemas"]
+    used = text.count("#/components/schemas/")
+    assert used > len(schemas)
+    for name in schemas:
+        assert f'"#/components/schemas/{name}"' in text, f"nobody uses {name}"
+
+
+def test_every_request_body_has_an_example() -> None:
+    for _, path, operation in _operations():
+        body = operation.get("requestBody")
+        if body is None:
+            continue
+        reference = body["content"]["application/json"]["schema"]["$ref"]
+        schema = DOCUMENTED["components"]["schemas"][reference.rpartition("/")[2]]
+        assert schema["examples"], (path, reference)
+
+
+# --- the examples, run -----------------------------------------------------------------------
+
+
+def _with_ids(value: Any, scene: Scene) -> Any:
+    """The example with ids of this market in the places of its own."""
+    ids = {
+        "provider_id": scene.provider.provider_id,
+        "region_id": scene.provider.region_id,
+        "node_id": scene.provider.node_id,
+    }
+    if isinstance(value, dict):
+        return {name: ids.get(name, _with_ids(inner, scene)) for name, inner in value.items()}
+    return [_with_ids(inner, scene) for inner in value] if isinstance(value, list) else value
+
+
+NOT_AS_THEY_STAND = {
+    "join_node": "needs a code that was just issued",
+    "confirm_node": "needs the key of a real machine",
+    "link_wallet": "needs a real signature",
+}
+
+
+def _examples() -> list[Any]:
+    found = []
+    for method, path, operation in _operations():
+        if "requestBody" in operation:
+            reference = operation["requestBody"]["content"]["application/json"]["schema"]["$ref"]
+            schema = DOCUMENTED["components"]["schemas"][reference.rpartition("/")[2]]
+            for index, example in enumerate(schema["examples"]):
+                name = operation["operationId"]
+                found.append(pytest.param(name, method, path, example, id=f"{name}-{index}"))
+    return found
+
+
+BY_OPERATOR = {"create_account", "create_deposit", "admit_node"}
+BY_RENTER = {"close_lease"}
+BY_RIVAL = {"withdraw_offer", "retire_node"}
+"""Whose calls these are; a scope says the rest. What the rival loses, no other example needs."""
+
+
+@pytest.mark.parametrize(("name", "method", "path", "example"), _examples())
+def test_an_example_does_what_it_shows(
+    name: str, method: str, path: str, example: Any, shared: Scene
+) -> None:
+    assert method == "POST"
+    places = _places(shared, path)
+    if name in BY_RIVAL:
+        places |= {"node_id": shared.other.node_id, "offer_id": shared.other.offer_id}
+    response = _caller(shared, name).post(path.format(**places), _with_ids(example, shared))
+    if name in NOT_AS_THEY_STAND:
+        assert response.json()["code"] not in ("invalid", "malformed_json")
+        return
+    assert response.status_code in (200, 201), response.text
+    _undo(shared, name, response.json(), places)
+
+
+def _caller(scene: Scene, name: str) -> Caller:
+    access = next(one.access for one in operations() if one.name == name)
+    if name in BY_OPERATOR:
+        return scene.operator
+    if name in BY_RIVAL:
+        return scene.rival
+    if NODE in access.audiences:
+        return scene.provider.node
+    return scene.owner if "provider" in access.scopes and name not in BY_RENTER else scene.renter
+
+
+def _places(scene: Scene, path: str) -> dict[str, str]:
+    """Ids for the address of an example, made where it needs one of its own."""
+    mine = f"/v1/accounts/{scene.renter.account_id}"
+    places = {
+        "account_id": scene.renter.account_id,
+        "region_id": scene.provider.region_id,
+        "node_id": scene.provider.node_id,
+        "offer_id": scene.provider.offer_id,
+    }
+    if "{lease_id}" in path:
+        places["lease_id"] = scene.lease()["lease_id"]
+    if "{job_id}" in path:
+        places["job_id"] = scene.renter.made("/v1/jobs", scene.job())["job_id"]
+    if "{key_id}" in path:
+        key = scene.renter.made(f"{mine}/api-keys", {"scopes": ["meter"]})
+        places["key_id"] = key["key_id"]
+    if "{member_id}" in path:
+        member = scene.renter.made(f"{mine}/members", {"role": "viewer"})
+        places["member_id"] = member["member_id"]
+    return places
+
+
+def _undo(scene: Scene, name: str, told: dict[str, Any], places: dict[str, str]) -> None:
+    """Leave the market as the next example needs it."""
+    lease_id = told.get("lease_id", places.get("lease_id"))
+    if lease_id is not None:
+        scene.renter.made(f"/v1/leases/{lease_id}/close")
+    if name == "set_region_policy":
+        path = f"/v1/regions/{scene.provider.region_id}/policy"
+        scene.owner.made(path, {"allow_public_jobs": True})
+    if name == "start_maintenance":
+        scene.owner.made(f"/v1/nodes/{scene.provider.node_id}/activate")
+
+
+# --- the client ------------------------------------------------------------------------------
+
+
+CAP: Money = {"asset": "CREDIT", "units": "5000000"}
+
+
+def _client(scene: Scene, key: str | None) -> Client:
+    http: Any = scene.http
+    return Client("", key, http=http)
+
+
+def test_the_generated_client_goes_the_straight_way(scene: Scene) -> None:
+    renter = _client(scene, scene.renter.key)
+    node = _client(scene, scene.provider.node.key)
+    lease = renter.open_lease(
+        {
+            "job": {
+                "image": "work",
+                "max_price_per_gpu_hour": {"asset": "CREDIT", "units": "5000000"},
+            }
+        }
+    )
+    assert lease["state"] == "reserved"
+    assert renter.position == scene.head()
+    node.start_lease(lease["node_id"], lease["lease_id"], {})
+    renter.position = node.position
+    assert renter.read_lease(lease["lease_id"])["state"] == "active"
+    closed = renter.close_lease(lease["lease_id"], {})
+    assert closed["closed_by"] == "renter"
+    listed = pages(renter.list_leases(limit=1), lambda c: renter.list_leases(limit=1, cursor=c))
+    assert [one["lease_id"] for one in listed] == [lease["lease_id"]]
+    assert renter.read_balances(scene.renter.account_id, as_of_position=1)["data"] == []
+
+
+def test_the_generated_client_raises_problems_by_their_code(shared: Scene) -> None:
+    with pytest.raises(ApiProblem) as refused:
+        _client(shared, shared.renter.key).read_lease("lease_" + "0" * 32)
+    assert (refused.value.code, refused.value.status) == ("lease_unknown", 404)
+    assert refused.value.document["facts"] == {"lease_id": "lease_" + "0" * 32}
+    with pytest.raises(ApiProblem) as unknown:
+        _client(shared, None).list_jobs()
+    assert unknown.value.code == "unauthenticated"
+
+
+def test_the_generated_client_repeats_a_call_with_its_key(shared: Scene) -> None:
+    client = _client(shared, shared.renter.key)
+    body: Any = shared.job()
+    first = client.submit_job(body, idempotency_key="by the client".replace(" ", "-"))
+    assert client.submit_job(body, idempotency_key="by-the-client") == first
