@@ -36,7 +36,7 @@ $(VENV)/.dev: $(VENV)/.server requirements/dev.txt
 demo: $(VENV)/.server  ## the main job on embedded parts, from a signed report to a paid claim
 	@$(RUN)/tallystick demo
 
-serve: $(VENV)/.server  ## API, console and background jobs on the embedded database
+serve: $(VENV)/.server  ## the API and the background jobs on the embedded database
 	@$(RUN)/tallystick serve
 
 # --- checking ---

@@ -72,7 +72,7 @@ def _options(
 @app.command(epilog="Example: tallystick demo --json")
 def demo(
     serve_after: Annotated[
-        bool, typer.Option("--serve", help="Leave API and console running on the result.")
+        bool, typer.Option("--serve", help="Leave the API running on the result.")
     ] = False,
     data_dir: Annotated[
         Path | None, typer.Option(metavar="DIR", help="New folder; else a temporary one.")
@@ -231,7 +231,7 @@ def _database(settings: Settings) -> Generator[str, None, None]:
 
 
 def _statement(result: dict[str, Any]) -> list[str]:
-    """The demo's result in sentences."""
+    """The demo's result as a bill anybody can check with a pocket calculator, and what followed."""
     charged = cli_terminal.amount(result["charged"])
     earned = cli_terminal.amount(result["providers_earned"])
     kept = cli_terminal.amount(result["platform_earned"])
@@ -241,10 +241,24 @@ def _statement(result: dict[str, Any]) -> list[str]:
     }
     metered_s = int(result["gpu_microseconds_metered"]) // 1_000_000
     yes = {True: "yes", False: "NO"}
+    lines = [
+        {
+            "lease": f"{line['gpus']} GPU x {_percent(line['share_ppm'])} %",
+            "gpu seconds": line["gpu_seconds"],
+            "/ 3600 x price per hour": cli_terminal.amount(line["price_per_gpu_hour"]),
+            "= charge": cli_terminal.amount(line["charge"]),
+            "paid": _PAID[line["settlement"]],
+        }
+        for line in result["statement"]
+    ]
     return [
+        "What the renters were charged",
+        "",
+        *cli_terminal.columns(lines, list(lines[0])),
+        "",
         f"{result['nodes']} nodes served {result['leases']} leases"
         f" and signed {result['usage_reports']} usage reports.",
-        f"Metered: {metered_s} GPU-seconds. Charged: {charged}"
+        f"Metered: {metered_s} GPU-seconds. Charged in cash: {charged}"
         f" = {earned} to providers + {kept} to the platform.",
         f"Renters burned {tokens['tokens_burned']}; epoch {result['epoch']} minted"
         f" {tokens['tokens_minted']}.",
@@ -255,6 +269,15 @@ def _statement(result: dict[str, Any]) -> list[str]:
         f" Audit log verified offline: {yes[result['audit_verified']]}.",
         f"Took {result['seconds']} s.",
     ]
+
+
+def _percent(share_ppm: int) -> str:
+    """A share in per cent, without a float: 370000 is 37, 428571 is 42.8571."""
+    whole, rest = divmod(share_ppm, 10_000)
+    return f"{whole}.{rest:04}".rstrip("0").rstrip(".")
+
+
+_PAID = {"cash": "in cash", "burn": "with burned credits; the provider earns TOKEN"}
 
 
 if __name__ == "__main__":
