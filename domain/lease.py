@@ -442,6 +442,9 @@ def decide_reserve(command: ReserveLease, world: World) -> list[Change]:
     cap_units = asked.max_price_per_gpu_hour.units
     if terms.price_per_gpu_hour.units > cap_units:
         raise Refused(Reason.PRICE_ABOVE_CAP, cap=cap_units, price=terms.price_per_gpu_hour.units)
+    if terms.price_per_gpu_hour < terms.fee_per_gpu_hour:
+        # Offered under an earlier tariff, or for devices of another class: no charge could pay it.
+        raise Refused(Reason.OFFER_MISMATCH, usage_fee=terms.fee_per_gpu_hour.units)
     reserved = replace(terms, escrow=_escrow(asked, terms, world), device_ids=command.device_ids)
     stream = Stream("lease", command.lease_id)
     decided = MatchDecided(

@@ -303,19 +303,21 @@ _CANDIDATES = f"""
         FROM proj_fleet.device d
         WHERE (d.share_free < 1000000 OR d.mem_free < 1000000) AND {_FITS}
         GROUP BY d.node_id, d.model
+    ), fee AS MATERIALIZED (
+        SELECT DISTINCT ON (c.gpu_class) c.gpu_class, c.units FROM proj_fleet.fee c
+        WHERE c.effective_from_us <= %(at)s ORDER BY c.gpu_class, c.version DESC
     ), fit AS MATERIALIZED (
         SELECT s.offer_id, s.model, s.node_id, s.account_id, s.settlement, s.fractions,
             s.served_gpu_us,
-            s.account_id = %(account)s AS own, CASE WHEN s.account_id = %(account)s THEN (
-                SELECT c.units FROM proj_fleet.fee c
-                WHERE c.gpu_class = s.gpu_class AND c.effective_from_us <= %(at)s
-                ORDER BY c.version DESC LIMIT 1) ELSE s.price_units END AS price,
+            s.account_id = %(account)s AS own,
+            CASE WHEN s.account_id = %(account)s THEN c.units ELSE s.price_units END AS price,
             CASE WHEN u.room IS NULL THEN %(count)s * (1000000 - %(share)s) ELSE (
                 SELECT sum(free) - %(count)s * %(share)s FROM (
                     SELECT free FROM unnest(u.room || array_fill(
                         1000000, ARRAY[least(s.whole_free, %(count)s)])) free
                     ORDER BY free LIMIT %(count)s) x) END AS stranded
         FROM proj_fleet.stall s
+        LEFT JOIN fee c ON c.gpu_class = s.gpu_class
         LEFT JOIN used u ON u.node_id = s.node_id AND u.model = s.model
         WHERE s.whole_free + coalesce(cardinality(u.room), 0) >= %(count)s
             AND (%(any_model)s OR s.model = ANY(%(models)s))
@@ -324,7 +326,8 @@ _CANDIDATES = f"""
             AND (s.available_until_us IS NULL OR s.available_until_us >= %(until)s)
             AND (s.account_id = %(account)s OR s.region_id IN (
                 SELECT region_id FROM proj_fleet.region WHERE allow_public_jobs))
-            AND (s.account_id = %(account)s OR s.price_units <= %(price_max)s)
+            AND (s.account_id = %(account)s
+                OR s.price_units BETWEEN coalesce(c.units, 0) AND %(price_max)s)
     ), best AS (
         SELECT * FROM fit WHERE price <= %(price_max)s
         ORDER BY own DESC, price, stranded, served_gpu_us, node_id, offer_id LIMIT %(limit)s
@@ -364,8 +367,9 @@ def candidates(
 ) -> Found:
     """The cheapest nodes with room for `need` at `at_us`, own nodes first.
 
-    An offer must last until `until_us`. The renter's own nodes cost the usage fee. Devices of no
-    class have no fee and are left out. Rule: design marketplace 3; `domain.matching`.
+    An offer must last until `until_us` and cost no less than the usage fee in force, as after a
+    dearer tariff. The renter's own nodes cost that fee. Devices of no class have none and are left
+    out. Rule: design marketplace 3; `domain.matching`.
     """
     values: dict[str, Any] = {
         "count": need.gpu_count,

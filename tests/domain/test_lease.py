@@ -21,6 +21,8 @@ from domain.money import credit
 from domain.node import StartMaintenance
 from domain.offer import WithdrawOffer
 from domain.refusal import Reason
+from domain.stream import Stream
+from domain.tariff import TariffPublished, UsageFee
 from tests.domain.market import (
     BURN_OFFER,
     DEVICES,
@@ -131,6 +133,17 @@ def test_an_unpaid_debt_blocks_new_leases() -> None:
 def test_a_price_above_the_cap_is_refused() -> None:
     cheap = job(max_price_per_gpu_hour=credit(2_779_999))
     scene().after(cheap).after(request()).when(reserve()).then_refused(Reason.PRICE_ABOVE_CAP)
+
+
+def test_an_offer_below_the_usage_fee_of_a_later_tariff_takes_no_new_leases() -> None:
+    """Its parts could not be paid: the fee alone is more than the charge."""
+    dearer = TariffPublished(
+        version=2, usage_fees=(UsageFee("datacenter", credit(2_780_001)),),
+        provider_share_ppm=500_000, burn_share_ppm=0, effective_from_us=NOON_US, by="op",
+        at_us=NOON_US,
+    )  # fmt: skip
+    asked = scene().given((Stream("tariff", "network"), dearer)).after(job()).after(request())
+    asked.when(reserve()).then_refused(Reason.OFFER_MISMATCH)
 
 
 def test_a_withdrawn_offer_and_a_node_in_maintenance_take_no_new_leases() -> None:

@@ -10,8 +10,9 @@ import pytest
 
 from domain import device
 from domain.matching import FreeDevice, Need, OfferedNode, choose
-from domain.money import PPM
+from domain.money import PPM, credit
 from domain.stream import Stream
+from domain.tariff import TariffPublished, UsageFee
 from projections import fleet, tables
 from projections.fleet import FLEET
 from tests.projections.story import FEE, PRICE, START_US, Size, Told, Writer, story
@@ -140,6 +141,28 @@ def test_a_node_in_maintenance_and_a_withdrawn_offer_are_no_candidates(
     assert len(offers) == 11
     assert len(fleet.read_offers(connection, withdrawn=True, limit=50)) == 12
     assert [o.price_units for o in offers] == sorted(o.price_units for o in offers)
+
+
+def test_an_offer_below_the_usage_fee_of_a_later_tariff_is_no_candidate(
+    connection: psycopg.Connection[Any],
+) -> None:
+    writer = Writer(connection)
+    writer.write(story(SIZE))
+    dearer = TariffPublished(
+        version=2, usage_fees=(UsageFee("datacenter", credit(PRICE + 1)),),
+        provider_share_ppm=500_000, burn_share_ppm=0, effective_from_us=START_US + 10,
+        by="op", at_us=START_US,
+    )  # fmt: skip
+    writer.write([(Stream("tariff", "network"), dearer)])
+    tables.step_all(connection, only=("fleet",))
+    need = Need(1, PPM, PPM, (), 10**9, "acct_cash")
+    before = fleet.candidates(connection, need, START_US + 9, limit=50)
+    after = fleet.candidates(connection, need, START_US + 10, limit=50)
+    prices = {node.price for node in before.nodes}
+    assert min(prices) == PRICE
+    assert {node.price for node in after.nodes} == prices - {PRICE}
+    own = fleet.candidates(connection, Need(1, PPM, PPM, (), 10**9, "acct_provider"), START_US + 10)
+    assert {node.price for node in own.nodes} == {PRICE + 1}, "one's own nodes cost the fee"
 
 
 def test_lists_come_in_pages_that_leave_nothing_out(connection: psycopg.Connection[Any]) -> None:
