@@ -114,18 +114,20 @@ def close_epoch(
     """End an epoch at a new pin and open the next one; the market position of the cut.
 
     An epoch that was closed before is left as it is. `override` is the reason to close although
-    the gate still waits; who did so, why, and for what it waited becomes part of the fact.
+    the gate still waits; who did so, why, and for what it waited is a fact (EpochGateOverridden).
     Raises Refused: EPOCH_UNKNOWN, EPOCH_NOT_OVER, CUT_INCOMPLETE naming what is missing.
     """
     with keeping_out(connection, "accrual"):
         state = _known(ledger, epoch)
         if state.closing is None:
-            by, missing = _gate(ledger, connection, state, now_us, by, override)
+            missing = _gate(ledger, connection, state, now_us)
             trees.follow_all(connection)
 
             def command() -> CloseEpoch:
                 pin = cut.pin(connection).fact(now_us)
-                return CloseEpoch(epoch=epoch, pin=pin, by=by, at_us=now_us, missing=missing)
+                return CloseEpoch(
+                    epoch=epoch, pin=pin, by=by, at_us=now_us, missing=missing, override=override
+                )
 
             # Another job may pin meanwhile, further than what was read here.
             again_on = frozenset({Reason.USAGE_POSITION_FELL})
@@ -133,23 +135,11 @@ def close_epoch(
     return cut_position(ledger, epoch)
 
 
-def _gate(
-    ledger: Ledger,
-    connection: Connection,
-    state: Epoch,
-    now_us: int,
-    by: str,
-    override: str | None,
-) -> tuple[str, tuple[str, ...]]:
-    """Who closes, in the words of the fact, and what they still have to wait for."""
+def _gate(ledger: Ledger, connection: Connection, state: Epoch, now_us: int) -> tuple[str, ...]:
+    """What whoever closes would still have to wait for; nothing is asked before the end."""
     opened = state.opened
     assert opened is not None
-    missing: tuple[str, ...] = ()
-    if now_us >= opened.end_us:
-        missing = missing_for(ledger, connection, opened.epoch)
-    if missing and override is not None:
-        return f"{by}; gate overridden ({override}): {', '.join(missing)}", ()
-    return by, missing
+    return missing_for(ledger, connection, opened.epoch) if now_us >= opened.end_us else ()
 
 
 def cut_position(ledger: Ledger, epoch: int) -> int:

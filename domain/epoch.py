@@ -30,6 +30,8 @@ from domain.refusal import Reason, Refused
 from domain.stream import Change, Stream, World
 
 CHUNK_MAX = 500
+MISSING_MAX = 100
+"""Names of one override's fact; the rest is counted."""
 """Recipients of one `RewardsCredited`: a fact stays small whatever the network's size."""
 TREASURY = "treasury"
 """Account id of the treasury: a party like any other, with a payout leaf of its own."""
@@ -54,6 +56,21 @@ class EpochOpened:
     start_us: int
     end_us: int
     policy_version: int
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochGateOverridden:
+    """An operator closed the epoch although its gate still waited: the only way round the gate.
+
+    Appended in one put with `EpochClosing`, and right before it.
+    """
+
+    epoch: int
+    missing: tuple[str, ...]  # the first of what the gate still waited for, in words
+    missing_count: int
+    reason: str
+    by: str
     at_us: int
 
 
@@ -100,7 +117,14 @@ class RewardsMatured:
     at_us: int
 
 
-EpochFact = EpochOpened | EpochClosing | EpochSealed | RewardsCredited | RewardsMatured
+EpochFact = (
+    EpochOpened
+    | EpochGateOverridden
+    | EpochClosing
+    | EpochSealed
+    | RewardsCredited
+    | RewardsMatured
+)
 
 # Commands.
 
@@ -116,13 +140,16 @@ class OpenEpoch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CloseEpoch:
-    """End an epoch at a pin. `missing` names what the closing gate still waits for."""
+    """End an epoch at a pin. `missing` names what the closing gate still waits for, and `override`
+    is an operator's reason to close all the same.
+    """
 
     epoch: int
     pin: UsagePinned
     by: str
     at_us: int
     missing: tuple[str, ...] = ()
+    override: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -297,6 +324,8 @@ def evolve_epoch(epoch: Epoch, fact: EpochFact) -> Epoch:
     match fact:
         case EpochOpened():
             return replace(epoch, opened=fact)
+        case EpochGateOverridden():
+            return epoch
         case EpochClosing():
             return replace(epoch, closing=fact)
         case EpochSealed():
@@ -403,14 +432,32 @@ def decide_close(command: CloseEpoch, world: World) -> list[Change]:
         raise Refused(Reason.EPOCH_STATE, epoch=command.epoch, status=epoch.status)
     if command.at_us < epoch.opened.end_us:
         raise Refused(Reason.EPOCH_NOT_OVER, epoch=command.epoch, end_us=epoch.opened.end_us)
-    if command.missing:
-        raise Refused(Reason.CUT_INCOMPLETE, epoch=command.epoch, missing=command.missing)
+    if command.missing and command.override is None:
+        missing = command.missing[:MISSING_MAX]
+        raise Refused(Reason.CUT_INCOMPLETE, epoch=command.epoch, missing=missing)
     closing = EpochClosing(epoch=command.epoch, by=command.by, at_us=command.at_us)
     return [
+        *_overriding(command),
         Change(stream_of(command.epoch), closing),
         pinned(command.pin, world),
         _opening(world, command.epoch + 1, epoch.opened.end_us, command.at_us),
     ]
+
+
+def _overriding(command: CloseEpoch) -> list[Change]:
+    """Who went round the gate, why, and past what; nothing when nothing was missing."""
+    if not command.missing:
+        return []
+    assert command.override is not None
+    fact = EpochGateOverridden(
+        epoch=command.epoch,
+        missing=command.missing[:MISSING_MAX],
+        missing_count=len(command.missing),
+        reason=command.override,
+        by=command.by,
+        at_us=command.at_us,
+    )
+    return [Change(stream_of(command.epoch), fact)]
 
 
 def decide_seal(command: SealEpoch, world: World) -> list[Change]:

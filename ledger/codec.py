@@ -70,6 +70,7 @@ NAMES: dict[str, type[Any]] = {
     "device.capacity_accrued.v1": device.CapacityAccrued,
     "device.retired.v1": device.DeviceRetired,
     "epoch.opened.v1": epoch.EpochOpened,
+    "epoch.gate_overridden.v1": epoch.EpochGateOverridden,
     "epoch.closing.v1": epoch.EpochClosing,
     "epoch.sealed.v1": epoch.EpochSealed,
     "epoch.rewards_credited.v1": epoch.RewardsCredited,

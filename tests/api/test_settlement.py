@@ -15,6 +15,7 @@ from api.leading import leading
 from api.settlement import SealDiffers, close_epoch, epoch_path, seal_epoch, settle_due
 from contracts.deployment import Deployment
 from contracts.devnet import Devnet
+from domain.epoch import stream_of
 from domain.refusal import Reason, Refused
 from ledger.handle import Ledger
 from projections import tables
@@ -83,10 +84,16 @@ def test_an_operator_may_close_anyway_and_the_log_says_so(scene: Scene) -> None:
     close_epoch(
         scene.ledger, scene.connection, 1, scene.now_us, "key_op", override="the node burned down"
     )
-    closing = settlement.epoch_state(scene.ledger, 1).closing
-    assert closing is not None
-    assert closing.by.startswith("key_op; gate overridden (the node burned down): lease")
-    assert lease_id in closing.by
+    assert scene.facts("epoch.", "usage.")[-4:] == [
+        "epoch.gate_overridden.v1",
+        "epoch.closing.v1",
+        "usage.pinned.v1",
+        "epoch.opened.v1",
+    ]
+    overridden = scene.ledger.market.read_stream(stream_of(1))[1].fact
+    assert (overridden.by, overridden.reason) == ("key_op", "the node burned down")
+    assert overridden.missing_count == 1
+    assert lease_id in overridden.missing[0]
 
 
 def test_closing_pins_the_cut_and_opens_the_next_epoch_in_one_append(scene: Scene) -> None:

@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 from domain.emission import EmissionSegment
 from domain.epoch import (
     CHUNK_MAX,
+    MISSING_MAX,
     CloseEpoch,
     CreditRewards,
+    EpochGateOverridden,
     MatureRewards,
     OpenEpoch,
     Reward,
@@ -115,6 +117,30 @@ def test_an_epoch_is_not_closed_before_its_end() -> None:
 def test_an_epoch_is_not_closed_while_the_gate_waits_for_something() -> None:
     waiting = replace(CLOSE, missing=("node_a",))
     OPEN.when(waiting).then_refused(Reason.CUT_INCOMPLETE)
+
+
+def test_an_operator_goes_round_the_gate_with_a_fact_that_says_why() -> None:
+    waiting = tuple(f"node_{number}" for number in range(MISSING_MAX + 1))
+    overridden = EpochGateOverridden(
+        epoch=1,
+        missing=waiting[:MISSING_MAX],
+        missing_count=MISSING_MAX + 1,
+        reason="burned down",
+        by="job",
+        at_us=END_US,
+    )
+    OPEN.when(replace(CLOSE, missing=waiting, override="burned down")).then(
+        (stream_of(1), overridden),
+        (stream_of(1), closing(1)),
+        (PINS, pin(7)),
+        (stream_of(2), opened(2, at_us=END_US)),
+    )
+
+
+def test_there_is_nothing_to_override_when_nothing_is_missing() -> None:
+    OPEN.when(replace(CLOSE, override="in a hurry")).then(
+        (stream_of(1), closing(1)), (PINS, pin(7)), (stream_of(2), opened(2, at_us=END_US))
+    )
 
 
 def test_the_cut_covers_every_earlier_pin() -> None:
