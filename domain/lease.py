@@ -321,6 +321,15 @@ class Lease:
         return sum(part.amount.units for part in self.held)
 
     @property
+    def counted_until_us(self) -> int:
+        """No close lies before this, though an accrual may overtake it: what the escrow must hold
+        is the rate times the time the lease was open.
+        """
+        assert self.opened is not None
+        credited_us = max((mark.credited_us for mark in self.marks), default=0)
+        return max(self.accrued_until_us, self.opened.opened_at_us + credited_us)
+
+    @property
     def window_end_us(self) -> int:
         """Where billable time ends: closed, or as far as funds and term allow."""
         assert self.opened is not None
@@ -625,7 +634,7 @@ def decide_close(command: CloseLease, world: World) -> list[Change]:
     if lease.opened is None:
         return _cancel(lease, command, world)
     closed_at_us = max(
-        lease.opened.opened_at_us, min(command.closed_at_us, lease.window_end_us, command.at_us)
+        lease.counted_until_us, min(command.closed_at_us, lease.window_end_us, command.at_us)
     )
     closed = LeaseClosed(
         lease_id=command.lease_id,

@@ -251,6 +251,33 @@ def test_closing_frees_the_devices_and_returns_what_can_no_longer_be_used() -> N
         assert where.state(replace(lease_stream, kind="device", id=device)).holders == {}
 
 
+def test_a_close_that_an_accrual_overtook_ends_where_time_was_already_counted() -> None:
+    """The close was asked for at 12:59:55 and decided after the hour was accrued. Device 0 is
+    charged up to 13:00 then, and device 1, reported late, may be: the escrow must hold for both.
+    """
+    late = usage(0, HOUR_US, device="GPU-1", position=2)
+    where = opened(gpus=2, funds=20_000_000).after(accrue(HOUR_US, (usage(0, HOUR_US),)))
+    where = where.after(replace(close(HOUR_US - 5_000_000), at_us=NOON_US + HOUR_US))
+    assert facts(where, LeaseClosed)[0].closed_at_us == NOON_US + HOUR_US
+    done = where.after(settle(HOUR_US + LATE_WINDOW_US, (late,)))
+    assert facts(done, LeaseSettled)[0].charge == credit(2 * 2_780_000)
+
+
+def test_a_close_ends_no_earlier_than_the_time_a_crafted_report_was_credited() -> None:
+    """A clock that stands still: 70 minutes that end within the hour, received after 70."""
+    fast = replace(
+        usage(0, 70 * HOUR_US // 60), wall_end_us=NOON_US + HOUR_US,
+        received_us=NOON_US + 70 * HOUR_US // 60,
+    )  # fmt: skip
+    honest = usage(0, 70 * HOUR_US // 60, device="GPU-1", position=2)
+    where = opened(gpus=2, funds=20_000_000).after(accrue(70 * HOUR_US // 60, (fast,)))
+    where = where.after(replace(close(HOUR_US + 1), at_us=NOON_US + 71 * HOUR_US // 60))
+    done = where.after(settle(HOUR_US + LATE_WINDOW_US + HOUR_US, (honest,)))
+    refunds = [*facts(done, LeaseClosed), *facts(done, LeaseSettled)]
+    returned = sum(part.amount.units for fact in refunds for part in fact.refund)
+    assert facts(done, LeaseSettled)[0].charge.units + returned == 20_000_000
+
+
 def test_closing_twice_gives_no_fact() -> None:
     opened().after(close(5)).when(close(6)).then_nothing()
 
