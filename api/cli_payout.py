@@ -31,6 +31,7 @@ from api.cli_terminal import (
 )
 
 if TYPE_CHECKING:
+    from api.settings import Settings
     from contracts.manifest import Payout
     from contracts.outbox import Intent
     from contracts.payout_scripts import Sender
@@ -42,7 +43,8 @@ app = group(
 )
 
 PASSWORD = "TALLYSTICK_KEYSTORE_PASSWORD"  # noqa: S105 - a name, not a password
-EMBEDDED_CHAIN = "chain.sqlite"
+EMBEDDED_CHAIN, DEPLOYMENT = "chain.sqlite", "deployment.json"
+"""In the data folder, where `tallystick serve` keeps a chain of its own (`api/chain_side.py`)."""
 
 PayoutFile = Annotated[Path, typer.Argument(metavar="FILE", help="The payout file, payout.json.")]
 Deployed = Annotated[
@@ -233,11 +235,7 @@ def _looking(flags: Flags, file: Path) -> Generator[tuple[Payout, Tally], None, 
         chain_url=flags.chain_url,
         chain_deployment=flags.deployment,
     )
-    if settings.chain_deployment is None:
-        raise InputUnusable(
-            "which contracts? give --deployment FILE or set TALLYSTICK_CHAIN_DEPLOYMENT"
-        )
-    deployed = deployments.read(settings.chain_deployment)
+    deployed = deployments.read(_deployment_file(settings))
     with ExitStack() as stack:
         if settings.chain_url is None or flags.chain_file is not None:
             path = flags.chain_file or settings.data_dir / EMBEDDED_CHAIN
@@ -249,6 +247,17 @@ def _looking(flags: Flags, file: Path) -> Generator[tuple[Payout, Tally], None, 
                 f"the node is of chain {chain.chain_id}, the deployment of {deployed.chain_id}"
             )
         yield payout, Tally(chain, deployed)
+
+
+def _deployment_file(settings: Settings) -> Path:
+    """The one that is set, or that of the embedded chain. Raises InputUnusable."""
+    beside = settings.data_dir / DEPLOYMENT
+    file = settings.chain_deployment or (beside if beside.is_file() else None)
+    if file is None:
+        raise InputUnusable(
+            "which contracts? give --deployment FILE or set TALLYSTICK_CHAIN_DEPLOYMENT"
+        )
+    return file
 
 
 @contextmanager

@@ -58,7 +58,8 @@ class Remote:
         self.url = (url or _of_this_machine()).rstrip("/")
         _check_url(self.url, has_secret=api_key is not None)
         self.key = key or f"cli-{secrets.token_hex(16)}"
-        self._client = Client(self.url, None if api_key is None else _printable_key(api_key))
+        checked = None if api_key is None else _printable_key(api_key)
+        self._connect = partial(Client, self.url, checked)
 
     def ask(self, call: Callable[[Client], Told]) -> Told:
         """The answer. What may be asked again is, under the same key. Raises AnswerIsNo."""
@@ -100,7 +101,8 @@ class Remote:
         ends = time.monotonic() + starts_for
         while True:
             try:
-                return call(self._client)
+                with self._connect() as client:
+                    return call(client)
             except httpx.ConnectError:
                 if time.monotonic() >= ends:
                     raise

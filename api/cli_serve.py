@@ -10,41 +10,61 @@ import asyncio
 import logging
 import os
 import signal
+import socket
 import sys
 import threading
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
+from dataclasses import fields
 from types import FrameType
 from typing import Any
 
 import uvicorn
+from uvicorn.supervisors import Multiprocess
 
 from api import jobs
 from api import settings as settings_file
+from api.cli_terminal import AnswerIsNo
 from api.main import create_app
 from api.service import Service
 from api.settings import Settings
 from api.usage import Asgi, Receive, Scope, Send
 
-HANDED_DOWN = (
-    "data_dir", "database_url", "host", "port", "workers", "log_origin", "chain_url",
-    "chain_deployment", "reports_per_second", "reports_burst", "requests_per_second",
-    "requests_burst", "environment",
-)  # fmt: skip
-"""Settings a worker process reads from its environment, secrets among them: nowhere else."""
-
 
 def serve(settings: Settings) -> int:
     """Serve until SIGINT or SIGTERM; the exit code."""
     _log_to_stderr()
-    with Service.open(settings) as service, _stopped_by_sigterm(), _jobs(service):
+    with (
+        Service.open(settings) as service,
+        _stopped_by_sigterm(),
+        closing(_bound(settings)) as sock,
+        _jobs(service),
+    ):
         if settings.workers == 1:
-            server = uvicorn.Server(uvicorn.Config(create_app(service), **_how(settings)))
-            server.run()
-            return 0 if server.started else 1
+            config = uvicorn.Config(create_app(service), **_how(settings))
+            uvicorn.Server(config).run([sock])
+            return 0
         _hand_down(settings)
-        uvicorn.run("api.cli_serve:application", factory=True, **_how(settings))
+        how = {**_how(settings), "factory": True, "workers": settings.workers}
+        config = uvicorn.Config("api.cli_serve:application", **how)
+        Multiprocess(config, sockets=[sock]).run()
     return 0
+
+
+def _bound(settings: Settings) -> socket.socket:
+    """The socket everybody listens on, before anything else is begun. Raises AnswerIsNo."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    sock = socket.socket(family)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        sock.bind((settings.host, settings.port))
+    except OSError as error:
+        sock.close()
+        raise AnswerIsNo(
+            f"{settings.host}:{settings.port}: {error.strerror}; give another --host or --port"
+        ) from None
+    sock.set_inheritable(True)
+    return sock
 
 
 def application() -> Asgi:
@@ -100,9 +120,6 @@ def _how(settings: Settings) -> dict[str, Any]:
     files = (settings.ssl_certfile, settings.ssl_keyfile)
     certfile, keyfile = (None if file is None else str(file) for file in files)
     return {
-        "host": settings.host,
-        "port": settings.port,
-        "workers": settings.workers,
         "loop": "uvloop",
         "http": "httptools",
         "ws": "none",
@@ -116,9 +133,10 @@ def _how(settings: Settings) -> dict[str, Any]:
 
 
 def _hand_down(settings: Settings) -> None:
-    for name in HANDED_DOWN:
-        value = getattr(settings, name)
-        variable = settings_file.PREFIX + name.upper()
+    """Into the environment of the workers, secrets among them: nowhere else."""
+    os.environ.pop(f"{settings_file.PREFIX}CONFIG", None)  # it is read, once
+    for name in (each.name for each in fields(settings)):
+        value, variable = getattr(settings, name), settings_file.PREFIX + name.upper()
         if value is None:
             os.environ.pop(variable, None)
         else:
