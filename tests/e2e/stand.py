@@ -13,7 +13,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
@@ -184,16 +185,21 @@ class Stand:
 
 
 def _children_of(parent: int) -> list[int]:
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                fields = (entry / "stat").read_text().rpartition(")")[2].split()
-            except OSError:
-                continue  # it has just ended
-            if int(fields[1]) == parent:
-                found.append(int(entry.name))
-    return found
+    return [pid for pid, above in _processes() if above == parent]
+
+
+def _processes() -> Iterator[tuple[int, int]]:
+    """Every process and its parent: from /proc, or from `ps` where there is none."""
+    if not Path("/proc/self/stat").exists():
+        listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True)
+        for line in listed.stdout.splitlines():
+            pid, above = line.split()
+            yield int(pid), int(above)
+        return
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # it has just ended
+            fields = stat.read_text().rpartition(")")[2].split()
+            yield int(stat.parent.name), int(fields[1])
 
 
 def _free_port() -> int:
