@@ -10,12 +10,13 @@ The door that receives reports judges authorship, order and form. Here a row is 
 A gap in reports costs nothing. Nothing here depends on how rows were batched into reports or
 accruals: only order within a device matters, and a lane keeps it.
 
-A row is filed under the accounting hour in which it ends. An accrual that read the lane up to
-position q for the hours up to t has consumed exactly
+A row is filed under the accounting hour in which it ends, or in which the latest row of its device
+before it ends: so the order within a device stands, whatever its clock does. An accrual that read
+the lane up to position q for the hours up to t has consumed exactly
 
-    { rows : position <= q and end <= t }
+    { rows : position <= q and filed <= t }  +  { rows ahead of receipt : position <= q }
 
-so rows that end later wait in their reports and the next accrual reads those again (`due`).
+so rows filed later wait in their reports and the next accrual reads those again (`due`).
 Source: design economics 4, metering 1.
 """
 
@@ -28,6 +29,10 @@ from domain.money import Big
 
 CLOCK_TOLERANCE_US = 2_000_000
 """How far a row may end after its report was received before it is a clock jump."""
+
+
+REFUSED_US_MAX = 2**53 - 1
+"""Refused time is told up to here: a report may claim any length, a fact holds no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +98,23 @@ class Reach:
 
 
 def due(rows: Iterable[UsageRow], reached: Reach, until_us: int | None) -> Due:
-    """Rows not consumed yet that end by `until_us` (None: all of them, the lease is over)."""
+    """Rows not consumed yet that end by `until_us` (None: all of them, the lease is over).
+
+    A row is filed no earlier than the rows of its device before it, wherever a clock that was set
+    back puts its end. One that ends ahead of its receipt is refused as soon as it is read.
+    """
     take, resume_position = [], None
+    filed_us: dict[str, int] = {}
     for row in rows:
-        if row.position <= reached.position and row.wall_end_us <= reached.until_us:
+        if _is_ahead(row):
+            if row.position > reached.position:
+                take.append(row)
             continue
-        if until_us is None or row.wall_end_us <= until_us:
+        end_us = max(row.wall_end_us, filed_us.get(row.device_id, 0))
+        filed_us[row.device_id] = end_us
+        if row.position <= reached.position and end_us <= reached.until_us:
+            continue
+        if until_us is None or end_us <= until_us:
             take.append(row)
         elif resume_position is None:
             resume_position = row.position - 1
@@ -138,7 +154,7 @@ def count(rows: Iterable[UsageRow], window: Window, marks: Mapping[str, Watermar
     return Counted(
         ppm_us,
         tuple(after[device] for device in window.device_ids if device in after),
-        tuple(RefusedTime(rule, us) for rule, us in lost.items() if us),
+        tuple(RefusedTime(rule, min(us, REFUSED_US_MAX)) for rule, us in lost.items() if us),
     )
 
 
@@ -148,7 +164,7 @@ def _judge(
     """Credited time and new watermark, or the rule that refuses the whole row."""
     if row.device_id not in window.device_ids:
         return 0, "unknown_device", None
-    if row.wall_end_us > row.received_us + CLOCK_TOLERANCE_US:
+    if _is_ahead(row):
         return 0, "ahead_of_receipt", None
     if mark is not None and _overlaps(row, mark):
         return 0, "overlap", None
@@ -165,6 +181,10 @@ def _judge(
     )
     assert reached.credited_us <= elapsed_us or credited_us == 0
     return credited_us, None, reached
+
+
+def _is_ahead(row: UsageRow) -> bool:
+    return row.wall_end_us > row.received_us + CLOCK_TOLERANCE_US
 
 
 def _overlaps(row: UsageRow, mark: Watermark) -> bool:

@@ -7,7 +7,17 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.accrual import CLOCK_TOLERANCE_US, Reach, UsageRow, Window, count, due
+from domain.accrual import (
+    CLOCK_TOLERANCE_US,
+    REFUSED_US_MAX,
+    Reach,
+    UsageRow,
+    Watermark,
+    Window,
+    count,
+    due,
+)
+from ledger.codec import JSON_INT_MAX
 
 NOON_US = 1_795_176_000_000_000
 MINUTE_US = 60_000_000
@@ -156,3 +166,69 @@ def test_every_row_is_consumed_exactly_once_however_accruals_fall(
         reached = Reach(position, until_us)
     rest = due([r for r in rows if r.position > resume], reached, None)
     assert sorted((*consumed, *rest.rows), key=repr) == sorted(rows, key=repr)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(1, 30), st.integers(-40, 40), st.integers(-1, 30),
+            st.sampled_from(["GPU-a", "GPU-b", "GPU-z"]),
+        ),
+        max_size=30,
+    ),
+    st.lists(st.tuples(st.integers(0, 9), st.integers(1, 30)), max_size=6),
+)  # fmt: skip
+def test_totals_do_not_depend_on_where_accruals_fall_however_the_clock_moves(
+    shapes: list[tuple[int, int, int, str]], accruals: list[tuple[int, int]]
+) -> None:
+    """A row that ends after the hour waits; those behind it of its device, whose clock was set
+    back, wait with it. Else the first would overlap what came after it.
+    """
+    rows, minute = [], 0
+    for index, (minutes, stepped, late, device) in enumerate(shapes):
+        end_us = NOON_US + (minute + minutes + stepped) * MINUTE_US
+        rows.append(
+            row(
+                minute, minutes, device, position=index // 2 + 1,
+                wall_start_us=end_us - minutes * MINUTE_US, wall_end_us=end_us,
+                received_us=end_us + late * MINUTE_US,
+            )
+        )  # fmt: skip
+        minute += minutes
+    whole = count(rows, WINDOW, {})
+    reached, position, until_us, resume, ppm_us = Reach(0, NOON_US), 0, NOON_US, 0, 0
+    marks: dict[str, Watermark] = {}
+    lost: dict[str, int] = {}
+    for more_positions, more_minutes in [*accruals, (len(rows), -1)]:
+        position, until_us = position + more_positions, until_us + more_minutes * MINUTE_US
+        read = [r for r in rows if resume < r.position <= position]
+        found = due(read, reached, None if more_minutes < 0 else until_us)
+        counted = count(found.rows, WINDOW, marks)
+        ppm_us += counted.ppm_us
+        marks.update((mark.device_id, mark) for mark in counted.watermarks)
+        for each in counted.refused:
+            lost[each.rule] = lost.get(each.rule, 0) + each.us
+        resume = position if found.resume_position is None else found.resume_position
+        reached = Reach(position, until_us)
+    assert ppm_us == whole.ppm_us
+    assert tuple(marks[d] for d in WINDOW.device_ids if d in marks) == whole.watermarks
+    assert lost == {each.rule: each.us for each in whole.refused}
+
+
+def test_a_row_that_ends_ahead_of_its_receipt_is_judged_at_once_and_holds_up_nothing() -> None:
+    """It earns nothing whenever it is judged; waiting for its end would mean reading everything
+    after it again at every accrual.
+    """
+    ahead = row(500_000, received_us=NOON_US, position=1)
+    found = due([ahead, row(0, position=2)], Reach(0, 0), NOON_US + MINUTE_US)
+    assert found.resume_position is None
+    assert [each.position for each in found.rows] == [1, 2]
+    again = due([ahead, row(0, position=2)], Reach(2, NOON_US + MINUTE_US), None)
+    assert again.rows == ()
+
+
+def test_time_refused_is_told_up_to_the_greatest_number_a_fact_can_hold() -> None:
+    """A thousand rows of a day each, in every report: signed nonsense must not stop the lease."""
+    day = row(0, device="GPU-z", available_us=86_400_000_000)
+    assert refused([day] * 110_000) == {"unknown_device": REFUSED_US_MAX}
+    assert REFUSED_US_MAX <= JSON_INT_MAX
