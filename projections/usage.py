@@ -10,7 +10,7 @@ flags earn nothing and are only counted.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import accumulate, repeat
 from typing import Any
 
@@ -121,6 +121,11 @@ class Hour:
     unknown_us: int = 0
     busy_us: int = 0
     energy_mj: int = 0
+
+
+SUM_MAX = 2**63 - 1
+"""A sum of what a node claims ends here: no honest hour comes near, and nonsense stops nobody."""
+_SUMS = tuple(field.name for field in fields(Hour) if field.name != "rows")
 
 
 @dataclass(slots=True)
@@ -292,8 +297,8 @@ def _apply(connection: Connection, schema: str, folded: Folded) -> None:
     hours = folded.hours
     if hours:
         columns = zip(
-            *((*key, h.rows, h.leased_ppm_us, h.idle_ppm_us, h.unavailable_us, h.unknown_us,
-               h.busy_us, h.energy_mj) for key, h in hours.items()),
+            *((*key, h.rows, *(min(getattr(h, name), SUM_MAX) for name in _SUMS))
+              for key, h in hours.items()),
             strict=True,
         )  # fmt: skip
         run(connection, schema, _ADD_HOURS, *map(list, columns))
@@ -313,15 +318,15 @@ def _apply(connection: Connection, schema: str, folded: Folded) -> None:
         run(connection, schema, _ADD_FLAGGED, *map(list, columns))
 
 
-_ADD_HOURS = """
+def _added(column: str) -> str:
+    return f"{column} = least(t.{column}::numeric + excluded.{column}, {SUM_MAX})::bigint"
+
+
+_ADD_HOURS = f"""
     INSERT INTO own.node_hour AS t SELECT * FROM unnest(%s::text[], %s::int8[], %s::int8[],
         %s::int8[], %s::int8[], %s::int8[], %s::int8[], %s::int8[], %s::int8[])
     ON CONFLICT (node_id, hour_us) DO UPDATE SET rows = t.rows + excluded.rows,
-        leased_ppm_us = t.leased_ppm_us + excluded.leased_ppm_us,
-        idle_ppm_us = t.idle_ppm_us + excluded.idle_ppm_us,
-        unavailable_us = t.unavailable_us + excluded.unavailable_us,
-        unknown_us = t.unknown_us + excluded.unknown_us, busy_us = t.busy_us + excluded.busy_us,
-        energy_mj = t.energy_mj + excluded.energy_mj
+        {", ".join(map(_added, _SUMS))}
 """
 _ADD_NODES = """
     INSERT INTO own.node_reports AS t SELECT * FROM unnest(%s::text[], %s::int4[], %s::int8[],
@@ -337,7 +342,7 @@ _ADD_FLAGGED = """
         %s::int4[], %s::int8[])
 """
 
-USAGE = Projection("usage", _TABLES, _RULES, _INDEXES, Reports(fold, _apply))
+USAGE = Projection("usage", _TABLES, _RULES, _INDEXES, Reports(fold, _apply), version=2)
 
 
 # --- reading ---------------------------------------------------------------------------------
@@ -517,7 +522,7 @@ def read_usage(
     sql = f"""SELECT * FROM (
             SELECT {by} AS group, {hour} AS hour_us, count(*) AS accruals,
                 sum(gpu_us)::bigint AS gpu_us, sum(charge)::bigint AS charge,
-                sum(refused_us)::bigint AS refused_us
+                least(sum(refused_us), {SUM_MAX})::bigint AS refused_us
             FROM proj_usage.accrual WHERE {_WHERE} GROUP BY 1, 2
         ) g WHERE (g.group COLLATE "C", coalesce(hour_us, 0)) > (%(g)s, %(h)s)
         ORDER BY g.group COLLATE "C", hour_us LIMIT %(limit)s"""

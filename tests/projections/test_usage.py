@@ -114,6 +114,41 @@ def test_flagged_reports_are_counted_and_listed_and_earn_nothing(
     assert usage.read_node_hours(connection, node, after=START_US) == []
 
 
+def test_a_valid_report_of_absurd_time_and_energy_stops_nobodys_sums(
+    connection: psycopg.Connection[Any],
+) -> None:
+    """Signed and well-formed: a day on each of 64 devices for two leases, in one hour."""
+    node, day_us = "node_0000000c", report.ROW_US_MAX
+    body = report.encode(
+        report.Report(
+            node=node, seq=1, prev="00" * 32, boot="00000000-0000-4000-8000-000000000000",
+            agent="test", mono_us=day_us, wall_us=START_US,
+            devices=tuple(Device(id=f"GPU-{number}") for number in range(64)),
+            leases=("lease_00000001", "lease_00000002"),
+            rows=tuple(
+                report.Row(
+                    device=device, lease=lease, driver_epoch=1, mono_start_us=0, len_us=day_us,
+                    wall_minus_mono_us=START_US - day_us, wall_slew_us=0, available_us=day_us,
+                    unavailable_us=0, unknown_us=0, samples=1, busy_us=day_us,
+                    energy_mj=report.INT_MAX,
+                )
+                for device in range(64) for lease in (0, 1)
+            ),
+        )
+    )  # fmt: skip
+    report.parse(body)
+    for seq in range(1, 18):
+        append(connection, node, seq, body)
+    append(connection, "node_0000000a", 1, make_report("node_0000000a", 1))
+    tables.step_all(connection)
+    (hour,) = usage.read_node_hours(connection, node)
+    assert (hour.rows, hour.leased_ppm_us, hour.energy_mj) == (17 * 128, 2**63 - 1, 2**63 - 1)
+    assert (hour.idle_ppm_us, hour.busy_us) == (0, 17 * 128 * day_us)
+    (sound,) = usage.read_node_hours(connection, "node_0000000a")
+    assert sound.leased_ppm_us > 0
+    assert tables.rebuild(connection, usage.USAGE).differing == ()
+
+
 def test_a_report_that_is_not_flagged_and_does_not_parse_stops_the_lane(
     connection: psycopg.Connection[Any],
 ) -> None:
