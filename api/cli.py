@@ -28,7 +28,17 @@ from api import (
     cli_trace,
 )
 from api.cli_settings import ConfigFile, DataDir, in_force, loaded, opened
-from api.cli_terminal import AsJson, InputUnusable, columns, facts, group, note, stages, tell
+from api.cli_terminal import (
+    AsJson,
+    InputUnusable,
+    amount,
+    columns,
+    facts,
+    group,
+    note,
+    stages,
+    tell,
+)
 
 if TYPE_CHECKING:
     from api.settings import Settings
@@ -231,53 +241,50 @@ def _database(settings: Settings) -> Generator[str, None, None]:
 
 
 def _statement(result: dict[str, Any]) -> list[str]:
-    """The demo's result as a bill anybody can check with a pocket calculator, and what followed."""
-    charged = cli_terminal.amount(result["charged"])
-    earned = cli_terminal.amount(result["providers_earned"])
-    kept = cli_terminal.amount(result["platform_earned"])
-    tokens = {
-        name: cli_terminal.amount({"asset": "TOKEN", "units": result[name]})
-        for name in ("tokens_burned", "tokens_minted", "tokens_claimed")
-    }
+    """The demo's result in sentences."""
+    money = {name: amount(result[name]) for name in _MONEY}
+    tokens = {name: amount({"asset": "TOKEN", "units": result[name]}) for name in _TOKENS}
     metered_s = int(result["gpu_microseconds_metered"]) // 1_000_000
-    yes = {True: "yes", False: "NO"}
-    lines = [
-        {
-            "lease": f"{line['gpus']} GPU x {_percent(line['share_ppm'])} %",
-            "gpu seconds": line["gpu_seconds"],
-            "/ 3600 x price per hour": cli_terminal.amount(line["price_per_gpu_hour"]),
-            "= charge": cli_terminal.amount(line["charge"]),
-            "paid": _PAID[line["settlement"]],
-        }
-        for line in result["statement"]
-    ]
+    sound = {
+        "books balanced": result["books_balanced"],
+        "ledger and chain agree": result["chain_reconciled"],
+        "audit log verified offline": result["audit_verified"],
+    }
     return [
-        "What the renters were charged",
-        "",
-        *cli_terminal.columns(lines, list(lines[0])),
-        "",
         f"{result['nodes']} nodes served {result['leases']} leases"
-        f" and signed {result['usage_reports']} usage reports.",
-        f"Metered: {metered_s} GPU-seconds. Charged in cash: {charged}"
-        f" = {earned} to providers + {kept} to the platform.",
-        f"Renters burned {tokens['tokens_burned']}; epoch {result['epoch']} minted"
-        f" {tokens['tokens_minted']}.",
-        f"Payout root {result['payout_root']}: {result['claims']} claims paid"
-        f" {tokens['tokens_claimed']}.",
-        f"Books balanced: {yes[result['books_balanced']]}."
-        f" Chain reconciled: {yes[result['chain_reconciled']]}."
-        f" Audit log verified offline: {yes[result['audit_verified']]}.",
+        f" and signed {result['usage_reports']} usage reports: {metered_s} GPU-seconds.",
+        "",
+        *columns([_line(lease) for lease in result["statement"]], _STATEMENT),
+        "",
+        f"Paid in cash: {money['charged']} = {money['providers_earned']} to providers"
+        f" + {money['platform_earned']} to the platform.",
+        f"Paid in credits bought by burning tokens: {money['burned_at_use']}, burned for good.",
+        f"Renters burned {tokens['tokens_burned']}."
+        f" Epoch {result['epoch']} minted {tokens['tokens_minted']} of rewards.",
+        f"Payout root {result['payout_root']} was published, waited its timelock,"
+        f" and {result['claims']} claims were paid {tokens['tokens_claimed']}.",
+        "",
+        *(f"{'yes' if holds else 'NO '}  {what}" for what, holds in sound.items()),
         f"Took {result['seconds']} s.",
     ]
 
 
-def _percent(share_ppm: int) -> str:
-    """A share in per cent, without a float: 370000 is 37, 428571 is 42.8571."""
-    whole, rest = divmod(share_ppm, 10_000)
-    return f"{whole}.{rest:04}".rstrip("0").rstrip(".")
+_MONEY = ("charged", "providers_earned", "platform_earned", "burned_at_use")
+_TOKENS = ("tokens_burned", "tokens_minted", "tokens_claimed")
+_STATEMENT = ("lease", "gpus", "share", "gpu_seconds", "price_per_gpu_hour", "charge", "paid")
 
 
-_PAID = {"cash": "in cash", "burn": "with burned credits; the provider earns TOKEN"}
+def _line(lease: dict[str, Any]) -> dict[str, Any]:
+    """One line of the statement."""
+    return {
+        "lease": lease["lease_id"],
+        "gpus": lease["gpus"],
+        "share": f"{lease['share_ppm'] // 10_000} %",
+        "gpu_seconds": lease["gpu_seconds"],
+        "price_per_gpu_hour": amount(lease["price_per_gpu_hour"]),
+        "charge": amount(lease["charge"]),
+        "paid": lease["settlement"],
+    }
 
 
 if __name__ == "__main__":

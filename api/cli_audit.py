@@ -6,12 +6,14 @@ database and no network for a folder or a proof file.
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from api.cli_remote import ApiKey, Remote, Url
 from api.cli_settings import ConfigFile, DataDir, opened
 from api.cli_terminal import EXIT_NO, AsJson, InputUnusable, facts, group, note, tell
 
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from api.service import Service
     from ledger.checkpoint import VerifierKey
     from ledger.verify import VerifyReport
+
+LANE_MAX = 63
 
 app = group("Export the log, verify an export, prove one event.", "tallystick audit verify bundle")
 
@@ -69,8 +73,9 @@ def export(
 
 @app.command(epilog="Example: tallystick audit verify bundle --root checkpoint.txt")
 def verify(
-    path: Annotated[
-        Path, typer.Argument(metavar="DIR", help="Folder of an export, or a .tlog-proof file.")
+    what: Annotated[
+        str,
+        typer.Argument(metavar="DIR|URL", help="Folder of an export, .tlog-proof file, or server."),
     ],
     root: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A head published elsewhere or kept before.")
@@ -78,13 +83,19 @@ def verify(
     key: Annotated[
         str | None, typer.Option(help="The log's verifier key, got from elsewhere.")
     ] = None,
+    api_key: ApiKey = None,
     as_json: AsJson = False,
 ) -> None:
     """Recompute an export, or check one proof, without server, database or network.
 
     Exit 1 when anything differs. Give `--key` and `--root` from another source: without them a
-    whole other history, signed by somebody else, would verify.
+    whole other history, signed by somebody else, would verify. Of a server only its last signed
+    head is checked, and with an API key that reads it, that the newest fact is under it.
     """
+    if what.startswith(("http://", "https://")):
+        _check_server(Remote(what, api_key), root, key, as_json=as_json)
+        return
+    path = Path(what)
     if path.is_dir():
         from ledger.verify import verify_bundle
 
@@ -104,29 +115,49 @@ def prove(
         str, typer.Argument(metavar="EVENT", help="A fact's position, or a report's LANE/POSITION.")
     ],
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the proof here.")] = None,
+    url: Url = None,
+    api_key: ApiKey = None,
     config: ConfigFile = None,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
     """Write the receipt of one fact or one usage report, for anybody to check offline.
 
-    Without `--out` the proof itself is the output.
+    From this machine's data, or with `--url` from a server. Without `--out` the proof itself is
+    the output.
     """
-    from ledger.prove import prove as prove_event
-
-    with opened(config, data_dir=data_dir) as service:
-        try:
-            text = prove_event(service.conninfo, event)
-        except ValueError as error:
-            raise InputUnusable(
-                f"EVENT {event!r}: needed a position like 42, or a lane and position like 12/3"
-            ) from error
-        key = str(_log_key(service))
+    first, second = _event(event)
+    if url is None:
+        key, text = _prove_here(event, config, data_dir)
+    else:
+        remote = Remote(url, api_key)
+        key = remote.ask(lambda c: c.read_log_key())["verifier_key"]
+        if second is None:
+            text = remote.ask(lambda c: c.read_proof(first))
+        else:
+            text = remote.ask(lambda c: c.read_usage_proof(first, second))
     if out is not None:
         out.write_text(text, encoding="utf-8")
         note(f"written; check it: tallystick audit verify {out} --key '{key}'")
     shown = [] if out is not None else text.rstrip("\n").split("\n")
     tell({"event": event, "log_key": key, "proof": text}, shown, as_json=as_json)
+
+
+def _event(text: str) -> tuple[int, int | None]:
+    """A position of the market log, or a lane and a position in it. Raises InputUnusable."""
+    form = re.fullmatch(r"([0-9]{1,15})(?:/([0-9]{1,15}))?", text)
+    if form is None or (form[2] is not None and int(form[1]) > LANE_MAX):
+        raise InputUnusable(
+            f"EVENT {text!r}: needed a position like 42, or a lane and position like 12/3"
+        )
+    return int(form[1]), None if form[2] is None else int(form[2])
+
+
+def _prove_here(event: str, config: Path | None, data_dir: Path | None) -> tuple[str, str]:
+    from ledger.prove import prove as prove_event
+
+    with opened(config, data_dir=data_dir) as service:
+        return str(_log_key(service)), prove_event(service.conninfo, event)
 
 
 def _sign_head(service: Service) -> None:
@@ -179,6 +210,41 @@ def _told(report: VerifyReport) -> dict[str, Any]:
             "what": first.what,
         }
     return told
+
+
+def _check_server(remote: Remote, root: Path | None, given: str | None, *, as_json: bool) -> None:
+    """The last signed head, against the key, a head kept before, and the newest fact."""
+    from ledger.checkpoint import (
+        NoteInvalid,
+        open_checkpoint,
+        parse_checkpoint,
+        parse_verifier_key,
+    )
+    from ledger.proof import ProofInvalid, check
+
+    key = parse_verifier_key(
+        remote.ask(lambda c: c.read_log_key())["verifier_key"] if given is None else given
+    )
+    told: dict[str, Any] = {"key_given": given is not None, "newest_fact_checked": False}
+    problems: list[str] = []
+    try:
+        head = open_checkpoint(remote.ask(lambda c: c.read_checkpoint())["note"], key)
+        told |= {"origin": head.origin, "facts": head.size, "root": head.root.hex()}
+        if root is not None:
+            text = root.read_text(encoding="utf-8")
+            kept = open_checkpoint(text, key) if "\n\n" in text else parse_checkpoint(text)
+            same_root = head.size != kept.size or head.root == kept.root
+            if kept.origin != head.origin or head.size < kept.size or not same_root:
+                problems.append(f"not a later head than the one kept, of {kept.size} facts")
+        if remote.has_key:
+            check(remote.ask(lambda c: c.read_proof(head.size)), key)
+            told["newest_fact_checked"] = True
+    except (NoteInvalid, ProofInvalid) as invalid:
+        problems.append(str(invalid))
+    told = {"verified": not problems, **told, "problems": problems}
+    tell(told, facts(told), as_json=as_json)
+    if problems:
+        raise typer.Exit(EXIT_NO)
 
 
 def _check_proof(path: Path, key: str | None, *, as_json: bool) -> None:

@@ -58,6 +58,7 @@ class Remote:
         self.url = (url or _of_this_machine()).rstrip("/")
         _check_url(self.url, has_secret=api_key is not None)
         self.key = key or f"cli-{secrets.token_hex(16)}"
+        self.has_key = api_key is not None
         checked = None if api_key is None else _printable_key(api_key)
         self._connect = partial(Client, self.url, checked)
 

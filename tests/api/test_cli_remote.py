@@ -13,6 +13,7 @@ import uvicorn
 
 from api.cli_remote import credits_of, ppm_of
 from api.cli_terminal import InputUnusable
+from api.jobs import Jobs
 from api.main import create_app
 from api.service import Service
 from api.settings import Settings
@@ -25,6 +26,11 @@ class Server:
 
     url: str
     operator_key: str
+    service: Service
+
+    def jobs(self) -> None:
+        """What the background does: pin, and sign the head."""
+        Jobs(self.service).run_once()
 
     def run(self, *arguments: object, key: str | None = None) -> Ran:
         return tallystick(*arguments, URL=self.url, API_KEY=key or self.operator_key)
@@ -52,7 +58,7 @@ def server(tmp_path: Path, database: str) -> Generator[Server, None, None]:
             assert thread.is_alive(), "the server did not start"
             time.sleep(0.01)
         port = running.servers[0].sockets[0].getsockname()[1]
-        yield Server(f"http://127.0.0.1:{port}", made.document["api_key"])
+        yield Server(f"http://127.0.0.1:{port}", made.document["api_key"], service)
         running.should_exit = True
         thread.join()
 
@@ -131,6 +137,29 @@ def test_epochs_are_read_without_a_key(server: Server) -> None:
     assert [(each["epoch"], each["state"]) for each in ran.document["data"]] == [(1, "open")]
     preview = tallystick("epoch", "preview", "--json", URL=server.url).document
     assert (preview["epoch"], preview["weights"]) == (1, [])
+
+
+# --- audit -----------------------------------------------------------------------------------
+
+
+def test_a_servers_head_and_proofs_are_checked_from_outside(server: Server, tmp_path: Path) -> None:
+    server.jobs()
+    seen = server.run("audit", "verify", server.url, "--json")
+    assert (seen.code, seen.document["problems"]) == (0, []), seen.err
+    assert seen.document["newest_fact_checked"] is True
+    file = tmp_path / "one.tlog-proof"
+    proved = server.run("audit", "prove", 1, "--url", server.url, "--out", file, "--json").document
+    assert tallystick("audit", "verify", file, "--key", proved["log_key"]).code == 0
+
+
+def test_a_server_that_forgot_facts_is_found_out(server: Server, tmp_path: Path) -> None:
+    server.jobs()
+    seen = server.run("audit", "verify", server.url, "--json").document
+    kept = tmp_path / "kept"
+    kept.write_text(f"{seen['origin']}\n{seen['facts'] + 1}\n{'A' * 43}=\n")
+    found = server.run("audit", "verify", server.url, "--root", kept, "--json")
+    assert found.code == 1
+    assert found.document["verified"] is False
 
 
 # --- numbers ---------------------------------------------------------------------------------
