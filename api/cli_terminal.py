@@ -10,6 +10,7 @@ imported here: `tallystick --help` must be quick.
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
@@ -138,7 +139,7 @@ def progress() -> Generator[Progress, None, None]:
 
 @contextmanager
 def stages() -> Generator[Callable[[str], None], None, None]:
-    """What is going on now, on standard error; silent when it is not a terminal."""
+    """What is going on now and what is done, on standard error; silent when no terminal."""
     if not sys.stderr.isatty():
         yield lambda _stage: None
         return
@@ -149,7 +150,15 @@ def stages() -> Generator[Callable[[str], None], None, None]:
     shown = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Bars(*shown, console=Console(stderr=True), transient=True) as bars:
         task = bars.add_task("starting", total=None)
-        yield lambda stage: bars.update(task, description=stage)
+        before: list[str] = []
+
+        def enter(stage: str) -> None:
+            if before:
+                bars.console.print(f"  {before.pop()}", highlight=False)
+            before.append(stage)
+            bars.update(task, description=stage)
+
+        yield enter
 
 
 def _silent(what: str, done: int, of: int) -> None:
@@ -221,6 +230,10 @@ def run(app: Callable[[], Any], *, as_json: bool) -> int:
         app()
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
+    except BrokenPipeError:
+        # Whoever read us has enough. Nothing more may be written, at exit neither.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_NO
     except KeyboardInterrupt:
         note("interrupted")
         return EXIT_INTERRUPTED

@@ -77,6 +77,15 @@ def test_help_imports_nothing_heavy() -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_a_reader_that_has_enough_is_no_failure_with_a_traceback() -> None:
+    command = f"{shlex.quote(sys.executable)} -m api.cli config | true"
+    done = subprocess.run(
+        ["bash", "-c", command], capture_output=True, text=True, check=False,
+        cwd=Path(__file__).parents[2],
+    )  # fmt: skip
+    assert done.stderr == ""
+
+
 # --- exit codes ------------------------------------------------------------------------------
 
 
