@@ -1280,6 +1280,26 @@ class Stored(TypedDict):
     receipt: Receipt
 
 
+class UsageEnvelope(TypedDict):
+    """One signed report as a CloudEvent. Only `data_base64` is signed (DSSE, Ed25519); the
+    other fields must agree with it. `id` and `sequence` are its number, `prevhash` the hash
+    before it.
+    """
+
+    specversion: Literal["1.0"]
+    id: str
+    source: str
+    type: Literal["usage.reported.v1"]
+    time: str
+    dataschema: str
+    sequence: str
+    prevhash: str
+    signature: str
+    keyid: str
+    data_base64: str
+    datacontenttype: NotRequired[Literal["application/json"] | None]
+
+
 class Wallet(TypedDict):
     """Paid from `effective_at` on: the first wallet at once, a changed one after 72 hours."""
 

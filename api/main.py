@@ -41,7 +41,7 @@ from api.operation import Operation, Resource
 from api.paging import Cursors
 from api.positions import MIN_POSITION, MIN_USAGE
 from api.service import Service
-from api.usage import Asgi, Message, Receive, Scope, Send, fast
+from api.usage import REPORTS_MAX, Asgi, Message, Receive, Scope, Send, fast
 
 RESOURCES: tuple[Resource, ...] = (
     accounts.resource, providers.resource, nodes.resource, devices.resource, offers.resource,
@@ -137,6 +137,12 @@ def _extra(operation: Operation) -> dict[str, Any]:
     extra: dict[str, Any] = {"security": operation.security()}
     if headers:
         extra["parameters"] = headers
+    if operation.raw_items is not None:
+        items = {"$ref": f"#/components/schemas/{operation.raw_items.__name__}"}
+        schema = {"type": "array", "minItems": 1, "maxItems": REPORTS_MAX, "items": items}
+        extra["requestBody"] = {
+            "required": True, "content": {operation.media_type: {"schema": schema}},
+        }  # fmt: skip
     return extra
 
 

@@ -725,8 +725,44 @@ async def read_usage_head(node_id: NodeInPath, call: Caller) -> Response:
     return _raw(await call.service.ingest.head(node_id))
 
 
+class UsageEnvelope(Asked):
+    """One signed report as a CloudEvent. Only `data_base64` is signed (DSSE, Ed25519); the other
+    fields must agree with it. `id` and `sequence` are its number, `prevhash` the hash before it.
+    """
+
+    specversion: Literal["1.0"]
+    id: Short
+    source: Short
+    type: Literal["usage.reported.v1"]
+    time: Told_at
+    dataschema: Short
+    sequence: Short
+    prevhash: Hash
+    signature: Annotated[str, Field(description="64 bytes, base64")]
+    keyid: Short
+    data_base64: Annotated[str, Field(description="The signed bytes, at most 256 KiB")]
+    datacontenttype: Literal["application/json"] | None = None
+
+    model_config = with_examples(
+        {
+            "specversion": "1.0",
+            "id": "1842",
+            "source": "/nodes/node_" + "1" * 32,
+            "type": "usage.reported.v1",
+            "time": "2026-11-20T08:00:00Z",
+            "dataschema": "https://tallystick.org/schema/usage-report/1",
+            "sequence": "1842",
+            "prevhash": "0" * 64,
+            "signature": "A" * 86 + "==",
+            "keyid": "0" * 16,
+            "data_base64": "e30=",
+        }
+    )
+
+
 @resource.post(
     "/v1/nodes/{node_id}/usage", everybody(), IngestedTold, records=False, media_type=MEDIA_TYPE,
+    raw_items=UsageEnvelope,
     problems=["malformed", "bad_signature", "revoked", "quarantined", "gap", "fork", "too_large",
               "unsupported_media_type", "equivocation", "one_request_at_a_time",
               "too_many_reports", "internal", "unavailable"],

@@ -40,6 +40,9 @@ def _made(app: FastAPI, operations: Sequence[Operation]) -> dict[str, Any]:
     schemas = whole["components"]["schemas"]
     schemas.update(problem.pop("$defs"))
     schemas["Problem"] = problem
+    for operation in operations:
+        if operation.raw_items is not None:
+            schemas[operation.raw_items.__name__] = operation.raw_items.model_json_schema()
     for name in NOT_OURS:
         schemas.pop(name, None)
     asked = _reachable(whole, _request_bodies(whole))

@@ -63,6 +63,7 @@ class Operation:
     tag: str
     records: bool
     media_type: str
+    raw_items: type[BaseModel] | None = None  # form of each item of a body that we read ourselves
 
     @property
     def name(self) -> str:
@@ -150,9 +151,12 @@ class Resource:
         problems: Iterable[Reason | str] = (),
         records: bool = True,
         media_type: str = "application/json",
+        raw_items: type[BaseModel] | None = None,
     ) -> Callable[[Endpoint], Endpoint]:
         """An operation that records, unless it says otherwise."""
-        return self._add("POST", path, access, answers, status, problems, records, media_type)
+        return self._add(
+            "POST", path, access, answers, status, problems, records, media_type, raw_items
+        )
 
     def delete(
         self, path: str, access: Access, answers: Any, *, problems: Iterable[Reason | str] = ()
@@ -170,12 +174,13 @@ class Resource:
         problems: Iterable[Reason | str],
         records: bool,
         media_type: str,
+        raw_items: type[BaseModel] | None = None,
     ) -> Callable[[Endpoint], Endpoint]:
         def add(endpoint: Endpoint) -> Endpoint:
             codes = tuple(each.value if isinstance(each, Reason) else each for each in problems)
             operation = Operation(
                 method, path, endpoint, access, answers, status, codes, self.tag, records,
-                media_type,
+                media_type, raw_items,
             )  # fmt: skip
             for code in codes:
                 errors.status_of(code)  # an unknown code stops the service here

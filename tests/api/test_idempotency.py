@@ -98,7 +98,7 @@ def test_a_key_of_the_wrong_form_is_refused(value: str, shared: Scene) -> None:
     response = shared.http.post(
         PATH,
         json=shared.job(),
-        headers={**mine, **headers},  # type: ignore[dict-item]
+        headers={**mine, **headers},
     )
     assert response.status_code == 400
     assert response.json()["code"] == "idempotency_key_invalid"

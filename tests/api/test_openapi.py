@@ -77,7 +77,8 @@ def test_every_request_body_has_an_example() -> None:
         body = operation.get("requestBody")
         if body is None:
             continue
-        reference = body["content"]["application/json"]["schema"]["$ref"]
+        (content,) = body["content"].values()
+        reference = content["schema"].get("$ref") or content["schema"]["items"]["$ref"]
         schema = DOCUMENTED["components"]["schemas"][reference.rpartition("/")[2]]
         assert schema["examples"], (path, reference)
 
@@ -107,7 +108,7 @@ NOT_AS_THEY_STAND = {
 def _examples() -> list[Any]:
     found = []
     for method, path, operation in _operations():
-        if "requestBody" in operation:
+        if "application/json" in operation.get("requestBody", {}).get("content", ()):
             reference = operation["requestBody"]["content"]["application/json"]["schema"]["$ref"]
             schema = DOCUMENTED["components"]["schemas"][reference.rpartition("/")[2]]
             for index, example in enumerate(schema["examples"]):

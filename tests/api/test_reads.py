@@ -82,7 +82,8 @@ def test_balances_and_leases_are_read_as_of_a_position_and_of_a_time(scene: Scen
 
     def cash(**moment: Any) -> str:
         told = renter.read(path, **moment)
-        return next(one["balance"]["units"] for one in told["data"] if one["part"] == "cash")
+        units = {one["part"]: str(one["balance"]["units"]) for one in told["data"]}
+        return units["cash"]
 
     assert cash(as_of_position=before) == cash(as_of=_moment(before_us)) == "100000000"
     assert cash(as_of_position=reserved) == cash(as_of=_moment(reserved_us)) == "98000000"
