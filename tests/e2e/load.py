@@ -28,8 +28,8 @@ PAUSE_SECONDS = 0.02
 GIVE_UP_SECONDS = 60.0
 AGAIN_ONE_IN = 8
 """How often a client asks again for something that was acknowledged long ago."""
-RETRY = frozenset({409, 500, 502, 503, 504})
-IN_PROGRESS = "idempotency_in_progress"
+TRY_AGAIN = frozenset({"idempotency_in_progress", "stream_moved"})
+"""Conflicts that pass: the same request may succeed a moment later."""
 
 
 class Journal:
@@ -119,8 +119,7 @@ class Client(threading.Thread):
                     self.sent.append(request)
                     return
                 told = answer.text
-                busy = answer.status_code != 409 or answer.json()["code"] == IN_PROGRESS
-                if answer.status_code not in RETRY or not busy:
+                if answer.status_code < 500 and answer.json()["code"] not in TRY_AGAIN:
                     break
             time.sleep(PAUSE_SECONDS)
         raise GaveUp(f"{request.path} {request.name}: {told}")
