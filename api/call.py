@@ -124,14 +124,9 @@ class Call:
             return Answer(code, model.model_dump_json(exclude_none=True).encode())
 
         try:
-            outcome = ledger.handle(
-                commands, key=key, now_us=now_us, answer=answer, again_on=again_on
-            )
+            return ledger.handle(commands, key=key, now_us=now_us, answer=answer, again_on=again_on)
         except Refused as refused:
             raise self._refusal(refused, key) from None
-        if key is None:
-            return Outcome(outcome.position, answer(outcome.changes), False, outcome.changes)
-        return outcome
 
     def _known(self, key: CommandKey | None) -> Outcome | None:
         """The stored answer of this request. Raises the stored refusal."""
