@@ -39,8 +39,8 @@ _ROWS: tuple[tuple[Asset, int, str], ...] = (
     (Asset.TOKEN, CREDIT, r"epoch:[0-9]+:unmatured"),
     (Asset.TOKEN, CREDIT, r"party:[^:]+:(?:unmatured|matured|bond)"),
     (Asset.TOKEN, CREDIT, r"grant:[^:]+:(?:locked|unassigned|unlocked)"),
-    (Asset.GPU_MS, CREDIT, r"device:[^:]+:physical"),
-    (Asset.GPU_MS, DEBIT, r"device:[^:]+:(?:leased|idle|stranded|unavailable)"),
+    (Asset.GPU_MS, CREDIT, r"device:.+:physical"),
+    (Asset.GPU_MS, DEBIT, r"device:.+:(?:leased|idle|stranded|unavailable)"),
 )
 _CHART = tuple((asset, side, re.compile(pattern)) for asset, side, pattern in _ROWS)
 

@@ -347,3 +347,20 @@ def test_a_token_goes_from_the_epoch_to_the_party_and_out_of_the_distributor() -
         "chain:mint_due": -9,
         "epoch:1:unmatured": 9,
     }
+
+
+@pytest.mark.parametrize("device_id", ["0000:3b:00.0", "a:leased", "GPU:physical", "::"])
+def test_the_time_of_a_device_is_booked_whatever_its_own_name_is(device_id: str) -> None:
+    """Hardware names itself; a colon in it must not stop the capacity of everybody."""
+    fact = device.CapacityAccrued(
+        device_id=device_id, from_us=AT_US, to_us=AT_US + 10_000, leased=Amount(Asset.GPU_MS, 4),
+        physical=Amount(Asset.GPU_MS, 10), stranded=Amount(Asset.GPU_MS, 2),
+        unavailable=Amount(Asset.GPU_MS, 1), physical_us=10_000, leased_ppm_us=4 * 10**9,
+        stranded_ppm_us=2 * 10**9, unavailable_ppm_us=10**9, at_us=AT_US,
+    )  # fmt: skip
+    check(entries_for(fact))
+    booked = lines(fact, Asset.GPU_MS)
+    assert {name.rpartition(":")[2]: moved for name, moved in booked.items()} == {
+        "physical": -10, "idle": 3, "leased": 4, "stranded": 2, "unavailable": 1,
+    }  # fmt: skip
+    assert all(name.startswith(f"device:{device_id}:") for name in booked)
