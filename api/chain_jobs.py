@@ -25,6 +25,7 @@ import psycopg
 from api import settlement
 from api.chain_reconcile import SECOND_US, reconcile, settled_block, tree_of
 from api.chain_stores import OutboxStore, ScannerStore
+from api.payout_files import payout_path
 from api.payout_leaves import Leaves, leaves_of, rows_of
 from contracts import manifest
 from contracts.abi import ContractRefused
@@ -116,11 +117,6 @@ class Report:
 def account_ref(account_id: str) -> bytes:
     """Whom a purchase on chain credits: SHA-256("tallystick/account/v1" + account id), 32 bytes."""
     return sha256(ACCOUNT_REF + account_id.encode()).digest()
-
-
-def payout_path(data_dir: Path, epoch: int) -> Path:
-    """Where the payout file of an epoch is kept."""
-    return data_dir / "payouts" / f"{epoch}.json"
 
 
 class ChainJobs:

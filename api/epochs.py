@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path as File
 from typing import Annotated, Any, Literal
 
 from fastapi import Response
@@ -27,6 +26,7 @@ from api.models import (
 )
 from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
+from api.payout_files import payout_path
 from api.positions import POSITION
 from api.service import Service
 from domain.refusal import Reason, Refused
@@ -157,19 +157,16 @@ def read_payout_file(epoch: EpochInPath, call: Caller) -> Response:
         if epochs.read_epoch(view.connection, epoch) is None:
             raise Refused(Reason.EPOCH_UNKNOWN, epoch=epoch)
         content = payout_bytes(call.service, epoch)
-        headers = {POSITION: str(view.position), **FOR_EVER}
+        root = epochs.read_root(view.connection, epoch)
+        is_final = root is not None and root.state == "accepted"  # a vetoed one is built anew
+        headers = {POSITION: str(view.position), **(FOR_EVER if is_final else {})}
         return Response(content, headers=headers, media_type="application/json")
-
-
-def payout_path(service: Service, epoch: int) -> File:
-    """Where the payout file of an epoch is kept once its root is built."""
-    return service.settings.data_dir / "payouts" / f"epoch-{epoch}.json"
 
 
 def payout_bytes(service: Service, epoch: int) -> bytes:
     """Raises Problem: 404 not_found when the epoch has no payout file yet."""
     try:
-        return payout_path(service, epoch).read_bytes()
+        return payout_path(service.settings.data_dir, epoch).read_bytes()
     except FileNotFoundError:
         raise errors.problem("not_found", f"epoch {epoch} has no payout file yet") from None
 
