@@ -19,6 +19,8 @@ from api import errors
 from api.service import Service
 from api.waiting import JobLag
 from domain.refusal import Reason
+from ledger import job_runs
+from ledger.job_runs import JobRun
 from projections import tables
 from projections.runner import Connection
 
@@ -83,7 +85,7 @@ def _ready(service: Service) -> Response:
     """503 when the database cannot be asked. Lag is told; when to alarm is the reader's."""
     try:
         with service.connection() as connection:
-            found = lags(connection)
+            found, runs = lags(connection), job_runs.read(connection)
     except psycopg.OperationalError:
         return JSONResponse({"status": "unavailable", "database": "unreachable"}, 503)
     now_us = service.clock.now_us()
@@ -97,15 +99,32 @@ def _ready(service: Service) -> Response:
             if lag.waiting_since_us is None
             else max(0, now_us - lag.waiting_since_us) // 1_000_000,
         }
-        for lag in [*found, *service.job_lags()]
+        for lag in found
     ]
-    return JSONResponse({"status": "ready", "database": "ok", "jobs": jobs})
+    return JSONResponse(
+        {
+            "status": "ready",
+            "database": "ok",
+            "jobs": jobs + [_run_told(run, now_us) for run in runs],
+        }
+    )
+
+
+def _run_told(run: JobRun, now_us: int) -> dict[str, Any]:
+    """A background job: when it last succeeded, whether that is too long ago, and its error."""
+    told: dict[str, Any] = {"name": run.name, "late": run.is_late(now_us)}
+    if run.succeeded_us is not None:
+        told["succeeded_seconds_ago"] = max(0, now_us - run.succeeded_us) // 1_000_000
+    if run.error is not None:
+        told["error"] = run.error.split(":", 1)[0]  # the kind; the rest may name a party
+    return told
 
 
 def _metrics(service: Service) -> Response:
     with service.connection() as connection:
-        found = [*lags(connection), *service.job_lags()]
+        found, runs = lags(connection), job_runs.read(connection)
         head = service.head(connection)
+    now_us = service.clock.now_us()
     lines = [
         *_metric("tallystick_log_position", "counter", "Facts in the market log", [("", head)]),
         *_metric("tallystick_usage_reports_total", "counter", "Reports stored by this process",
@@ -118,6 +137,10 @@ def _metrics(service: Service) -> Response:
                  [(f'{{job="{lag.name}"}}', lag.position) for lag in found]),
         *_metric("tallystick_job_behind", "gauge", "Facts or reports a job has not read yet",
                  [(f'{{job="{lag.name}"}}', lag.behind) for lag in found]),
+        *_metric("tallystick_job_late", "gauge", "1: without success for longer than its alarm",
+                 [(f'{{job="{run.name}"}}', int(run.is_late(now_us))) for run in runs]),
+        *_metric("tallystick_job_failing", "gauge", "1: its last round ended with an error",
+                 [(f'{{job="{run.name}"}}', int(run.error is not None)) for run in runs]),
     ]  # fmt: skip
     return PlainTextResponse("\n".join(lines) + "\n", media_type="text/plain; version=0.0.4")
 

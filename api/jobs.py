@@ -10,7 +10,10 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass
+
+import psycopg
 
 from api.accrual import accrue
 from api.chain_side import ChainNotReady, ChainSide, is_wanted
@@ -22,20 +25,21 @@ from domain.lease import HOUR_US
 from domain.node import RecordEquivocation
 from domain.pin import PinUsage
 from domain.stream import Stream
-from ledger import cut, trees
+from ledger import cut, job_runs, trees
 from projections import tables
 from projections.runner import Connection
 
 logger = logging.getLogger(__name__)
 
 PAUSE_SECONDS_MAX = 300.0
+SECOND_US = 1_000_000
 CAPACITY_COMMANDS_MAX = 64
-LEASES_MAX = 10_000
-"""Leases looked at in one run of the accrual job; the rest wait for the next."""
+LEASES_MAX = 1_000
+"""Leases looked at together; a run of the accrual job goes through all of them."""
 
 _OPEN_LEASES = """
-    SELECT lease_id FROM proj_leases.lease WHERE state IN ('active', 'closing')
-    ORDER BY position LIMIT %s
+    SELECT position, lease_id FROM proj_leases.lease
+    WHERE state IN ('active', 'closing') AND position > %s ORDER BY position LIMIT %s
 """
 _DEVICES = "SELECT device_id FROM proj_fleet.device WHERE NOT retired ORDER BY device_id"
 _EVIDENCE = """
@@ -50,24 +54,9 @@ class Job:
 
     name: str
     every_s: float
-    alarm_s: float  # older than this without success, and somebody should look
+    alarm_s: int  # older than this without success, and somebody should look
     run: Callable[[Service, Connection, int], int]
     close: Callable[[], None] = lambda: None
-
-
-@dataclass(slots=True)
-class Standing:
-    """How a job last went; times by the service's clock."""
-
-    name: str
-    alarm_s: float
-    started_us: int
-    succeeded_us: int | None = None
-    error: str | None = None
-
-    def is_late(self, now_us: int) -> bool:
-        since_us = self.started_us if self.succeeded_us is None else self.succeeded_us
-        return now_us - since_us > self.alarm_s * 1_000_000
 
 
 # --- the jobs ----------------------------------------------------------------------------------
@@ -76,14 +65,17 @@ class Standing:
 def run_accrual(service: Service, connection: Connection, now_us: int) -> int:
     """Finished lease hours, ends of funds and terms, settlements."""
     tables.step_all(connection, only=("leases",))
-    leases = [row[0] for row in connection.execute(_OPEN_LEASES, (LEASES_MAX,))]
     stopped: list[str] = []
 
     def on_stopped(lease_id: str, error: Exception) -> None:
         logger.error("accrual of %s stops: %s", lease_id, error)
         stopped.append(lease_id)
 
-    done = accrue(service.ledger, connection, leases, now_us, on_stopped=on_stopped)
+    done = after = 0
+    while leases := connection.execute(_OPEN_LEASES, (after, LEASES_MAX)).fetchall():
+        after = leases[-1][0]
+        names = [lease_id for _, lease_id in leases]
+        done += accrue(service.ledger, connection, names, now_us, on_stopped=on_stopped)
     if stopped:
         raise AccrualStopped(f"{len(stopped)} leases stop, the first is {stopped[0]}")
     return done
@@ -194,12 +186,9 @@ class Jobs:
 
     service: Service
     jobs: Sequence[Job] = ()
-    standings: dict[str, Standing] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.jobs = tuple(self.jobs) or all_jobs(self.service)
-        now_us = self.service.clock.now_us()
-        self.standings = {job.name: Standing(job.name, job.alarm_s, now_us) for job in self.jobs}
 
     def run_once(self) -> dict[str, int]:
         """Every job once, in order, in this thread; what each did. Errors are raised."""
@@ -242,19 +231,25 @@ class Jobs:
                         self._run(job, connection)
                         pause = 1.0
                         stop.wait(job.every_s)
-            except Exception as error:
-                standing = self.standings[job.name]
-                standing.error = f"{type(error).__name__}: {error}"
+            except Exception:
                 logger.exception("job %s waits %.0f s", job.name, pause)
                 stop.wait(pause)
                 pause = min(2 * pause, PAUSE_SECONDS_MAX)
 
     def _run(self, job: Job, connection: Connection) -> int:
+        """One round, if this process leads the job; how it went is there for every process."""
+        now_us, alarm_us = self.service.clock.now_us(), job.alarm_s * SECOND_US
         with leading(connection, job.name) as leads:
-            now_us = self.service.clock.now_us()
-            done = job.run(self.service, connection, now_us) if leads else 0
-        standing = self.standings[job.name]
-        standing.succeeded_us, standing.error = now_us, None
+            if not leads:
+                return 0
+            try:
+                done = job.run(self.service, connection, now_us)
+            except Exception as error:
+                with suppress(psycopg.Error):  # the first error is the one to tell
+                    told = f"{type(error).__name__}: {error}"
+                    job_runs.record(connection, job.name, now_us, alarm_us, told)
+                raise
+            job_runs.record(connection, job.name, now_us, alarm_us)
         return done
 
 

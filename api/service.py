@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable
 from contextlib import ExitStack, contextmanager
 from types import TracebackType
 
@@ -23,7 +23,8 @@ from api.embedded_postgres import EmbeddedPostgres
 from api.node_keys import NodeKeyCache
 from api.settings import Settings
 from api.usage import Limits, UsageIngest
-from api.waiting import JobLag, ProjectionBehind
+from api.waiting import ProjectionBehind
+from contracts import deployment as deployments
 from contracts.signers import EMBEDDED_CHAIN_ID
 from ledger import migrate
 from ledger.checkpoint import Signer, VerifierKey
@@ -49,8 +50,7 @@ class Service:
 
     Attributes: `settings`, `conninfo`, `clock`, `ledger` (the door), `usage_log` and `ingest`
     (started by whoever has an event loop: `create_app` does), `node_keys`, `server_key`,
-    `chain_id` (what wallets sign for; the embedded chain's unless somebody sets it), `job_lags`
-    (what background jobs of this process tell `/readyz`; none unless somebody sets it).
+    `chain_id` (what wallets sign for: the deployment's, else the embedded chain's).
     """
 
     def __init__(self, settings: Settings, conninfo: str, clock: Clock) -> None:
@@ -84,8 +84,7 @@ class Service:
             ),
             now_us=clock.now_us,
         )
-        self.chain_id = EMBEDDED_CHAIN_ID
-        self.job_lags: Callable[[], Sequence[JobLag]] = tuple
+        self.chain_id = _chain_id(settings)
         self.forgetters: list[Callable[[], None]] = []
         self._waiters = threading.BoundedSemaphore(WAITERS_MAX)
         self._signer: Signer | None = None
@@ -248,6 +247,13 @@ class Service:
             self._signer.close()
         self.readers.close()
         self.ledger.close()
+
+
+def _chain_id(settings: Settings) -> int:
+    """The chain wallets sign for."""
+    if settings.chain_deployment is None:
+        return EMBEDDED_CHAIN_ID
+    return deployments.read(settings.chain_deployment).chain_id
 
 
 def _configure_reader(connection: Connection) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from api.waiting import JobLag
+from ledger import job_runs
 from tests.api.scene import Scene
 
 
@@ -13,16 +13,20 @@ def test_a_process_that_runs_is_alive(shared: Scene) -> None:
 
 
 def test_readiness_names_each_job_and_how_far_it_is_behind(shared: Scene) -> None:
-    shared.service.job_lags = lambda: [JobLag("accrual", 3, 10, shared.clock.now_us() - 5_000_000)]
+    now_us = shared.clock.now_us()
+    with shared.service.connect() as connection:
+        job_runs.record(connection, "accrual", now_us - 5_000_000, 7_200_000_000)
+        job_runs.record(connection, "chain", now_us, 600_000_000, "NodeFailed: acct_1 at http://x")
     told = shared.http.get("/readyz").json()
     jobs = {job["name"]: job for job in told["jobs"]}
     assert {"access/market", "fleet/market", "usage/usage", "tree", "checkpoint", "pin"} <= set(
         jobs
     )
-    assert jobs["accrual"] == {
-        "name": "accrual", "position": 3, "head": 10, "behind": 7, "behind_seconds": 5,
-    }  # fmt: skip
-    assert all(job["behind"] == job["head"] - job["position"] for job in told["jobs"])
+    assert jobs["accrual"] == {"name": "accrual", "late": False, "succeeded_seconds_ago": 5}
+    assert jobs["chain"] == {"name": "chain", "late": True, "error": "NodeFailed"}
+    assert all(
+        job["behind"] == job["head"] - job["position"] for job in told["jobs"] if "head" in job
+    )
 
 
 def test_metrics_are_prometheus_text(shared: Scene) -> None:

@@ -10,8 +10,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
+import api.jobs
 from api.clock import SimulatedClock
-from api.jobs import AccrualStopped, Job, Jobs, Standing, all_jobs, run, run_accrual
+from api.jobs import AccrualStopped, Job, Jobs, all_jobs, run, run_accrual
 from api.service import Service
 from api.settings import Settings
 from domain.device import CapacityAccrued
@@ -19,7 +20,8 @@ from domain.lease import HOUR_US
 from domain.node import NodeEquivocated, NodeState
 from domain.pin import UsagePinned
 from domain.stream import Stream
-from ledger import trees, usage
+from ledger import job_runs, trees, usage
+from ledger.job_runs import JobRun
 from projections.runner import Connection
 from tests.running_market import MINUTE_US, START_US, Market
 
@@ -133,7 +135,7 @@ def test_jobs_that_run_on_their_own_settle_a_lease_and_stop_when_told(running: R
     assert not thread.is_alive()
     assert running.market.state(running.lease).status == "settled"
     assert running.market.state(running.lease).gpu_us == NOW_US - START_US
-    assert [standing.error for standing in jobs.standings.values()] == [None] * 6
+    assert [run.error for run in runs_of(running).values()] == [None] * 6
 
 
 def test_a_job_has_one_leader_among_all_processes(running: Running) -> None:
@@ -178,6 +180,11 @@ def test_a_leader_that_dies_is_followed_by_another(running: Running) -> None:
     assert done == 1
 
 
+def runs_of(running: Running) -> dict[str, JobRun]:
+    with running.service.connect() as connection:
+        return {run.name: run for run in job_runs.read(connection)}
+
+
 def _until_cut(jobs: Jobs) -> None:
     with pytest.raises(psycopg.OperationalError):
         jobs.run_once()
@@ -193,23 +200,23 @@ def test_a_failing_job_shows_its_error_and_the_others_go_on(running: Running) ->
     thread = threading.Thread(target=jobs.run, args=(stop,))
     thread.start()
     for _ in range(1_000):
-        if tally.runs > 2 and jobs.standings["broken"].error:
+        if tally.runs > 2 and "broken" in runs_of(running):
             break
         stop.wait(0.01)
     stop.set()
     thread.join(30)
-    assert jobs.standings["broken"].error == "ValueError: no such thing"
-    assert jobs.standings["broken"].succeeded_us is None
-    assert jobs.standings["sound"].error is None
+    told = runs_of(running)
+    assert told["broken"].error == "ValueError: no such thing"
+    assert told["broken"].succeeded_us is None
+    assert told["sound"].error is None
     assert tally.runs > 2
 
 
 def test_a_job_is_late_when_its_alarm_time_has_passed_without_success() -> None:
-    standing = Standing("accrual", 60, started_us=NOW_US)
-    assert not standing.is_late(NOW_US + 60_000_000)
-    assert standing.is_late(NOW_US + 60_000_001)
-    standing.succeeded_us = NOW_US + MINUTE_US
-    assert not standing.is_late(NOW_US + 60_000_001)
+    run = JobRun("accrual", NOW_US, NOW_US, alarm_us=60_000_000, error=None)
+    assert not run.is_late(NOW_US + 60_000_000)
+    assert run.is_late(NOW_US + 60_000_001)
+    assert JobRun("accrual", NOW_US, None, alarm_us=60_000_000, error="E").is_late(NOW_US)
 
 
 def test_a_lease_that_cannot_be_accrued_fails_the_job_after_the_others_were(
@@ -221,6 +228,17 @@ def test_a_lease_that_cannot_be_accrued_fails_the_job_after_the_others_were(
         run_accrual(running.service, connection, NOW_US)
     assert running.market.state(running.lease).hours_accrued == 2
     assert running.market.state(other).hours_accrued == 0
+
+
+def test_every_open_lease_is_looked_at_however_many_came_before_it(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Old leases that stay open must not starve the ones behind them."""
+    monkeypatch.setattr(api.jobs, "LEASES_MAX", 1)
+    later = [running.market.lease(name, "two", first=slot) for slot, name in enumerate("bc")]
+    with running.service.connect() as connection:
+        run_accrual(running.service, connection, NOW_US)
+    assert [running.market.state(each).hours_accrued for each in (running.lease, *later)] == [2] * 3
 
 
 def test_a_node_that_signed_two_bodies_under_one_number_is_put_into_quarantine(
