@@ -40,7 +40,6 @@ from projections.usage import USAGE
 resource = Resource("billing")
 
 READ = with_scope("account", "billing:read", "operator")
-STATEMENT_LEASES_MAX = 500
 Name = Annotated[str, Field(examples=["party:acct_" + "1" * 32 + ":cash"])]
 Period = Annotated[str, Path(pattern=r"^20[0-9]{2}-(0[1-9]|1[0-2])$", examples=["2026-11"])]
 
@@ -88,7 +87,8 @@ class LeaseLineTold(Told):
 class StatementTold(Told):
     """A month in UTC: balances before and after, and the leases that were charged.
 
-    Hours count in the month in which they begin, as renter or as provider.
+    Hours count in the month in which they begin, as renter or as provider. `leases` is one page
+    of them; `charge` and `gpu_us` are the sums over all of them, on every page.
     """
 
     account_id: AccountId
@@ -100,6 +100,8 @@ class StatementTold(Told):
     opening: list[BalanceTold]
     closing: list[BalanceTold]
     leases: list[LeaseLineTold]
+    has_more: bool
+    next_cursor: str | None = None
     charge: Money
     gpu_us: Units
     is_final: bool
@@ -154,31 +156,42 @@ def list_journal(
 
 @resource.get(
     "/v1/accounts/{account_id}/statements/{period}", READ, StatementTold,
-    problems=[Reason.ACCOUNT_UNKNOWN],
+    problems=[Reason.ACCOUNT_UNKNOWN, "cursor_invalid"],
 )  # fmt: skip
-def read_statement(account_id: AccountInPath, period: Period, call: Caller) -> Response:
+def read_statement(
+    account_id: AccountInPath,
+    period: Period,
+    call: Caller,
+    limit: Limit = LIST_LIMIT,
+    cursor: Cursor = None,
+) -> Response:
     """The statement of one month: balances before and after, and what was charged."""
     visible(call.principal, account_id)
+    place = call.place(cursor, [""])
     from_us, to_us = _month(period)
     with call.read(ACCESS, STATEMENTS, USAGE) as view:
         _existing(view, account_id)
-        opening = statements.read_position_at(view.connection, from_us - 1)
-        closing = statements.read_position_at(view.connection, to_us - 1)
-        lines = usage.read_usage(
-            view.connection, account_id=account_id, from_us=from_us, to_us=to_us,
-            limit=STATEMENT_LEASES_MAX,
-        )  # fmt: skip
+        until = view.position if place.first_position is None else place.first_position
+        opening = min(until, statements.read_position_at(view.connection, from_us - 1))
+        closing = min(until, statements.read_position_at(view.connection, to_us - 1))
+        asked: dict[str, Any] = {
+            "account_id": account_id, "from_us": from_us, "to_us": to_us, "until_position": until,
+        }  # fmt: skip
+        total = usage.read_usage_total(view.connection, **asked)
+        rows = usage.read_usage(
+            view.connection, **asked, after=(place.after[0], 0), limit=limit + 1
+        )
+        lines, more, headers = call.cut(view, place, rows, limit, lambda row: [row.group])
         told: dict[str, Any] = {
             "account_id": account_id, "period": period, "from": moment(from_us),
             "to": moment(to_us), "opening_position": opening, "closing_position": closing,
             "opening": _plain(_balances(view, account_id, opening)),
             "closing": _plain(_balances(view, account_id, closing)),
-            "leases": _plain([_lease_line(line) for line in lines]),
-            "charge": credits_(sum(line.charge for line in lines)).model_dump(),
-            "gpu_us": str(sum(line.gpu_us for line in lines)),
+            "leases": _plain([_lease_line(line) for line in lines]), **more,
+            "charge": credits_(total.charge).model_dump(), "gpu_us": str(total.gpu_us),
             "is_final": to_us <= call.now_us,
         }  # fmt: skip
-        return call.answer(view, told)
+        return call.answer(view, told, headers)
 
 
 def _month(period: str) -> tuple[int, int]:

@@ -217,21 +217,28 @@ class Call:
         told: Callable[[T], Told],
     ) -> Response:
         """One page; `rows` holds one more than `limit` when there is another one."""
-        shown = rows[:limit]
-        position = view.position if place.first_position is None else place.first_position
-        body: dict[str, Any] = {
-            "data": [_plain(told(row)) for row in shown],
-            "has_more": len(rows) > limit,
-            "position": view.position,
-        }
-        headers: dict[str, str] = {}
-        if len(rows) > limit:
-            cursor = self.request.app.state.cursors.make(
-                self.request, self.principal.name, key(shown[-1]), position
-            )
-            body["next_cursor"] = cursor
-            headers["Link"] = next_link(self.request, cursor)
+        shown, more, headers = self.cut(view, place, rows, limit, key)
+        body = {"data": [_plain(told(row)) for row in shown], **more, "position": view.position}
         return self.answer(view, body, headers)
+
+    def cut(
+        self,
+        view: View,
+        place: Place,
+        rows: Sequence[T],
+        limit: int,
+        key: Callable[[T], list[Any]],
+    ) -> tuple[Sequence[T], dict[str, Any], dict[str, str]]:
+        """The rows of one page, and what the answer's body and headers say of the next one."""
+        shown = rows[:limit]
+        if len(rows) <= limit:
+            return shown, {"has_more": False}, {}
+        position = view.position if place.first_position is None else place.first_position
+        cursor = self.request.app.state.cursors.make(
+            self.request, self.principal.name, key(shown[-1]), position
+        )
+        more = {"has_more": True, "next_cursor": cursor}
+        return shown, more, {"Link": next_link(self.request, cursor)}
 
     def answer(
         self, view: View, told: Told | dict[str, Any], headers: dict[str, str] | None = None

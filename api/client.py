@@ -1267,6 +1267,8 @@ Statement = TypedDict(
         "opening": "list[Balance]",
         "closing": "list[Balance]",
         "leases": "list[LeaseLine]",
+        "has_more": "bool",
+        "next_cursor": "NotRequired[str]",
         "charge": "Money",
         "gpu_us": "str",
         "is_final": "bool",
@@ -2273,6 +2275,9 @@ class Client(_Calls):
         self,
         account_id: str,
         period: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
     ) -> Statement:
         """The statement of one month: balances before and after, and what was charged."""
         found = self._call(
@@ -2282,6 +2287,7 @@ class Client(_Calls):
                 account_id=account_id,
                 period=period,
             ),
+            query={"limit": limit, "cursor": cursor},
         )
         return cast("Statement", found)
 

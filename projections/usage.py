@@ -432,6 +432,14 @@ class UsageSum:
     refused_us: int
 
 
+@dataclass(frozen=True, slots=True)
+class UsageTotal:
+    """GPU-microseconds and micro-credits, all groups together."""
+
+    gpu_us: int
+    charge: int
+
+
 _GROUPS = ("lease_id", "node_id", "account_id", "provider_account_id", "project_id", "client_id")
 _WHERE = """
     (%(lease)s::text IS NULL OR lease_id = %(lease)s)
@@ -439,6 +447,7 @@ _WHERE = """
     AND (%(account)s::text IS NULL OR account_id = %(account)s OR provider_account_id = %(account)s)
     AND (%(from)s::bigint IS NULL OR from_us >= %(from)s)
     AND (%(to)s::bigint IS NULL OR from_us < %(to)s)
+    AND (%(until)s::bigint IS NULL OR position <= %(until)s)
 """
 
 
@@ -495,7 +504,7 @@ def read_accruals(
         ORDER BY position LIMIT %(limit)s"""
     return read.many(
         connection, Accrual, sql, lease=lease_id, node=node_id, account=account_id, to=to_us,
-        after=after, limit=limit, **{"from": from_us},
+        until=None, after=after, limit=limit, **{"from": from_us},
     )  # fmt: skip
 
 
@@ -509,13 +518,14 @@ def read_usage(
     account_id: str | None = None,
     from_us: int | None = None,
     to_us: int | None = None,
+    until_position: int | None = None,
     after: tuple[str, int] = ("", -1),
     limit: int = 50,
 ) -> list[UsageSum]:
     """Accrued sums per lease, node, account, provider, project or client, by UTC hour if asked.
 
     A lease hour counts in the UTC hour in which it begins. `after` is (group, hour_us or 0) of
-    the last row of the page before.
+    the last row of the page before; nothing recorded above `until_position`.
     """
     assert by in _GROUPS, by
     hour = f"(from_us - from_us %% {GPU_HOUR_US})" if hourly else "NULL::bigint"
@@ -528,5 +538,25 @@ def read_usage(
         ORDER BY g.group COLLATE "C", hour_us LIMIT %(limit)s"""
     return read.many(
         connection, UsageSum, sql, lease=lease_id, node=node_id, account=account_id, to=to_us,
-        g=after[0], h=after[1], limit=limit, **{"from": from_us},
+        until=until_position, g=after[0], h=after[1], limit=limit, **{"from": from_us},
     )  # fmt: skip
+
+
+def read_usage_total(
+    connection: Connection,
+    *,
+    account_id: str,
+    from_us: int | None = None,
+    to_us: int | None = None,
+    until_position: int | None = None,
+) -> UsageTotal:
+    """The sum over everything `read_usage` would list, however many groups those are."""
+    sql = f"""SELECT coalesce(sum(gpu_us), 0)::bigint AS gpu_us,
+            coalesce(sum(charge), 0)::bigint AS charge
+        FROM proj_usage.accrual WHERE {_WHERE}"""
+    found = read.one(
+        connection, UsageTotal, sql, lease=None, node=None, account=account_id, to=to_us,
+        until=until_position, **{"from": from_us},
+    )  # fmt: skip
+    assert found is not None
+    return found

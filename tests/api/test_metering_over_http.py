@@ -16,23 +16,23 @@ from tests.api.scene import HOUR_US, NOW_US, Provider, Scene
 MINUTE_US = 60_000_000
 
 
-def _report(provider: Provider, lease: dict[str, Any], **changes: Any) -> bytes:
-    """The node's next report: the first hour of a lease on its first device, in minutes."""
-    device = provider.device_ids.index(lease["device_ids"][0])
+def _report(provider: Provider, *leases: dict[str, Any], **changes: Any) -> bytes:
+    """The node's next report: the first hour of leases on their first devices, in minutes."""
     rows = tuple(
         report.Row(
-            device=device, lease=0, driver_epoch=1, mono_start_us=minute * MINUTE_US,
-            len_us=MINUTE_US, wall_minus_mono_us=NOW_US, available_us=MINUTE_US, unavailable_us=0,
-            unknown_us=0, samples=60,
+            device=provider.device_ids.index(lease["device_ids"][0]), lease=index, driver_epoch=1,
+            mono_start_us=minute * MINUTE_US, len_us=MINUTE_US, wall_minus_mono_us=NOW_US,
+            available_us=MINUTE_US, unavailable_us=0, unknown_us=0, samples=60,
         )
         for minute in range(60)
+        for index, lease in enumerate(leases)
     )  # fmt: skip
     told = report.Report(
         node=provider.node_id, seq=provider.signing.seq + 1, prev=provider.signing.head.hex(),
         boot="5b1c9a7e-6f0d-4f0b-9c3f-2f1d0c9e8a71", agent="0.1.0", mono_us=HOUR_US,
         wall_us=NOW_US + HOUR_US, clock_offset_us=0, clock_rtt_us=0,
         devices=tuple(report.Device(id=each) for each in provider.device_ids),
-        leases=(lease["lease_id"],), rows=rows,
+        leases=tuple(lease["lease_id"] for lease in leases), rows=rows,
     )  # fmt: skip
     return report.encode(replace(told, **changes))
 
@@ -56,14 +56,20 @@ def _accrue(scene: Scene, lease_id: str) -> None:
 
 def _hour_of_work(scene: Scene) -> dict[str, Any]:
     """A lease that ran for exactly an hour, was reported, closed and settled."""
+    return _hours_of_work(scene, 1)[0]
+
+
+def _hours_of_work(scene: Scene, count: int) -> list[dict[str, Any]]:
+    """As many such leases at the same time."""
     clock: Any = scene.clock
-    lease = scene.running()
+    leases = [scene.running() for _ in range(count)]
     clock.advance(HOUR_US)
-    sent = _send(scene, scene.provider, _report(scene.provider, lease))
+    sent = _send(scene, scene.provider, _report(scene.provider, *leases))
     assert sent.status_code == 200, sent.text
-    scene.renter.made(f"/v1/leases/{lease['lease_id']}/close")
-    _accrue(scene, lease["lease_id"])
-    return lease
+    for lease in leases:
+        scene.renter.made(f"/v1/leases/{lease['lease_id']}/close")
+        _accrue(scene, lease["lease_id"])
+    return leases
 
 
 def test_an_hour_of_work_is_charged_and_shared_to_the_unit(scene: Scene) -> None:
@@ -101,6 +107,24 @@ def test_a_statement_says_what_the_month_cost(scene: Scene) -> None:
     after = scene.renter.read(f"{path}/2026-12")
     assert after["opening"] == after["closing"] == told["closing"]
     assert after["leases"] == []
+
+
+def test_a_statements_totals_are_of_the_whole_month_and_its_lines_go_over_pages(
+    scene: Scene,
+) -> None:
+    leases = sorted(lease["lease_id"] for lease in _hours_of_work(scene, 2))
+    path = f"/v1/accounts/{scene.renter.account_id}/statements/2026-11"
+    first = scene.renter.read(path, limit=1)
+    scene.deposit(scene.renter, 5)
+    second = scene.renter.read(path, limit=1, cursor=first["next_cursor"])
+    assert [one["lease_id"] for one in first["leases"] + second["leases"]] == leases
+    assert (first["has_more"], second["has_more"]) == (True, False)
+    for page in (first, second):
+        assert (page["charge"]["units"], page["gpu_us"]) == ("4000000", str(2 * HOUR_US))
+    assert first["closing"] == second["closing"], "pages are one snapshot"
+    assert scene.renter.read(path)["closing"] != first["closing"]
+    refused = scene.renter.get(path, cursor="not a cursor")
+    assert (refused.status_code, refused.json()["code"]) == (400, "cursor_invalid")
 
 
 def test_a_node_reads_what_was_stored_and_what_earned_nothing(scene: Scene) -> None:
