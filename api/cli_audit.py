@@ -228,7 +228,7 @@ def _check_server(remote: Remote, root: Path | None, given: str | None, *, as_js
     told: dict[str, Any] = {"key_given": given is not None, "newest_fact_checked": False}
     problems: list[str] = []
     try:
-        head = open_checkpoint(remote.ask(lambda c: c.read_checkpoint())["note"], key)
+        head = open_checkpoint(remote.ask(lambda c: c.read_checkpoint()), key)
         told |= {"origin": head.origin, "facts": head.size, "root": head.root.hex()}
         if root is not None:
             text = root.read_text(encoding="utf-8")

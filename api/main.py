@@ -15,6 +15,7 @@ from typing import Any
 from fastapi import FastAPI
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import MutableHeaders
+from starlette.responses import JSONResponse, PlainTextResponse
 
 from api import (
     accounts,
@@ -115,6 +116,7 @@ def _add(app: FastAPI, wanted: Iterable[Operation]) -> None:
             tags=[operation.tag],
             status_code=operation.status,
             response_model=operation.answers,
+            response_class=PlainTextResponse if operation.is_text else JSONResponse,
             responses=operation.responses(),
             openapi_extra=_extra(operation),
         )

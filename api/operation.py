@@ -77,6 +77,11 @@ class Operation:
         return doc.strip().split("\n", 1)[0].rstrip(".")
 
     @property
+    def is_text(self) -> bool:
+        """Whether it answers with text as it is, and not with a form of ours."""
+        return self.media_type == "text/plain"
+
+    @property
     def codes(self) -> tuple[str, ...]:
         """Every code it can answer with: its own, and those of the door it stands behind."""
         door = ["malformed_header", "parameter_unknown", "credential_invalid", "rate_limited"]

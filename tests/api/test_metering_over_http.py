@@ -190,9 +190,13 @@ def test_a_fact_and_a_report_are_proved_under_the_signed_head(scene: Scene) -> N
         pin = cut.pin(connection).fact(scene.clock.now_us())
         scene.service.ledger.handle(PinUsage(pin=pin), key=None, now_us=scene.clock.now_us())
     scene.sign_head()
-    told = scene.anybody.read("/v1/audit/log/checkpoint")
+    told = scene.anybody.get("/v1/audit/log/checkpoint")
+    assert told.headers["content-type"] == "text/plain; charset=utf-8"
+    assert told.headers["cache-control"] == "public, max-age=2"
     key = parse_verifier_key(scene.anybody.read("/v1/audit/log/key")["verifier_key"])
-    assert open_checkpoint(told["note"], key).size == told["size"] == scene.head()
+    assert open_checkpoint(told.content.decode(), key).size == scene.head()
+    with scene.service.connect() as connection:
+        assert trees.latest_checkpoint(connection) == (scene.head(), told.text), "verbatim"
     proof = scene.auditor.get(f"/v1/audit/proofs/{lease['position']}")
     assert proof.status_code == 200
     assert proof.headers["content-type"].startswith("text/plain")

@@ -61,6 +61,16 @@ def test_every_operation_declares_its_problems_security_and_summary() -> None:
                 assert str(errors.status_of(code)) == status
 
 
+def test_text_is_declared_as_text() -> None:
+    texts = {
+        operation["operationId"]
+        for _, _, operation in _operations()
+        if "text/plain" in operation["responses"].get("200", {}).get("content", ())
+    }
+    assert texts == {one.name for one in operations() if one.is_text}
+    assert texts == {"read_checkpoint", "read_proof", "read_usage_proof"}
+
+
 def test_no_number_with_a_fraction_and_no_form_of_the_framework_leaks_out() -> None:
     text = json.dumps(DOCUMENTED)
     assert '"number"' not in text
