@@ -164,19 +164,21 @@ def test_a_leader_that_dies_is_followed_by_another(running: Running) -> None:
         holder = Jobs(running.service, (Job("tally", 1, 60, held),))
         thread = threading.Thread(target=_until_cut, args=(holder,))
         thread.start()
-        assert held.entered.wait(10)
-        assert jobs.run_once() == {"tally": 0}
-        dying.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'"
-            " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
-        )
-        done = 0
-        for _ in range(500):
-            done = jobs.run_once()["tally"]
-            if done:
-                break
-        stop.set()
-        thread.join(10)
+        try:
+            assert held.entered.wait(10)
+            assert jobs.run_once() == {"tally": 0}
+            dying.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'"
+                " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+            )
+            done = 0
+            for _ in range(500):
+                done = jobs.run_once()["tally"]
+                if done:
+                    break
+        finally:
+            stop.set()
+            thread.join(10)
     assert done == 1
 
 
@@ -199,12 +201,14 @@ def test_a_failing_job_shows_its_error_and_the_others_go_on(running: Running) ->
     stop = threading.Event()
     thread = threading.Thread(target=jobs.run, args=(stop,))
     thread.start()
-    for _ in range(1_000):
-        if tally.runs > 2 and "broken" in runs_of(running):
-            break
-        stop.wait(0.01)
-    stop.set()
-    thread.join(30)
+    try:
+        for _ in range(1_000):
+            if tally.runs > 2 and "broken" in runs_of(running):
+                break
+            stop.wait(0.01)
+    finally:
+        stop.set()
+        thread.join(30)
     told = runs_of(running)
     assert told["broken"].error == "ValueError: no such thing"
     assert told["broken"].succeeded_us is None
