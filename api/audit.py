@@ -49,7 +49,7 @@ Party = Annotated[
 TopicQuery = Annotated[str | None, Query(alias="type", pattern=r"^[a-z_]+(\.[a-z0-9_]+){1,3}$")]
 HEAD_CACHED = "public, max-age=2"
 """A head is signed again within seconds, and the same one is asked for by everybody."""
-LaneInPath = Annotated[int, Digits, Path(ge=0, le=63)]
+LaneInPath = Annotated[int, Path(ge=0, le=63), Digits]
 
 
 class EventTold(Told):

@@ -149,18 +149,18 @@ def _truth(value: Any) -> Any:
 
 
 Digits = BeforeValidator(_digits)
-EpochInPath = Annotated[int, Digits, Path(ge=1, le=2_147_483_647)]
-PositionInPath = Annotated[int, Digits, Path(ge=1, le=INTEGER_MAX)]
+EpochInPath = Annotated[int, Path(ge=1, le=2_147_483_647), Digits]
+PositionInPath = Annotated[int, Path(ge=1, le=INTEGER_MAX), Digits]
 AccountQuery = Annotated[str | None, Query(pattern=r"^[0-9A-Za-z_.-]{1,100}$")]
 NodeQuery = Annotated[str | None, Query(pattern=_id_pattern("node"))]
 LeaseQuery = Annotated[str | None, Query(pattern=_id_pattern("lease"))]
 JobQuery = Annotated[str | None, Query(pattern=_id_pattern("job"))]
 ProviderQuery = Annotated[str | None, Query(pattern=_id_pattern("prov"))]
 RegionQuery = Annotated[str | None, Query(pattern=_id_pattern("region"))]
-EpochQuery = Annotated[Annotated[int, Digits] | None, Query(ge=1, le=2_147_483_647)]
+EpochQuery = Annotated[Annotated[int, Field(ge=1, le=2_147_483_647), Digits] | None, Query()]
 MomentQuery = Annotated[Moment | None, Query()]
 FromQuery = Annotated[Moment | None, Query(alias="from")]
-PlainQuery = Annotated[int, Digits, Query(ge=0, le=INTEGER_MAX)]
+PlainQuery = Annotated[int, Query(ge=0, le=INTEGER_MAX), Digits]
 TruthQuery = Annotated[bool, BeforeValidator(_truth), Query()]
 TextQuery = Annotated[str | None, Query(min_length=1, max_length=TEXT_MAX)]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from fastapi import Query, Response
+from pydantic import Field
 
 from api.amounts import Money, credits_, money
 from api.auth import everybody, with_scope
@@ -46,8 +47,8 @@ Settlement = Literal["cash", "burn"]
 GpuClass = Literal["development", "professional", "datacenter"]
 PRICE_MAX = 10**12
 PriceQuery = Annotated[
-    Annotated[int, Digits] | None,
-    Query(ge=0, le=PRICE_MAX, description="Micro-credits per GPU-hour"),
+    Annotated[int, Field(ge=0, le=PRICE_MAX), Digits] | None,
+    Query(description="Micro-credits per GPU-hour"),
 ]
 
 

@@ -1,9 +1,10 @@
 """The OpenAPI 3.1 document: the framework's, with our problems and without what it says wrongly.
 
     what an answer leaves out when it is absent is never null in its schema
+    a bound is an integer: 9007199254740991, not 9007199254740991.0
 
-The framework would publish its own error form beside ours, and call every optional field of an
-answer nullable.
+The framework would publish its own error form beside ours, call every optional field of an answer
+nullable, and write every bound as a float.
 """
 
 from __future__ import annotations
@@ -58,7 +59,20 @@ def _made(app: FastAPI, operations: Sequence[Operation]) -> dict[str, Any]:
         "api_key": {"type": "http", "scheme": "bearer", "description": "ts_live_..."},
         "node_key": {"type": "http", "scheme": "bearer", "description": "ts_node_..."},
     }
-    return found
+    exact: dict[str, Any] = _exact(found)
+    return exact
+
+
+def _exact(value: Any) -> Any:
+    """The same document with whole numbers where the framework made floats of them."""
+    if isinstance(value, list):
+        return [_exact(inner) for inner in value]
+    if isinstance(value, dict):
+        return {name: _exact(inner) for name, inner in value.items()}
+    if isinstance(value, float):
+        assert value.is_integer(), f"{value} has a fraction"
+        return int(value)
+    return value
 
 
 def _request_bodies(document: dict[str, Any]) -> list[Any]:

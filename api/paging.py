@@ -29,7 +29,7 @@ LIMIT_MAX = 500
 VERSION = 1
 _MAC_BYTES = 16
 
-Limit = Annotated[int, Digits, Query(ge=1, le=LIMIT_MAX)]
+Limit = Annotated[int, Query(ge=1, le=LIMIT_MAX), Digits]
 Cursor = Annotated[
     str | None,
     Query(min_length=1, max_length=2_000, description="`next_cursor` of the page before"),

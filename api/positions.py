@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import Depends, Query
+from pydantic import Field
 from starlette.datastructures import Headers
 
 from api.amounts import INTEGER_MAX
@@ -41,8 +42,8 @@ class AsOf:
 
 async def _as_of(
     as_of_position: Annotated[
-        Annotated[int, Digits] | None,
-        Query(ge=0, le=INTEGER_MAX, description="Answer as of this position of the market log"),
+        Annotated[int, Field(ge=0, le=INTEGER_MAX), Digits] | None,
+        Query(description="Answer as of this position of the market log"),
     ] = None,
     as_of: MomentQuery = None,
 ) -> AsOf:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -74,12 +75,35 @@ def test_text_is_declared_as_text() -> None:
 def test_no_number_with_a_fraction_and_no_form_of_the_framework_leaks_out() -> None:
     text = json.dumps(DOCUMENTED)
     assert '"number"' not in text
+    assert list(_floats(DOCUMENTED)) == []
     assert "HTTPValidationError" not in text
     schemas = DOCUMENTED["components"]["schemas"]
     used = text.count("#/components/schemas/")
     assert used > len(schemas)
     for name in schemas:
         assert f'"#/components/schemas/{name}"' in text, f"nobody uses {name}"
+
+
+def _floats(value: Any) -> Iterator[float]:
+    if isinstance(value, float):
+        yield value
+    elif isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _floats(inner)
+
+
+def test_every_bound_of_a_parameter_is_declared_in_words_of_json_schema() -> None:
+    schemas = [
+        one["schema"]
+        for _, _, operation in _operations()
+        for one in operation.get("parameters", ())
+    ]
+    assert schemas
+    for schema in schemas:
+        for each in [schema, *schema.get("anyOf", ())]:
+            assert not each.keys() & {"ge", "le", "gt", "lt"}, schema
+            if each.get("type") == "integer":
+                assert {"minimum", "maximum"} <= each.keys(), schema
 
 
 def test_every_request_body_has_an_example() -> None:
