@@ -172,9 +172,11 @@ def parse(raw: bytes) -> Any:
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the key {twice[:80]!r} stands twice")
+        names = iter(name for name, _ in pairs)
+        seen: set[str] = set()
+        while (name := next(names)) not in seen:
+            seen.add(name)
+        raise ValueError(f"the key {name[:80]!r} stands twice")
     return found
 
 

@@ -298,8 +298,11 @@ def _load(body: bytes) -> Any:
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        twice = [name for index, (name, _) in enumerate(pairs) if name in dict(pairs[:index])]
-        raise ReportInvalid("duplicate_key", f"key {twice[0]!r} twice in one object")
+        names = iter(name for name, _ in pairs)
+        seen: set[str] = set()
+        while (name := next(names)) not in seen:
+            seen.add(name)
+        raise ReportInvalid("duplicate_key", f"key {name[:40]!r} twice in one object")
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import time
 from typing import Any
 
 import pytest
@@ -94,6 +95,23 @@ def test_sixteen_levels_are_read_and_seventeen_refused() -> None:
     assert parse(b"[" * DEPTH_MAX + b"]" * DEPTH_MAX)
     with pytest.raises(Problem):
         parse(b"[" * (DEPTH_MAX + 2) + b"]" * (DEPTH_MAX + 2))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b'"' + b'\\"' * 500_000 + b"[" * 201,
+        b"{" + b"".join(b'"%x":1,' % number for number in range(100_000)) + b'"1869f":1}',
+    ],
+    ids=["a string that does not end", "a key twice among many"],
+)
+def test_a_megabyte_from_a_stranger_is_refused_quickly(content: bytes, shared: Scene) -> None:
+    began = time.monotonic()
+    response = shared.http.post(
+        "/v1/nodes/join", content=content, headers={"Content-Type": "application/json"}
+    )
+    assert (response.status_code, response.json()["code"]) == (400, "malformed_json")
+    assert time.monotonic() - began < 2
 
 
 def test_a_body_of_ten_megabytes_is_refused_by_its_length_and_by_its_bytes(shared: Scene) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -41,3 +42,16 @@ def test_a_body_of_brackets_is_too_deep_and_told_quickly(opening: str) -> None:
 
 def test_brackets_in_strings_do_not_nest() -> None:
     assert not is_too_deep(json.dumps(["[" * 10_000]))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['"' + '\\"' * 500_000 + "[" * 201, '"' * 1_000_000 + "[" * 201, "[]" * 500_000,
+     "[" * 201 + "\\" * 1_000_000, '"\\' * 500_000 + "[" * 201],
+    ids=["escaped quotes", "quotes", "brackets", "backslashes", "open strings"],
+)  # fmt: skip
+def test_no_megabyte_takes_long_to_look_through(text: str) -> None:
+    """Strangers choose the text, and everybody waits for the scan."""
+    began = time.monotonic()
+    is_too_deep(text)
+    assert time.monotonic() - began < 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from hashlib import sha256
@@ -220,6 +221,14 @@ def test_a_key_twice_is_refused_wherever_it_stands() -> None:
         body.replace(b'"v":1', b'"v":1,"\\u0076":1'),
     ]
     assert [rule_broken(one) for one in twice] == ["duplicate_key"] * 4
+
+
+def test_a_key_twice_among_thousands_is_found_at_once() -> None:
+    """The node chooses the bytes, and every other node waits while they are read."""
+    keys = [f'"{number:x}":1' for number in range(20_000)]
+    began = time.monotonic()
+    assert rule_broken(f"{{{','.join([*keys, *keys[-1:]])}}}".encode()) == "duplicate_key"
+    assert time.monotonic() - began < 2
 
 
 @pytest.mark.parametrize(
