@@ -22,6 +22,7 @@ from api.models import (
     MomentQuery,
     Position,
     PositionInPath,
+    PositionQuery,
     Told,
     Told_at,
     moment,
@@ -80,13 +81,19 @@ def list_events(
     topic: TopicQuery = None,
     from_: FromQuery = None,
     to: MomentQuery = None,
+    from_position: PositionQuery = None,
+    to_position: PositionQuery = None,
     limit: Limit = LIST_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """Facts in order: of a party, of a type, recorded in [from, to). A party reads its own."""
-    place = call.place(cursor, [0])
+    """Facts in order: of a party, of a type, recorded in [from, to), at positions in
+    [from_position, to_position). A party reads its own.
+    """
+    place = call.place(cursor, [(from_position or 1) - 1])
     with call.read(AUDIT_INDEX, as_of=as_of) as view:
         until = place.first_position or (view.position if view.as_of is None else view.as_of)
+        if to_position is not None:
+            until = min(until, to_position - 1)
         own = call.principal.only
         if own is not None and party not in (None, own):
             rows = _of_both(view.connection, own, party, topic, from_, to, place.after[0], until,

@@ -2433,14 +2433,14 @@ class Client(_Calls):
         type_: str | None = None,
         from_: str | None = None,
         to: str | None = None,
+        from_position: int | None = None,
+        to_position: int | None = None,
         limit: int | None = None,
         cursor: str | None = None,
         as_of_position: int | None = None,
         as_of: str | None = None,
     ) -> EventPage:
-        """Facts in order: of a party, of a type, recorded in [from, to). A party reads its
-        own.
-        """
+        """Facts in order: of a party, of a type, recorded in [from, to), at positions in."""
         found = self._call(
             "GET",
             "/v1/audit/events",
@@ -2449,6 +2449,8 @@ class Client(_Calls):
                 "type": type_,
                 "from": from_,
                 "to": to,
+                "from_position": from_position,
+                "to_position": to_position,
                 "limit": limit,
                 "cursor": cursor,
                 "as_of_position": as_of_position,

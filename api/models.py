@@ -158,6 +158,10 @@ JobQuery = Annotated[str | None, Query(pattern=_id_pattern("job"))]
 ProviderQuery = Annotated[str | None, Query(pattern=_id_pattern("prov"))]
 RegionQuery = Annotated[str | None, Query(pattern=_id_pattern("region"))]
 EpochQuery = Annotated[Annotated[int, Field(ge=1, le=2_147_483_647), Digits] | None, Query()]
+PositionQuery = Annotated[
+    Annotated[int, Field(ge=1, le=INTEGER_MAX), Digits] | None,
+    Query(description="A position of the market log; from is in, to is out"),
+]
 MomentQuery = Annotated[Moment | None, Query()]
 FromQuery = Annotated[Moment | None, Query(alias="from")]
 PlainQuery = Annotated[int, Query(ge=0, le=INTEGER_MAX), Digits]

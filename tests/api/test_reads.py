@@ -222,6 +222,16 @@ def test_events_are_found_by_party_type_time_and_position(scene: Scene) -> None:
     assert types(party=lease["lease_id"], **{"from": _moment(from_us), "to": until}) == expected[:6]
     events = scene.auditor.read("/v1/audit/events", party=lease["lease_id"])["data"]
     position = events[2]["position"]
+    bounds = {"from_position": position - 1, "to_position": position + 1}
+    assert types(party=lease["lease_id"], **bounds) == expected[1:3], "from is in, to is out"
+    assert types(scene.renter, party=lease["lease_id"], **bounds) == ["lease.reserved.v1"]
+    assert types(to_position=1) == []
+    first = scene.auditor.read("/v1/audit/events", limit=1, **bounds)
+    second = scene.auditor.read("/v1/audit/events", limit=1, **bounds, cursor=first["next_cursor"])
+    paged = [one["position"] for one in first["data"] + second["data"]]
+    assert (paged, second["has_more"]) == ([position - 1, position], False)
+    odd = scene.auditor.get("/v1/audit/events?from_position=0")
+    assert (odd.status_code, odd.json()["code"]) == (422, "invalid")
     assert types(party=lease["lease_id"], as_of_position=position) == expected[:3]
     mine = types(scene.renter, party=lease["lease_id"])
     assert set(mine) <= set(expected)
