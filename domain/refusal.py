@@ -134,12 +134,13 @@ STORED_REFUSALS = frozenset(
         Reason.REGION_EXISTS, Reason.JOIN_CODE_USED, Reason.JOIN_CODE_EXPIRED,
         Reason.NODE_UNKNOWN, Reason.NODE_EXISTS, Reason.NODE_STATE, Reason.NODE_KEY_MISMATCH,
         Reason.NODE_SPECS_MISSING, Reason.NODE_NOT_JOINABLE, Reason.NODE_BUSY,
-        Reason.DEVICE_ELSEWHERE, Reason.DEVICE_TAKEN, Reason.OFFER_UNKNOWN, Reason.OFFER_EXISTS,
-        Reason.OFFER_WITHDRAWN, Reason.TARIFF_UNKNOWN,
+        Reason.DEVICE_UNKNOWN, Reason.DEVICE_ELSEWHERE, Reason.DEVICE_TAKEN, Reason.OFFER_UNKNOWN,
+        Reason.OFFER_EXISTS, Reason.OFFER_WITHDRAWN, Reason.TARIFF_UNKNOWN,
         # Demand.
         Reason.JOB_UNKNOWN, Reason.JOB_EXISTS, Reason.JOB_STATE, Reason.LEASE_UNKNOWN,
         Reason.LEASE_EXISTS, Reason.LEASE_NOT_OPEN, Reason.LEASE_STATE, Reason.NO_MATCH,
-        Reason.OFFER_MISMATCH, Reason.PRICE_ABOVE_CAP, Reason.UNPAID_DEBT, Reason.CREDIT_TOO_LOW,
+        Reason.OFFER_MISMATCH, Reason.PRICE_ABOVE_CAP, Reason.FUNDS_MODE_MISMATCH,
+        Reason.UNPAID_DEBT, Reason.CREDIT_TOO_LOW,
         # Money in, epochs, payouts.
         Reason.DEPOSIT_EXISTS, Reason.EPOCH_STATE, Reason.PAYOUT_STATE,
     }

@@ -36,6 +36,24 @@ def test_every_refusal_by_state_of_a_recording_operation_is_kept_with_its_key() 
             assert (Reason(code) in STORED_REFUSALS) == by_state, (operation.name, code)
 
 
+STRANGERS_ASK = {Reason.JOIN_CODE_UNKNOWN}
+READS_ONLY = {Reason.WALLET_UNKNOWN, Reason.EPOCH_UNKNOWN}
+JOBS_AND_SCRIPTS_ASK_AGAIN = {
+    Reason.OPERATOR_EXISTS, Reason.DEVICE_INTERVAL, Reason.ACCRUAL_NOT_DUE,
+    Reason.HOUR_ALREADY_ACCRUED, Reason.USAGE_POSITION_FELL, Reason.USAGE_INCOMPLETE,
+    Reason.PURCHASE_EXISTS, Reason.TARIFF_VERSION, Reason.POLICY_VERSION, Reason.EPOCH_NOT_OVER,
+    Reason.EPOCH_OUT_OF_ORDER, Reason.CUT_INCOMPLETE, Reason.CHUNK_OUT_OF_ORDER,
+    Reason.REWARDS_MISMATCH, Reason.PAYOUT_EXISTS, Reason.CHAIN_TX_STATE, Reason.BURN_STATE,
+    Reason.STREAM_MOVED,
+}  # fmt: skip
+
+
+def test_a_refusal_by_state_is_kept_unless_no_caller_with_a_key_can_meet_it() -> None:
+    """A new reason has to be put somewhere: kept with its key, or among those with a why."""
+    by_state = {reason for reason, status in errors.STATUS.items() if status in (402, 404, 409)}
+    assert by_state - STORED_REFUSALS == STRANGERS_ASK | READS_ONLY | JOBS_AND_SCRIPTS_ASK_AGAIN
+
+
 def test_every_stored_refusal_has_the_status_of_one() -> None:
     assert {errors.STATUS[reason] for reason in STORED_REFUSALS} == {402, 404, 409}
 
