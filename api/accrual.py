@@ -33,12 +33,16 @@ from ledger.usage import StoredReport, reports_of_node
 PATIENCE_US = 600_000_000
 """How long a finished hour waits for its last report before it is accrued without it."""
 
+SKEW_US = HOUR_US
+"""How far the clocks of two servers may be apart: reports this much older than a lease are read."""
+
 _NODE_SEQ_AT = """
     SELECT node_seq FROM usage_key
     WHERE lane = %s AND node_id = %s AND position <= %s
     ORDER BY node_seq DESC LIMIT 1
 """
 _LANE_HEAD = "SELECT pos FROM usage_head WHERE lane = %s"
+_RECEIVED = "SELECT recorded_us FROM usage_event WHERE lane = %s AND position = %s"
 
 
 class _Device(msgspec.Struct, gc=False):
@@ -131,6 +135,19 @@ class NodeReader:
             self._heads[lane] = row[0]
         return self._heads[lane]
 
+    def received_before(self, lane: int, at_us: int) -> int:
+        """The last position of a lane received before a moment; 0 when there is none.
+
+        Times of receipt never fall along a lane, so a bisection needs no index of its own.
+        """
+        low, high = 0, self.head(lane)
+        while low < high:
+            middle = (low + high + 1) // 2
+            row = self.connection.execute(_RECEIVED, (lane, middle)).fetchone()
+            assert row is not None, (lane, middle)
+            low, high = (middle, high) if row[0] < at_us else (low, middle - 1)
+        return low
+
     def rows(self, node_id: str, lease_id: str, after_position: int) -> tuple[UsageRow, ...]:
         """The lease's rows of every report of the node after a lane position, in lane order."""
         if self._read_from.get(node_id, after_position + 1) > after_position:
@@ -182,7 +199,10 @@ def due_commands(
         return commands
     node_id = lease.reserved.node_id
     lane = lane_of(node_id)
-    rows = reader.rows(node_id, lease_id, lease.resume_position)
+    after_position = lease.resume_position
+    if not lease.usage_position:  # nothing read yet: no report can name a lease before it is there
+        after_position = reader.received_before(lane, lease.reserved.at_us - SKEW_US)
+    rows = reader.rows(node_id, lease_id, after_position)
     read: dict[str, Any] = {
         "lease_id": lease_id,
         "lane": lane,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Generator
 from dataclasses import astuple
 from typing import Any
@@ -305,6 +306,20 @@ def test_without_anybody_to_tell_a_failure_is_raised(market: Market) -> None:
     market.store_unreadable("one", START_US + HOUR_US)
     with pytest.raises(msgspec.ValidationError):
         run(market, START_US + HOUR_US + PATIENCE_US, broken)
+
+
+def test_a_new_lease_reads_no_report_from_long_before_it_was_reserved(market: Market) -> None:
+    """Else the first hour of every lease would decode the whole life of its node."""
+    node = market.nodes["one"].node
+    for hour in range(3):
+        rotten = json.dumps({"node": node.id, "seq": node.seq + 1, "prev": node.head.hex()}).encode()
+        market.store("one", rotten, START_US + hour * HOUR_US)
+        node.seq, node.head = node.seq + 1, report.report_hash(rotten)
+    opened_us = START_US + 5 * HOUR_US
+    lease = market.lease("a", "one", at_us=opened_us)
+    market.report("one", lease, opened_us, opened_us + HOUR_US)
+    assert run(market, opened_us + HOUR_US, lease) == 1
+    assert market.state(lease).gpu_us == HOUR_US
 
 
 def test_reports_stored_while_the_job_runs_wait_for_the_next_run(market: Market) -> None:
