@@ -312,7 +312,9 @@ def test_a_new_lease_reads_no_report_from_long_before_it_was_reserved(market: Ma
     """Else the first hour of every lease would decode the whole life of its node."""
     node = market.nodes["one"].node
     for hour in range(3):
-        rotten = json.dumps({"node": node.id, "seq": node.seq + 1, "prev": node.head.hex()}).encode()
+        rotten = json.dumps(
+            {"node": node.id, "seq": node.seq + 1, "prev": node.head.hex()}
+        ).encode()
         market.store("one", rotten, START_US + hour * HOUR_US)
         node.seq, node.head = node.seq + 1, report.report_hash(rotten)
     opened_us = START_US + 5 * HOUR_US
