@@ -115,6 +115,11 @@ def prove(
         str, typer.Argument(metavar="EVENT", help="A fact's position, or a report's LANE/POSITION.")
     ],
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the proof here.")] = None,
+    check: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write nothing: check that this file proves EVENT."),
+    ] = None,
+    key: Annotated[str | None, typer.Option(help="The log's verifier key, for --check.")] = None,
     url: Url = None,
     api_key: ApiKey = None,
     config: ConfigFile = None,
@@ -124,9 +129,19 @@ def prove(
     """Write the receipt of one fact or one usage report, for anybody to check offline.
 
     From this machine's data, or with `--url` from a server. Without `--out` the proof itself is
-    the output.
+    the output. `--check` needs neither: it is `audit verify FILE`, and exit 1 too when the file
+    proves another event.
     """
     first, second = _event(event)
+    if check is not None:
+        if out is not None:
+            raise InputUnusable("--check or --out: one of them")
+        if not check.is_file():
+            raise InputUnusable(f"{check} is not there: give a proof file")
+        _check_proof(check, key, as_json=as_json, event=(first, second))
+        return
+    if key is not None:
+        raise InputUnusable("--key is for --check: a proof is written under the log's own key")
     if url is None:
         key, text = _prove_here(event, config, data_dir)
     else:
@@ -247,7 +262,14 @@ def _check_server(remote: Remote, root: Path | None, given: str | None, *, as_js
         raise typer.Exit(EXIT_NO)
 
 
-def _check_proof(path: Path, key: str | None, *, as_json: bool) -> None:
+def _check_proof(
+    path: Path,
+    key: str | None,
+    *,
+    as_json: bool,
+    event: tuple[int, int | None] | None = None,
+) -> None:
+    """One proof file, of this event if one is named. Exit 1 when it does not prove it."""
     from ledger.checkpoint import parse_verifier_key
     from ledger.proof import ProofInvalid, check
 
@@ -255,6 +277,10 @@ def _check_proof(path: Path, key: str | None, *, as_json: bool) -> None:
         raise InputUnusable("a proof is checked against the log's key: give --key")
     try:
         checked = check(path.read_text(encoding="utf-8"), parse_verifier_key(key))
+        report = checked.report
+        proved = (checked.position, None) if report is None else (report.lane, report.position)
+        if event not in (None, proved):
+            raise ProofInvalid(f"this proves another event: {checked}")
     except (ProofInvalid, UnicodeDecodeError) as invalid:
         said = {"verified": False, "problems": [str(invalid)]}
         tell(said, [f"NOT VERIFIED: {invalid}"], as_json=as_json)

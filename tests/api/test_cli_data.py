@@ -127,6 +127,28 @@ def test_a_proof_convinces_with_the_log_key_and_with_no_other(
     assert stranger.document["verified"] is False
 
 
+def test_prove_checks_a_file_offline_and_that_it_is_of_this_event(
+    machine: Machine, tmp_path: Path
+) -> None:
+    machine.run("admin", "bootstrap")
+    machine.run("jobs", "--once")
+    file = tmp_path / "one.tlog-proof"
+    key = machine.run("audit", "prove", 1, "--out", file, "--json").document["log_key"]
+    words = ("audit", "prove", 1, "--check", file)
+    good = tallystick(*words, "--key", key, "--json")
+    assert (good.code, good.document["verified"], good.document["position"]) == (0, True, 1)
+    for other in (2, "1/1"):
+        wrong = tallystick("audit", "prove", other, "--check", file, "--key", key, "--json")
+        assert (wrong.code, wrong.document["verified"]) == (1, False)
+    content = file.read_bytes()
+    file.write_bytes(content[:-3] + bytes([content[-3] ^ 1]) + content[-2:])
+    assert tallystick(*words, "--key", key, "--json").document["verified"] is False
+    for unusable in (words, (*words, "--key", key, "--out", file), (*words, "--key", "x"),
+                     ("audit", "prove", 1, "--check", tmp_path / "none", "--key", key),
+                     ("audit", "prove", 1, "--key", key)):  # fmt: skip
+        assert tallystick(*unusable).code == 2, unusable
+
+
 def test_what_is_not_signed_yet_has_no_proof(machine: Machine) -> None:
     machine.run("admin", "bootstrap")
     ran = machine.run("audit", "prove", 1)
