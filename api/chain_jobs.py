@@ -546,6 +546,10 @@ class ChainJobs:
         due = read_burn_due(self._connection, first, position) if position >= first else 0
         if due < how.credits_min:
             return None
+        bank = self._ledger.books.balance("world:bank")
+        if bank < due:
+            self._report.waiting.append(f"burn: the bank holds {bank}, needed {due}")
+            return None
         needed, held = tokens_for(due, price[1]), self._tally.balance(how.wallet.address)
         if held < needed:
             self._report.waiting.append(f"burn: the wallet holds {held}, needed {needed}")

@@ -144,6 +144,10 @@ def decide_intend(command: IntendBurn, world: World) -> list[Change]:
     due = world.balance("network:burn_due")
     if command.credits.units > due:
         raise Refused(Reason.CREDIT_TOO_LOW, credits=command.credits.units, burn_due=due)
+    bank = world.balance("world:bank")
+    if command.credits.units > bank:
+        # A burn is paid in cash: card money is not there before its chargeback window is over.
+        raise Refused(Reason.CREDIT_TOO_LOW, credits=command.credits.units, bank=bank)
     tokens = tokens_for(command.credits.units, command.price_micro_usd)
     fact = BurnIntended(
         burn_id=command.burn_id,

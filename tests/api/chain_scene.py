@@ -167,10 +167,10 @@ class Scene:
             )
         )
 
-    def deposit(self, credits: int) -> None:
+    def deposit(self, credits: int, source: str = "cash") -> None:
         self.handle(
             ConfirmDeposit(
-                deposit_id=f"deposit_{self.now_us}", account_id=RENTER, source="cash",
+                deposit_id=f"deposit_{self.now_us}", account_id=RENTER, source=source,
                 amount=credit(credits * 10**6), reference=str(self.now_us),
                 confirmed_by="operator", at_us=self.now_us,
             )

@@ -279,6 +279,28 @@ def test_nothing_is_burned_that_the_treasury_does_not_hold(scene: Scene) -> None
     assert scene.facts("burn.") == []
 
 
+def test_charges_paid_by_card_are_not_burned_before_there_is_cash_for_them(scene: Scene) -> None:
+    """A burn is paid from the bank. Card money is not there yet, and tokens burned for it would
+    leave a final event that the books refuse: nothing after it would be taken.
+    """
+    scene.with_burns = True
+    scene.deposit(100, source="card")
+    scene.lease("card", "cash", 3_600)
+    due = scene.balance("network:burn_due")
+    scene.stage.do("admin", scene.tally.transfer(scene.treasury.address, 1_000 * TOKEN_UNIT))
+    report = scene.jobs().step(scene.now_us)
+    assert any(waiting.startswith("burn: the bank holds 0") for waiting in report.waiting)
+    assert scene.facts("burn.") == []
+    scene.travel(1)
+    scene.deposit(100)
+    scene.jobs().step(scene.now_us)
+    scene.jobs().step(scene.now_us)
+    assert scene.facts("burn.") == ["burn.intended.v1", "burn.confirmed.v1"]
+    assert scene.balance("network:burn_due") == 0
+    assert scene.balance("world:bank") == 100 * 10**6 - due
+    assert scene.ledger.books.books_balanced()
+
+
 # --- vetoes and differences ------------------------------------------------------------------
 
 

@@ -56,7 +56,7 @@ FAIL = FailBurn(burn_id=1, reason="cancelled", at_us=20)
 FAILED = BurnFailed(burn_id=1, reason="cancelled", at_us=20)
 NEXT = replace(INTEND, burn_id=2, first_position=101, last_position=150)
 
-DUE = Scene().having({"network:burn_due": 20_000_000})
+DUE = Scene().having({"network:burn_due": 20_000_000, "world:bank": 30_000_000})
 OPEN = DUE.given((ONE, INTENDED))
 DONE = OPEN.given((ONE, CONFIRMED))
 LOST = OPEN.given((ONE, FAILED))
@@ -102,6 +102,12 @@ def test_no_more_is_burned_than_is_due() -> None:
     DUE.when(replace(INTEND, credits=credit(20_000_001))).then_refused(Reason.CREDIT_TOO_LOW)
     DUE.when(replace(INTEND, credits=credit(-1))).then_refused(Reason.AMOUNT_NOT_POSITIVE)
     DUE.when(replace(INTEND, credits=token(1))).then_refused(Reason.AMOUNT_NOT_POSITIVE)
+
+
+def test_no_more_is_burned_than_the_bank_can_pay() -> None:
+    """What card money paid is due, but it is not cash yet: its burn could not be booked."""
+    DUE.having({"world:bank": 18_999_999}).when(INTEND).then_refused(Reason.CREDIT_TOO_LOW)
+    DUE.having({"world:bank": 19_000_000}).when(INTEND).then((ONE, INTENDED))
 
 
 def test_a_price_too_coarse_is_refused() -> None:
