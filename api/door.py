@@ -98,12 +98,15 @@ def _spend(request: Request, buckets: Buckets, principal: Principal) -> None:
 
 
 def _check_parameters(request: Request, known: frozenset[str]) -> None:
-    """An unknown filter would be an answer to another question."""
-    for name in request.query_params:
+    """An unknown filter would be an answer to another question; NUL no database can look for."""
+    for name, value in request.query_params.multi_items():
         if name in AS_OF - known:
             raise errors.problem("as_of_unsupported", "this operation answers for now only")
         if name not in known:
             raise errors.problem("parameter_unknown", f"there is no parameter {name[:80]!r}")
+        if "\0" in value:
+            where = {"pointer": f"#/query/{name}", "detail": "a NUL character"}
+            raise Problem(422, "invalid", f"{name}: a NUL character", errors=(where,))
     names = [name for name, _ in request.query_params.multi_items()]
     if len(set(names)) != len(names):
         raise errors.problem("parameter_unknown", "a parameter is given twice")

@@ -13,7 +13,15 @@ from functools import lru_cache
 from typing import Annotated, Any
 
 from fastapi import Path, Query
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, create_model
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    WithJsonSchema,
+    create_model,
+)
 
 from api.amounts import INTEGER_MAX
 
@@ -86,8 +94,15 @@ def parse_moment(text: Any) -> int:
     return at_us
 
 
-Moment = Annotated[int, BeforeValidator(parse_moment), WithJsonSchema(_MOMENT_SCHEMA)]
-"""A time that is asked for: text on the wire, microseconds here."""
+def _recordable(at_us: int) -> int:
+    if at_us > INTEGER_MAX:
+        raise ValueError("a time that is recorded lies before 2255-06-05T23:47:34.740992Z")
+    return at_us
+
+
+_AnyMoment = Annotated[int, BeforeValidator(parse_moment), WithJsonSchema(_MOMENT_SCHEMA)]
+Moment = Annotated[_AnyMoment, AfterValidator(_recordable)]
+"""A time to be recorded: text on the wire, microseconds here, at most 2^53 - 1 of them."""
 
 Told_at = Annotated[str, WithJsonSchema(_MOMENT_SCHEMA)]
 """A time that is told."""
@@ -162,8 +177,8 @@ PositionQuery = Annotated[
     Annotated[int, Field(ge=1, le=INTEGER_MAX), Digits] | None,
     Query(description="A position of the market log; from is in, to is out"),
 ]
-MomentQuery = Annotated[Moment | None, Query()]
-FromQuery = Annotated[Moment | None, Query(alias="from")]
+MomentQuery = Annotated[_AnyMoment | None, Query()]
+FromQuery = Annotated[_AnyMoment | None, Query(alias="from")]
 PlainQuery = Annotated[int, Query(ge=0, le=INTEGER_MAX), Digits]
 TruthQuery = Annotated[bool, BeforeValidator(_truth), Query()]
 TextQuery = Annotated[str | None, Query(min_length=1, max_length=TEXT_MAX)]

@@ -157,6 +157,8 @@ def test_another_media_type_is_refused(headers: dict[str, str], shared: Scene) -
         ("/v1/leases?as_of=2026-13-20T08:00:00Z", "#/query/as_of"),
         ("/v1/leases?as_of_position=-1", "#/query/as_of_position"),
         ("/v1/leases?as_of_position=9223372036854775808", "#/query/as_of_position"),
+        ("/v1/offers?model=%00", "#/query/model"),
+        ("/v1/offers?model=H200%00&limit=5", "#/query/model"),
         ("/v1/epochs/0", "#/path/epoch"),
         ("/v1/audit/events/9223372036854775807", "#/path/position"),
     ],
@@ -165,6 +167,16 @@ def test_a_parameter_that_breaks_its_rule_is_named(path: str, pointer: str, shar
     response = shared.renter.get(path)
     assert response.status_code == 422, response.text
     assert pointer in [error["pointer"] for error in response.json()["errors"]]
+
+
+@pytest.mark.parametrize("moment", ["2255-06-05T23:47:34.740992Z", "9999-12-31T23:59:59.999999Z"])
+def test_a_time_that_no_fact_can_hold_is_refused(moment: str, shared: Scene) -> None:
+    path = f"/v1/accounts/{shared.renter.account_id}/api-keys"
+    body = json.dumps({"scopes": ["meter"], "expires_at": moment}).encode()
+    response = _refused(shared, body, path)
+    assert response.status_code == 422
+    assert response.json()["errors"][0]["pointer"] == "#/expires_at"
+    assert shared.renter.get("/v1/leases", as_of=moment).status_code == 200
 
 
 def test_an_unknown_parameter_is_refused_and_so_is_one_given_twice(shared: Scene) -> None:
