@@ -22,6 +22,14 @@ from domain.stream import Change, Stream, World
 
 COMPUTE_BASES = ("burned_value", "gpu_time")
 
+UNITS_MAX = 2**63 - 1
+"""What an account of the books can hold."""
+EPOCH_US_MAX = 366 * 86_400 * SECOND_US
+EPOCHS_MAX = 1_000_000
+"""No policy plans for a later epoch."""
+SEGMENTS_MAX = 500
+"""More would not fit into a fact."""
+
 # Facts.
 
 
@@ -172,17 +180,23 @@ def _check_start(
 
 
 def _check_numbers(fact: PolicyPublished) -> None:
-    if fact.epoch_length_us <= 0 or fact.epoch_length_us % SECOND_US:
-        raise _invalid("an epoch is whole seconds long", epoch_length_us=fact.epoch_length_us)
-    if fact.hard_cap.asset is not Asset.TOKEN or fact.hard_cap.units < 0:
-        raise _invalid("the hard cap is an amount of TOKEN")
+    length_us = fact.epoch_length_us
+    if not 0 < length_us <= EPOCH_US_MAX or length_us % SECOND_US:
+        raise _invalid("an epoch is whole seconds, at most 366 days", epoch_length_us=length_us)
+    if fact.hard_cap.asset is not Asset.TOKEN or not 0 <= fact.hard_cap.units <= UNITS_MAX:
+        raise _invalid("the hard cap is an amount of TOKEN that an account can hold")
     shares = (fact.compute_ppm, fact.availability_ppm, fact.treasury_ppm)
     if min(shares) < 0 or sum(shares) != PPM:
         raise _invalid("pool shares sum to exactly 1000000 ppm", sum_ppm=sum(shares))
     if fact.compute_base not in COMPUTE_BASES:
         raise _invalid("compute base", compute_base=fact.compute_base)
-    if fact.holdback_epochs < 0:
-        raise _invalid("holdback is not negative", holdback_epochs=fact.holdback_epochs)
+    if not 0 <= fact.holdback_epochs <= EPOCHS_MAX:
+        raise _invalid("holdback in epochs", holdback_epochs=fact.holdback_epochs)
+    if not 1 <= fact.effective_from_epoch <= EPOCHS_MAX:
+        raise _invalid("first epoch", effective_from_epoch=fact.effective_from_epoch)
+    ends = [segment.start_epoch + segment.n_epochs - 1 for segment in fact.segments]
+    if len(ends) > SEGMENTS_MAX or max(ends, default=0) > EPOCHS_MAX:
+        raise _invalid("too many segments, or too far away", segments=len(ends))
     if any(segment.start_epoch < 1 for segment in fact.segments):
         raise Refused(Reason.BAD_SEGMENT, rule="epochs count from 1")
 

@@ -13,7 +13,9 @@ from domain.emission import scheduled
 from domain.epoch import stream_of
 from domain.money import credit, token
 from domain.policy import (
+    EPOCHS_MAX,
     NETWORK,
+    SEGMENTS_MAX,
     EmissionSegment,
     PolicyPublished,
     PublishPolicy,
@@ -22,6 +24,8 @@ from domain.policy import (
 )
 from domain.refusal import Reason, Refused
 from domain.rules import decide
+from ledger import codec, pgbin
+from ledger.postings import entries_for
 from tests.domain.epochs import CAP, POLICY, READY, opened
 from tests.given import Scene
 
@@ -76,10 +80,28 @@ def test_the_same_policy_again_changes_nothing_and_another_is_refused() -> None:
         {"compute_ppm": 800_001, "treasury_ppm": -1},
         {"compute_base": "hope"},
         {"holdback_epochs": -1},
+        {"hard_cap": token(2**63)},
+        {"epoch_length_us": 366 * 86_400_000_000 + 1_000_000},
+        {"holdback_epochs": EPOCHS_MAX + 1},
+        {"segments": (EmissionSegment(EPOCHS_MAX, 2, 0),)},
+        {"segments": tuple(EmissionSegment(n, 1, 0) for n in range(1, SEGMENTS_MAX + 2))},
     ],
 )
 def test_numbers_that_cannot_be_kept_are_refused(changed: dict[str, Any]) -> None:
     Scene().when(command(POLICY, **changed)).then_refused(Reason.POLICY_INVALID)
+
+
+def test_the_greatest_policy_that_is_allowed_can_be_stored_and_booked() -> None:
+    widest = command(
+        POLICY, hard_cap=token(2**63 - 1), epoch_length_us=366 * 86_400_000_000,
+        holdback_epochs=EPOCHS_MAX,
+        segments=tuple(
+            EmissionSegment(EPOCHS_MAX - SEGMENTS_MAX + n, 1, 10**15) for n in range(SEGMENTS_MAX)
+        ),
+    )  # fmt: skip
+    (change,) = decide(widest, Scene())
+    codec.encode(change.fact, "c", "b")
+    pgbin.int8s([units for entry in entries_for(change.fact) for _, units in entry.lines])
 
 
 @pytest.mark.parametrize(
