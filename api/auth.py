@@ -26,7 +26,11 @@ if TYPE_CHECKING:
     from api.service import Service
 
 PUBLIC, KEY, NODE = "public", "key", "node"
-SEES_ALL = ("operator", "auditor")
+SEES_ALL = {
+    "operator": frozenset({"operator", "governance", "audit:read"}),
+    "auditor": frozenset(SCOPES),
+}
+"""By kind of account: keys with one of these scopes read what is not their own account's."""
 CACHE_SECONDS = 2.0
 CACHE_MAX = 10_000
 _NODE_FORM = re.compile(r"ts_node_([0-9A-Za-z]{43})_([0-9A-Za-z]{6})")
@@ -83,12 +87,14 @@ class Principal:
 
     @property
     def sees_all(self) -> bool:
-        """Operators and auditors read every party's objects."""
-        return self.account_kind in SEES_ALL
+        """Operators and auditors read every party's objects. A key of the operator's account that
+        lacks the operator's scopes is like anybody's.
+        """
+        return not self.scopes.isdisjoint(SEES_ALL.get(self.account_kind, ()))
 
     @property
     def is_operator(self) -> bool:
-        return self.account_kind == "operator"
+        return self.account_kind == "operator" and "operator" in self.scopes
 
     def owns(self, account_id: str) -> bool:
         return self.kind == KEY and self.account_id == account_id

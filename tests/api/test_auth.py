@@ -313,6 +313,23 @@ def test_an_auditor_records_nothing(name: str, shared: Scene, places: dict[str, 
     assert shared.head() == head
 
 
+def test_a_key_of_the_operators_account_without_its_scope_is_like_anybodys(
+    shared: Scene, places: dict[str, str]
+) -> None:
+    made = shared.operator.made(
+        "/v1/accounts/acct_operator/api-keys",
+        {"scopes": ["account", "renter", "provider", "billing:read"]},
+    )
+    clerk, head = Caller(shared.http, made["key"], "acct_operator"), shared.head()
+    for name in ("admit_node", "activate_node", "start_maintenance", "close_lease", "read_lease",
+                 "read_node", "read_balances", "read_account"):  # fmt: skip
+        response = _call(shared, BY_NAME[name], clerk, places)
+        assert response.status_code == 404, (name, response.text)
+    for path in ("/v1/leases", "/v1/nodes", "/v1/jobs"):
+        assert clerk.read(path)["data"] == [], path
+    assert shared.head() == head
+
+
 def test_lists_hold_nothing_of_others(shared: Scene, places: dict[str, str]) -> None:
     for path in ("/v1/leases", "/v1/jobs", "/v1/nodes", "/v1/devices", "/v1/providers",
                  "/v1/regions", "/v1/earnings", "/v1/payouts/claims"):  # fmt: skip
