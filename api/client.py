@@ -515,7 +515,9 @@ class JobPage(TypedDict):
 
 
 class Join(TypedDict):
-    """What the machine says about itself; `public_key` is Ed25519, `key_id` its short name."""
+    """What the machine says about itself; `public_key` is Ed25519, `key_id` its short name:
+    the first 16 hex digits of its SHA-256, so that confirming the name confirms the key.
+    """
 
     code: str
     public_key: str

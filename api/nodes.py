@@ -10,7 +10,7 @@ import hashlib
 from typing import Annotated, Any, Literal
 
 from fastapi import Path, Response
-from pydantic import Field
+from pydantic import Field, model_validator
 from starlette.concurrency import run_in_threadpool
 
 from api import auth, secret_files
@@ -150,7 +150,9 @@ class JoinCodeTold(Told):
 
 
 class Join(Asked):
-    """What the machine says about itself; `public_key` is Ed25519, `key_id` its short name."""
+    """What the machine says about itself; `public_key` is Ed25519, `key_id` its short name: the
+    first 16 hex digits of its SHA-256, so that confirming the name confirms the key.
+    """
 
     code: Annotated[str, Field(pattern=r"^[0-9A-Za-z-]{8,16}$")]
     public_key: Hex32
@@ -160,8 +162,16 @@ class Join(Asked):
     devices: Devices
     host: HostForm
 
-    model_config = with_examples({"code": "7KQ2M9XD", "public_key": "3b" * 32, "key_id": "0" * 16,
-                 "agent": "0.1.0", **_SPECS})  # fmt: skip
+    model_config = with_examples(
+        {"code": "7KQ2M9XD", "public_key": "3b" * 32, "key_id": "e97347e22a6967c6",
+         "agent": "0.1.0", **_SPECS}
+    )  # fmt: skip
+
+    @model_validator(mode="after")
+    def _names_its_key(self) -> Join:
+        if self.key_id != hashlib.sha256(bytes.fromhex(self.public_key)).hexdigest()[:16]:
+            raise ValueError("key_id is the first 16 hex digits of the public key's SHA-256")
+        return self
 
 
 class JoinedTold(Told):

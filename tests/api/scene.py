@@ -105,11 +105,13 @@ class Provider:
             },
         )["offer_id"]  # fmt: skip
 
-    def joining(self, code: str, model: str) -> dict[str, Any]:
+    def joining(self, code: str, model: str, public_key: str | None = None) -> dict[str, Any]:
+        """What a machine sends to join: this one, or another with this key (hex)."""
+        public = self.signing.public_key if public_key is None else bytes.fromhex(public_key)
         return {
             "code": code,
-            "public_key": self.signing.public_key.hex(),
-            "key_id": self.signing.key_id,
+            "public_key": public.hex(),
+            "key_id": hashlib.sha256(public).hexdigest()[:16],
             "agent": "0.1.0",
             "devices": [
                 {"device_id": device, "vendor": "nvidia", "model": model, "memory_mib": 81_559,

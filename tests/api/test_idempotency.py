@@ -159,7 +159,7 @@ def test_what_is_shown_once_is_shown_again_to_the_same_request(shared: Scene) ->
 def test_a_node_that_lost_its_answer_joins_once(shared: Scene) -> None:
     region = {"region_id": shared.provider.region_id}
     code = shared.owner.made("/v1/nodes/join-codes", region)["code"]
-    body = {**shared.provider.joining(code, "NVIDIA A100-PCIE-80GB"), "public_key": "5a" * 32}
+    body = shared.provider.joining(code, "NVIDIA A100-PCIE-80GB", "5a" * 32)
     first = shared.anybody.post("/v1/nodes/join", body, key="joining")
     again = shared.anybody.post("/v1/nodes/join", body, key="joining")
     assert first.status_code == again.status_code == 201

@@ -66,3 +66,15 @@ def test_entries_of_the_log_are_told_by_role(scene: Scene) -> None:
     assert scene.auditor.read(path, party=scene.renter.account_id)["data"]
     assert scene.renter.read(path, party=lease["lease_id"])["data"]
     assert scene.stranger.read(path, party=lease["lease_id"])["data"] == []
+
+
+def test_a_node_whose_key_id_names_another_key_does_not_join(scene: Scene) -> None:
+    """The owner confirms the key id the machine shows: it must be the id of the key that joined."""
+    code = scene.owner.made("/v1/nodes/join-codes", {"region_id": scene.provider.region_id})["code"]
+    joining = scene.provider.joining(code, "NVIDIA A100-PCIE-80GB", "77" * 32)
+    forged = {**joining, "key_id": scene.provider.signing.key_id}
+    head = scene.head()
+    response = scene.anybody.post("/v1/nodes/join", forged)
+    assert (response.status_code, response.json()["code"]) == (422, "invalid")
+    assert scene.head() == head
+    scene.anybody.made("/v1/nodes/join", joining)

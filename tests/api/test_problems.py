@@ -162,12 +162,12 @@ def test_each_rule_of_the_marketplace_answers_with_its_code(scene: Scene) -> Non
 def test_joining_twice_or_too_late_or_as_a_node_that_is_there_names_the_rule(scene: Scene) -> None:
     region = {"region_id": scene.provider.region_id}
     code = scene.owner.made("/v1/nodes/join-codes", region)["code"]
-    joining = {**scene.provider.joining(code, "NVIDIA A100-PCIE-80GB"), "public_key": "77" * 32}
+    joining = scene.provider.joining(code, "NVIDIA A100-PCIE-80GB", "77" * 32)
     node_id = scene.anybody.made("/v1/nodes/join", joining)["node_id"]
-    used = scene.anybody.post("/v1/nodes/join", {**joining, "public_key": "78" * 32})
+    used = scene.anybody.post("/v1/nodes/join", scene.provider.joining(code, "x", "78" * 32))
     assert _seen(used) == (409, "join_code_used")
     assert _seen(scene.operator.post(f"/v1/nodes/{node_id}/admit")) == (409, "node_state")
-    key_id = {"key_id": scene.provider.signing.key_id}
+    key_id = {"key_id": joining["key_id"]}
     scene.owner.made(f"/v1/nodes/{node_id}/confirm", key_id)
     assert _seen(scene.owner.post(f"/v1/nodes/{node_id}/admit")) == (403, "not_permitted")
     late = scene.owner.made("/v1/nodes/join-codes", region)["code"]
@@ -178,9 +178,9 @@ def test_joining_twice_or_too_late_or_as_a_node_that_is_there_names_the_rule(sce
 
 def test_a_device_of_another_node_is_not_admitted_twice(scene: Scene) -> None:
     code = scene.rival.made("/v1/nodes/join-codes", {"region_id": scene.other.region_id})["code"]
-    joining = {**scene.provider.joining(code, "NVIDIA A100-PCIE-80GB"), "public_key": "79" * 32}
+    joining = scene.provider.joining(code, "NVIDIA A100-PCIE-80GB", "79" * 32)
     node_id = scene.anybody.made("/v1/nodes/join", joining)["node_id"]
-    scene.rival.made(f"/v1/nodes/{node_id}/confirm", {"key_id": scene.provider.signing.key_id})
+    scene.rival.made(f"/v1/nodes/{node_id}/confirm", {"key_id": joining["key_id"]})
     response = scene.operator.post(f"/v1/nodes/{node_id}/admit")
     assert _seen(response) == (409, "device_elsewhere")
 
@@ -192,10 +192,10 @@ def test_a_permissionless_region_lets_its_owner_admit(scene: Scene) -> None:
          "setting": "edge", "admission": "permissionless", "allow_public_jobs": True},
     )  # fmt: skip
     code = scene.owner.made("/v1/nodes/join-codes", {"region_id": region["region_id"]})["code"]
-    joining = {**scene.provider.joining(code, "NVIDIA A100-PCIE-80GB"), "public_key": "7a" * 32}
+    joining = scene.provider.joining(code, "NVIDIA A100-PCIE-80GB", "7a" * 32)
     joining["devices"] = [{**joining["devices"][0], "device_id": "GPU-of-its-own"}]
     node_id = scene.anybody.made("/v1/nodes/join", joining)["node_id"]
-    scene.owner.made(f"/v1/nodes/{node_id}/confirm", {"key_id": scene.provider.signing.key_id})
+    scene.owner.made(f"/v1/nodes/{node_id}/confirm", {"key_id": joining["key_id"]})
     assert scene.owner.made(f"/v1/nodes/{node_id}/admit")["phase"] == "maintenance"
 
 
