@@ -94,6 +94,9 @@ JOB_KINDS = ("batch", "notebook", "endpoint", "scheduled", "queue")
 GPU_COUNT_MAX = 64
 """Devices of one lease, which is one node."""
 
+WORK_BYTES_MAX = 40_000
+"""All text of a job, as JSON: a fact holds 60,000 bytes. Larger work goes by reference."""
+
 # State.
 
 
@@ -162,6 +165,7 @@ def decide_submit(command: SubmitJob, world: World) -> list[Change]:
         raise Refused(Reason.JOB_EXISTS, job_id=command.job_id)
     if not command.image and not command.command:
         raise Refused(Reason.WORKLOAD_EMPTY, job_id=command.job_id)
+    _require_text(command)
     require_price(command.max_price_per_gpu_hour)
     require_shape(command.gpu_count, command.share_ppm, command.mem_ppm)
     if command.kind not in JOB_KINDS:
@@ -198,6 +202,16 @@ def require_shape(gpu_count: int, share_ppm: int, mem_ppm: int) -> None:
         raise Refused(Reason.COUNT_OUT_OF_RANGE, gpu_count=gpu_count, gpu_count_max=GPU_COUNT_MAX)
     if not (1 <= share_ppm <= PPM and 1 <= mem_ppm <= PPM):
         raise Refused(Reason.SHARE_OUT_OF_RANGE, share_ppm=share_ppm, mem_ppm=mem_ppm)
+
+
+def _require_text(command: SubmitJob) -> None:
+    parties = (command.client_id, command.project_id, command.end_user_ref)
+    work = (command.image, command.command, command.env_refs, command.models)
+    work_bytes = len(json.dumps([*parties, *work]))
+    if work_bytes > WORK_BYTES_MAX:
+        raise Refused(
+            Reason.AMOUNT_OUT_OF_RANGE, work_bytes=work_bytes, work_bytes_max=WORK_BYTES_MAX
+        )
 
 
 def _submitted(command: SubmitJob) -> JobSubmitted:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from domain.job import (
     GPU_COUNT_MAX,
     JOB_KINDS,
+    WORK_BYTES_MAX,
     CancelJob,
     CompleteJob,
     JobCancelled,
@@ -24,6 +26,7 @@ from domain.job import (
 from domain.money import PPM, credit, token
 from domain.refusal import Reason
 from domain.stream import Stream
+from ledger import codec
 from tests.domain.supply import ALICE, NOON_US, with_account
 from tests.given import Scene
 
@@ -100,6 +103,25 @@ def test_a_job_has_an_image_or_a_command() -> None:
         )
     assert with_account.when(replace(submit, image=None)).changes()
     assert with_account.when(replace(submit, command=())).changes()
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"command": ("x" * 4_096,) * 10},
+        {"env_refs": ("\x01" * 256,) * 40},
+        {"models": ("\u00e9" * 256,) * 64},
+    ],
+)
+def test_work_that_would_not_fit_into_a_fact_is_refused(changed: dict[str, Any]) -> None:
+    with_account.when(replace(submit, **changed)).then_refused(Reason.AMOUNT_OUT_OF_RANGE)
+
+
+def test_the_greatest_work_that_is_taken_can_be_stored() -> None:
+    left = WORK_BYTES_MAX - 200
+    (change,) = with_account.when(replace(submit, command=("\x01" * (left // 6),))).changes()
+    _, body = codec.encode(change.fact, "c" * 60, "b" * 32)
+    assert len(body) > left
 
 
 @pytest.mark.parametrize("gpu_count", [-1, 0, GPU_COUNT_MAX + 1])
