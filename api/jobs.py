@@ -41,7 +41,7 @@ _OPEN_LEASES = """
     SELECT position, lease_id FROM proj_leases.lease
     WHERE state IN ('active', 'closing') AND position > %s ORDER BY position LIMIT %s
 """
-_DEVICES = "SELECT device_id FROM proj_fleet.device WHERE NOT retired ORDER BY device_id"
+_DEVICES = "SELECT device_id FROM proj_fleet.device ORDER BY device_id"
 _EVIDENCE = """
     SELECT e.lane, e.node_id, e.node_seq, k.leaf, e.leaf FROM usage_evidence e
     JOIN usage_key k USING (lane, node_id, node_seq) ORDER BY e.lane, e.node_id, e.node_seq
@@ -92,7 +92,7 @@ def run_capacity(service: Service, connection: Connection, now_us: int) -> int:
     due = [
         AccrueCapacity(device_id=device, to_us=to_us, unavailable=(), at_us=now_us)
         for (device,) in connection.execute(_DEVICES).fetchall()
-        if service.ledger.market.load(Stream("device", device)).state.counted_to_us < to_us
+        if service.ledger.market.load(Stream("device", device)).state.is_due(to_us)
     ]
     for first in range(0, len(due), CAPACITY_COMMANDS_MAX):
         batch = due[first : first + CAPACITY_COMMANDS_MAX]

@@ -164,6 +164,10 @@ class DeviceState:
         """Registered on a node that has not retired."""
         return self.registered is not None and not self.is_retired
 
+    def is_due(self, to_us: int) -> bool:
+        """Whether there is time to book up to a moment; a retired device's last part is."""
+        return self.counted_to_us < to_us and any(level.is_present for level in self.levels)
+
     @property
     def node_id(self) -> str | None:
         return self.registered.node_id if self.registered is not None else None

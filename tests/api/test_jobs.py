@@ -12,12 +12,12 @@ import pytest
 
 import api.jobs
 from api.clock import SimulatedClock
-from api.jobs import AccrualStopped, Job, Jobs, all_jobs, run, run_accrual
+from api.jobs import AccrualStopped, Job, Jobs, all_jobs, run, run_accrual, run_capacity
 from api.service import Service
 from api.settings import Settings
 from domain.device import CapacityAccrued
 from domain.lease import HOUR_US
-from domain.node import NodeEquivocated, NodeState
+from domain.node import NodeEquivocated, NodeState, RetireNode
 from domain.pin import UsagePinned
 from domain.stream import Stream
 from ledger import job_runs, trees, usage
@@ -232,6 +232,17 @@ def test_a_lease_that_cannot_be_accrued_fails_the_job_after_the_others_were(
         run_accrual(running.service, connection, NOW_US)
     assert running.market.state(running.lease).hours_accrued == 2
     assert running.market.state(other).hours_accrued == 0
+
+
+def test_the_last_part_of_an_hour_of_a_device_that_left_is_booked_too(running: Running) -> None:
+    node, half_us = running.market.nodes["two"], START_US + HOUR_US // 2
+    running.market.do(half_us, RetireNode(node_id=node.id, by="owner", at_us=half_us))
+    with running.service.connect() as connection:
+        assert run_capacity(running.service, connection, NOW_US) == 4
+        for device in node.device_ids:
+            assert running.market.balance(f"device:{device}:physical") == HOUR_US // 2 // 1_000
+        assert run_capacity(running.service, connection, NOW_US) == 0
+        assert run_capacity(running.service, connection, NOW_US + HOUR_US) == 2, "the other node's"
 
 
 def test_every_open_lease_is_looked_at_however_many_came_before_it(
