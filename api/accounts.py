@@ -50,11 +50,14 @@ from domain.account import (
     RevokeApiKey,
     RotateApiKey,
 )
+from domain.account_closing import CloseAccount
 from domain.deposit import ConfirmDeposit, deposit_id_of
 from domain.refusal import Reason, Refused
 from domain.stream import Stream
-from projections import access, statements
+from projections import access, fleet, leases, statements
 from projections.access import ACCESS
+from projections.fleet import FLEET
+from projections.leases import LEASES
 from projections.statements import STATEMENTS
 
 resource = Resource("accounts")
@@ -110,6 +113,15 @@ class AccountTold(Told):
     account_id: AccountId
     kind: Literal["operator", "party", "client", "auditor"]
     opened_at: Told_at
+    closed_at: Told_at | None = None
+    position: Position | None = None
+
+
+class AccountClosedTold(Told):
+    """Closing twice is closing once: the second answer tells when it was."""
+
+    account_id: AccountId
+    closed_at: Told_at
     position: Position | None = None
 
 
@@ -174,7 +186,40 @@ def read_account(account_id: AccountInPath, call: Caller) -> Response:
 
 def _account(row: access.Account) -> AccountTold:
     kind: Any = row.kind
-    return AccountTold(account_id=row.account_id, kind=kind, opened_at=moment(row.at_us))
+    return AccountTold(
+        account_id=row.account_id, kind=kind, opened_at=moment(row.at_us),
+        closed_at=moment_or_none(row.closed_at_us),
+    )  # fmt: skip
+
+
+@resource.post(
+    "/v1/accounts/{account_id}/close", with_scope("account:admin", "operator"), AccountClosedTold,
+    problems=[Reason.NOT_PERMITTED, Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_NOT_EMPTY],
+)  # fmt: skip
+def close_account(account_id: AccountInPath, body: Nothing, call: Caller) -> Response:
+    """Close an account whose leases are settled, nodes retired and books empty.
+
+    Its keys end with it, the caller's own too; nothing new begins for it any more.
+    """
+    del body
+
+    def commands() -> CloseAccount:
+        if not call.principal.is_operator:
+            own(call.principal, account_id)
+        with call.service.connection() as connection:
+            call.service.follow(connection, [LEASES, FLEET])
+            return CloseAccount(
+                account_id=account_id,
+                lease_ids=tuple(leases.read_unsettled(connection, account_id)),
+                node_ids=tuple(fleet.read_unretired(connection, account_id)),
+                by=call.principal.member_id, at_us=call.now_us,
+            )  # fmt: skip
+
+    def told(after: After) -> Told:
+        state = after.state(Stream("account", account_id))
+        return AccountClosedTold(account_id=account_id, closed_at=moment(state.closed_at_us))
+
+    return call.record(commands, told)
 
 
 # --- members ---------------------------------------------------------------------------------
@@ -230,7 +275,7 @@ def _member(row: access.Member) -> dict[str, Any]:
 
 @resource.post(
     "/v1/accounts/{account_id}/members", ADMIN, MemberTold, status=201,
-    problems=[Reason.ACCOUNT_UNKNOWN, Reason.MEMBER_EXISTS],
+    problems=[Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED, Reason.MEMBER_EXISTS],
 )  # fmt: skip
 def add_member(account_id: AccountInPath, body: NewMember, call: Caller) -> Response:
     """Add a member with a role."""
@@ -248,7 +293,8 @@ def add_member(account_id: AccountInPath, body: NewMember, call: Caller) -> Resp
 
 @resource.post(
     "/v1/accounts/{account_id}/members/{member_id}/remove", ADMIN, MemberRemovedTold,
-    problems=[Reason.ACCOUNT_UNKNOWN, Reason.MEMBER_UNKNOWN, Reason.LAST_OWNER],
+    problems=[Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED, Reason.MEMBER_UNKNOWN,
+              Reason.LAST_OWNER],
 )  # fmt: skip
 def remove_member(
     account_id: AccountInPath, member_id: MemberInPath, body: Nothing, call: Caller
@@ -316,8 +362,8 @@ def _key_row(row: access.ApiKey) -> dict[str, Any]:
 
 @resource.post(
     "/v1/accounts/{account_id}/api-keys", ADMIN, ApiKeyTold, status=201,
-    problems=[Reason.ACCOUNT_UNKNOWN, Reason.NOT_PERMITTED, Reason.MEMBER_UNKNOWN,
-              Reason.DUPLICATE_ID],
+    problems=[Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED, Reason.NOT_PERMITTED,
+              Reason.MEMBER_UNKNOWN, Reason.DUPLICATE_ID],
 )  # fmt: skip
 def create_api_key(account_id: AccountInPath, body: NewApiKey, call: Caller) -> Response:
     """Issue an API key, shown once."""
@@ -336,8 +382,8 @@ def create_api_key(account_id: AccountInPath, body: NewApiKey, call: Caller) -> 
 
 @resource.post(
     "/v1/accounts/{account_id}/api-keys/{key_id}/rotate", ADMIN, ApiKeyTold, status=201,
-    problems=[Reason.ACCOUNT_UNKNOWN, Reason.API_KEY_UNKNOWN, Reason.API_KEY_REVOKED,
-              Reason.DUPLICATE_ID],
+    problems=[Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED, Reason.API_KEY_UNKNOWN,
+              Reason.API_KEY_REVOKED, Reason.DUPLICATE_ID],
 )  # fmt: skip
 def rotate_api_key(
     account_id: AccountInPath, key_id: KeyInPath, body: Rotation, call: Caller
@@ -472,8 +518,8 @@ def create_wallet_challenge(
 
 @resource.post(
     "/v1/accounts/{account_id}/wallets", ADMIN, WalletTold, status=201,
-    problems=[Reason.ACCOUNT_UNKNOWN, Reason.WALLET_TAKEN, Reason.BAD_ADDRESS,
-              "challenge_unknown", "signature_invalid"],
+    problems=[Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED, Reason.WALLET_TAKEN,
+              Reason.BAD_ADDRESS, "challenge_unknown", "signature_invalid"],
 )  # fmt: skip
 def link_wallet(account_id: AccountInPath, body: WalletProof, call: Caller) -> Response:
     """Link the wallet that signed the challenge; rewards are paid to it."""
@@ -555,8 +601,8 @@ class DepositTold(Told):
 
 @resource.post(
     "/v1/accounts/{account_id}/deposits", with_scope("operator"), DepositTold, status=201,
-    problems=[Reason.ACCOUNT_UNKNOWN, Reason.DEPOSIT_EXISTS, Reason.AMOUNT_NOT_POSITIVE,
-              Reason.AMOUNT_OUT_OF_RANGE],
+    problems=[Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED, Reason.DEPOSIT_EXISTS,
+              Reason.AMOUNT_NOT_POSITIVE, Reason.AMOUNT_OUT_OF_RANGE],
 )  # fmt: skip
 def create_deposit(account_id: AccountInPath, body: NewDeposit, call: Caller) -> Response:
     """Confirm money that arrived, once per payment."""

@@ -81,7 +81,8 @@ def show_account(
     balances = remote.ask(lambda c: c.read_balances(account_id))
     told = {**found, "balances": balances["data"], "position": balances["position"]}
     rows = [{"book": row["part"], "balance": amount(row["balance"])} for row in balances["data"]]
-    shown = facts({name: told[name] for name in ("account_id", "kind", "opened_at")})
+    names = ("account_id", "kind", "opened_at", "closed_at")
+    shown = facts({name: told[name] for name in names if name in told})
     tell(told, [*shown, *columns(rows, ("book", "balance"))], as_json=as_json)
 
 
@@ -107,6 +108,23 @@ def deposit(
     }
     told = remote.ask(lambda c: c.create_deposit(account_id, body, idempotency_key=remote.key))
     tell(told, _money_facts(told), as_json=as_json)
+
+
+@account.command("close", epilog="Example: tallystick account close acct_1f0c...")
+def close_account(
+    account_id: AccountId,
+    url: Url = None,
+    api_key: ApiKey = None,
+    idempotency_key: IdempotencyKey = None,
+    as_json: AsJson = False,
+) -> None:
+    """Close an account for good, and every key of it.
+
+    Only when all is finished: leases settled, nodes retired, nothing in its books.
+    """
+    remote = Remote(url, api_key, key=idempotency_key)
+    told = remote.ask(lambda c: c.close_account(account_id, {}, idempotency_key=remote.key))
+    tell(told, facts(told), as_json=as_json)
 
 
 # --- offers ----------------------------------------------------------------------------------

@@ -104,6 +104,15 @@ class Account(TypedDict):
     account_id: str
     kind: Literal["operator", "party", "client", "auditor"]
     opened_at: str
+    closed_at: NotRequired[str]
+    position: NotRequired[int]
+
+
+class AccountClosed(TypedDict):
+    """Closing twice is closing once: the second answer tells when it was."""
+
+    account_id: str
+    closed_at: str
     position: NotRequired[int]
 
 
@@ -111,6 +120,7 @@ class AccountOpened(TypedDict):
     account_id: str
     kind: Literal["operator", "party", "client", "auditor"]
     opened_at: str
+    closed_at: NotRequired[str]
     position: NotRequired[int]
     member_id: str
     key_id: str
@@ -1379,6 +1389,23 @@ class Client(_Calls):
             _at("/v1/accounts/{account_id}", account_id=account_id),
         )
         return cast("Account", found)
+
+    def close_account(
+        self,
+        account_id: str,
+        body: Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> AccountClosed:
+        """Close an account whose leases are settled, nodes retired and books empty."""
+        found = self._call(
+            "POST",
+            _at("/v1/accounts/{account_id}/close", account_id=account_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("AccountClosed", found)
 
     def list_members(
         self,

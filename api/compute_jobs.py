@@ -163,8 +163,8 @@ class ExplanationTold(Told):
 
 @resource.post(
     "/v1/jobs", WRITE, JobTold, status=201,
-    problems=[Reason.ACCOUNT_UNKNOWN, Reason.JOB_EXISTS, Reason.WORKLOAD_EMPTY,
-              Reason.AMOUNT_NOT_POSITIVE, Reason.AMOUNT_OUT_OF_RANGE],
+    problems=[Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED, Reason.JOB_EXISTS,
+              Reason.WORKLOAD_EMPTY, Reason.AMOUNT_NOT_POSITIVE, Reason.AMOUNT_OUT_OF_RANGE],
 )  # fmt: skip
 def submit_job(body: NewJob, call: Caller) -> Response:
     """Submit a job; leases are opened for it."""

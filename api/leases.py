@@ -246,12 +246,12 @@ class LeaseFactTold(Told):
 
 @resource.post(
     "/v1/leases", WRITE, LeaseOpenedTold, status=201,
-    problems=[Reason.ACCOUNT_UNKNOWN, Reason.JOB_UNKNOWN, Reason.JOB_STATE, Reason.JOB_EXISTS,
-              Reason.LEASE_EXISTS, Reason.WORKLOAD_EMPTY, Reason.NO_MATCH, Reason.NODE_STATE,
-              Reason.DEVICE_TAKEN, Reason.OFFER_WITHDRAWN, Reason.OFFER_MISMATCH,
-              Reason.PRICE_ABOVE_CAP, Reason.GPU_CLASS_UNPRICED, Reason.TARIFF_UNKNOWN,
-              Reason.UNPAID_DEBT, Reason.CREDIT_TOO_LOW, Reason.AMOUNT_NOT_POSITIVE,
-              Reason.AMOUNT_OUT_OF_RANGE],
+    problems=[Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED, Reason.JOB_UNKNOWN,
+              Reason.JOB_STATE, Reason.JOB_EXISTS, Reason.LEASE_EXISTS, Reason.WORKLOAD_EMPTY,
+              Reason.NO_MATCH, Reason.NODE_STATE, Reason.DEVICE_TAKEN, Reason.OFFER_WITHDRAWN,
+              Reason.OFFER_MISMATCH, Reason.PRICE_ABOVE_CAP, Reason.GPU_CLASS_UNPRICED,
+              Reason.TARIFF_UNKNOWN, Reason.UNPAID_DEBT, Reason.CREDIT_TOO_LOW,
+              Reason.AMOUNT_NOT_POSITIVE, Reason.AMOUNT_OUT_OF_RANGE],
 )  # fmt: skip
 def open_lease(body: NewLease, call: Caller) -> Response:
     """Find the cheapest node that fits and reserve it, with the money held for it."""

@@ -137,7 +137,7 @@ def own_region(call: Call, region_id: str) -> str:
 
 @resource.post(
     "/v1/providers", WRITE, ProviderTold, status=201,
-    problems=[Reason.NOT_PERMITTED, Reason.PROVIDER_EXISTS],
+    problems=[Reason.NOT_PERMITTED, Reason.ACCOUNT_CLOSED, Reason.PROVIDER_EXISTS],
 )  # fmt: skip
 def register_provider(body: NewProvider, call: Caller) -> Response:
     """Register a provider of the caller's account."""

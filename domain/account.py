@@ -91,6 +91,15 @@ class OperatorBootstrapped:
     at_us: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountClosed:
+    """Every key of the account ends with it, and nothing new begins for it."""
+
+    account_id: str
+    by: str
+    at_us: int
+
+
 # Commands.
 
 
@@ -223,6 +232,11 @@ class ApiKey:
         ends = (self.expires_at_us, self.revoked_at_us)
         return all(end is None or at_us < end for end in ends)
 
+    def ended(self, at_us: int) -> ApiKey:
+        """The key, revoked at this moment if it was not before."""
+        revoked_at_us = at_us if self.revoked_at_us is None else min(self.revoked_at_us, at_us)
+        return replace(self, revoked_at_us=revoked_at_us)
+
 
 @dataclass(frozen=True, slots=True)
 class Wallet:
@@ -236,10 +250,19 @@ class AccountState:
     members: dict[str, str] = field(default_factory=dict)  # member id -> role
     keys: dict[str, ApiKey] = field(default_factory=dict)  # key id -> key
     wallets: tuple[Wallet, ...] = ()  # in the order they were linked
+    closed_at_us: int | None = None
 
     @property
     def exists(self) -> bool:
         return self.kind != ""
+
+    @property
+    def is_closed(self) -> bool:
+        return self.closed_at_us is not None
+
+    @property
+    def is_open(self) -> bool:
+        return self.exists and not self.is_closed
 
     @property
     def owners(self) -> list[str]:
@@ -262,7 +285,13 @@ class OperatorState:
 
 
 AccountFact: TypeAlias = (
-    AccountOpened | MemberAdded | MemberRemoved | ApiKeyIssued | ApiKeyRevoked | WalletLinked
+    AccountOpened
+    | MemberAdded
+    | MemberRemoved
+    | ApiKeyIssued
+    | ApiKeyRevoked
+    | WalletLinked
+    | AccountClosed
 )
 
 
@@ -290,6 +319,9 @@ def evolve(state: AccountState, fact: AccountFact) -> AccountState:
         case WalletLinked():
             linked = Wallet(fact.address, fact.effective_at_us)
             return replace(state, wallets=(*state.wallets, linked))
+        case AccountClosed():
+            ended = {key_id: key.ended(fact.at_us) for key_id, key in state.keys.items()}
+            return replace(state, keys=ended, closed_at_us=fact.at_us)
         case _:
             assert_never(fact)
 
@@ -317,6 +349,19 @@ def existing_account(world: World, account_id: str) -> AccountState:
     if not state.exists:
         raise Refused(Reason.ACCOUNT_UNKNOWN, account_id=account_id)
     return state
+
+
+def open_account(world: World, account_id: str) -> AccountState:
+    """Raises Refused: ACCOUNT_UNKNOWN, ACCOUNT_CLOSED."""
+    state = existing_account(world, account_id)
+    require_open(state, account_id)
+    return state
+
+
+def require_open(state: AccountState, account_id: str) -> None:
+    """Raises Refused: ACCOUNT_CLOSED."""
+    if state.is_closed:
+        raise Refused(Reason.ACCOUNT_CLOSED, account_id=account_id)
 
 
 def wallet_of(world: World, address: str) -> WalletState:
@@ -372,7 +417,7 @@ def decide_bootstrap(command: BootstrapOperator, world: World) -> list[Change]:
 
 
 def decide_add_member(command: AddMember, world: World) -> list[Change]:
-    state = existing_account(world, command.account_id)
+    state = open_account(world, command.account_id)
     present = state.members.get(command.member_id)
     if present is not None and present != command.role:
         raise Refused(Reason.MEMBER_EXISTS, member_id=command.member_id, role=present)
@@ -392,7 +437,7 @@ def decide_add_member(command: AddMember, world: World) -> list[Change]:
 
 def decide_remove_member(command: RemoveMember, world: World) -> list[Change]:
     """A member leaves, and every key in their name ends at once. An account keeps an owner."""
-    state = existing_account(world, command.account_id)
+    state = open_account(world, command.account_id)
     if command.member_id not in state.members:
         raise Refused(Reason.MEMBER_UNKNOWN, member_id=command.member_id)
     if state.owners == [command.member_id]:
@@ -419,7 +464,7 @@ def decide_remove_member(command: RemoveMember, world: World) -> list[Change]:
 
 def decide_issue_key(command: IssueApiKey, world: World) -> list[Change]:
     """A key in the name of a member, for scopes that the kind of account may hold."""
-    state = existing_account(world, command.account_id)
+    state = open_account(world, command.account_id)
     for scope in command.scopes:
         if scope in SCOPES and scope not in SCOPES_OF[state.kind]:
             raise Refused(Reason.NOT_PERMITTED, scope=scope, kind=state.kind)
@@ -451,7 +496,7 @@ def decide_revoke_key(command: RevokeApiKey, world: World) -> list[Change]:
 
 def decide_rotate_key(command: RotateApiKey, world: World) -> list[Change]:
     """A successor with the same member and scopes; the old key lives on for `KEY_OVERLAP_US`."""
-    state = existing_account(world, command.account_id)
+    state = open_account(world, command.account_id)
     old = _key(state, command.key_id)
     successor = ApiKeyIssued(
         account_id=command.account_id,
@@ -475,7 +520,7 @@ def decide_rotate_key(command: RotateApiKey, world: World) -> list[Change]:
 
 def decide_link_wallet(command: LinkWallet, world: World) -> list[Change]:
     """The first wallet is paid at once, a changed one after `WALLET_DELAY_US`."""
-    state = existing_account(world, command.account_id)
+    state = open_account(world, command.account_id)
     address = command.address.lower()
     owner = wallet_of(world, address).account_id
     if owner not in (None, command.account_id):

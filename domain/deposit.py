@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from domain.account import account_of, existing_account
+from domain.account import account_of, existing_account, require_open
 from domain.money import Amount, Asset
 from domain.refusal import Reason, Refused
 from domain.stream import Change, Stream, World, derive_id
@@ -123,7 +123,7 @@ def decide_deposit(command: ConfirmDeposit, world: World) -> list[Change]:
     """Money that arrived outside. The same deposit again changes nothing; another under its id
     is refused, whoever confirms it and when.
     """
-    existing_account(world, command.account_id)
+    account = existing_account(world, command.account_id)
     present = deposit_of(world, command.deposit_id).confirmed
     confirmed = DepositConfirmed(
         deposit_id=command.deposit_id,
@@ -138,6 +138,8 @@ def decide_deposit(command: ConfirmDeposit, world: World) -> list[Change]:
         again = replace(confirmed, confirmed_by=present.confirmed_by, at_us=present.at_us)
         if again == present:
             return []
+    require_open(account, command.account_id)
+    if present is not None:
         raise Refused(Reason.DEPOSIT_EXISTS, deposit_id=command.deposit_id)
     if command.source not in DEPOSIT_SOURCES:
         raise Refused(Reason.DEPOSIT_SOURCE_UNKNOWN, source=command.source)
@@ -146,9 +148,11 @@ def decide_deposit(command: ConfirmDeposit, world: World) -> list[Change]:
 
 
 def decide_purchase(command: ConfirmCreditsPurchase, world: World) -> list[Change]:
-    """Credits bought by burning tokens, final on chain. An unknown buyer's wait in suspense."""
+    """Credits bought by burning tokens, final on chain. An unknown buyer's wait in suspense, and
+    so do those of a closed account.
+    """
     present = purchase_of(world, command.burner, command.purchase_id).confirmed
-    known = command.account_id is not None and account_of(world, command.account_id).exists
+    known = command.account_id is not None and account_of(world, command.account_id).is_open
     confirmed = CreditsPurchaseConfirmed(
         burner=command.burner,
         purchase_id=command.purchase_id,

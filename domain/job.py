@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, assert_never
 
-from domain.account import existing_account
+from domain.account import existing_account, require_open
 from domain.money import PPM, Amount
 from domain.offer import require_price
 from domain.refusal import Reason, Refused
@@ -156,12 +156,13 @@ def workload_hash(image: str | None, command: tuple[str, ...], env_refs: tuple[s
 
 def decide_submit(command: SubmitJob, world: World) -> list[Change]:
     """A share below a whole with several devices means exactly that share on each of them."""
-    existing_account(world, command.account_id)
+    account = existing_account(world, command.account_id)
     submitted = _submitted(command)
     present = job_of(world, command.job_id).submitted
+    if present is not None and replace(submitted, at_us=present.at_us) == present:
+        return []
+    require_open(account, command.account_id)
     if present is not None:
-        if replace(submitted, at_us=present.at_us) == present:
-            return []
         raise Refused(Reason.JOB_EXISTS, job_id=command.job_id)
     if not command.image and not command.command:
         raise Refused(Reason.WORKLOAD_EMPTY, job_id=command.job_id)

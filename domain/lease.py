@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, assert_never
 
+from domain.account import account_of, require_open
 from domain.accrual import Reach, RefusedTime, UsageRow, Watermark, Window, count, due
 from domain.device import DeviceState, device_of, release, reserve
 from domain.earnings import NOTHING, Parts, peel
@@ -396,6 +397,7 @@ def decide_request(command: RequestLease, world: World) -> list[Change]:
     job = job_of(world, command.job_id)
     if spec.account_id != command.account_id:
         raise Refused(Reason.JOB_UNKNOWN, job_id=command.job_id)
+    require_open(account_of(world, command.account_id), command.account_id)
     if not job.is_open:
         raise Refused(Reason.JOB_STATE, job_id=command.job_id, phase=job.phase)
     if command.term_us is not None and command.term_us <= 0:

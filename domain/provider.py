@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, assert_never
 
-from domain.account import existing_account
+from domain.account import open_account
 from domain.refusal import Reason, Refused
 from domain.stream import Change, Stream, World
 
@@ -179,7 +179,7 @@ def region_name_stream(provider_id: str, name: str) -> Stream:
 
 def decide_register(command: RegisterProvider, world: World) -> list[Change]:
     """An account may run several providers; clients and auditors run none."""
-    owner = existing_account(world, command.account_id)
+    owner = open_account(world, command.account_id)
     if owner.kind not in ("party", "operator"):
         raise Refused(Reason.NOT_PERMITTED, kind=owner.kind)
     present = provider_of(world, command.provider_id)

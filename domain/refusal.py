@@ -16,6 +16,8 @@ class Reason(Enum):
     NOT_PERMITTED = "not_permitted"
     ACCOUNT_UNKNOWN = "account_unknown"
     ACCOUNT_EXISTS = "account_exists"
+    ACCOUNT_CLOSED = "account_closed"
+    ACCOUNT_NOT_EMPTY = "account_not_empty"
     MEMBER_UNKNOWN = "member_unknown"
     MEMBER_EXISTS = "member_exists"
     ROLE_UNKNOWN = "role_unknown"
@@ -126,9 +128,9 @@ class Reason(Enum):
 STORED_REFUSALS = frozenset(
     {
         # Who asks, and for what.
-        Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_EXISTS, Reason.MEMBER_UNKNOWN,
-        Reason.MEMBER_EXISTS, Reason.LAST_OWNER, Reason.API_KEY_UNKNOWN, Reason.API_KEY_REVOKED,
-        Reason.WALLET_TAKEN,
+        Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_EXISTS, Reason.ACCOUNT_CLOSED,
+        Reason.ACCOUNT_NOT_EMPTY, Reason.MEMBER_UNKNOWN, Reason.MEMBER_EXISTS, Reason.LAST_OWNER,
+        Reason.API_KEY_UNKNOWN, Reason.API_KEY_REVOKED, Reason.WALLET_TAKEN,
         # Supply. Not JOIN_CODE_UNKNOWN: strangers may ask that, and must not leave rows behind.
         Reason.PROVIDER_UNKNOWN, Reason.PROVIDER_EXISTS, Reason.REGION_UNKNOWN,
         Reason.REGION_EXISTS, Reason.JOIN_CODE_USED, Reason.JOIN_CODE_EXPIRED,

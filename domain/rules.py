@@ -11,6 +11,7 @@ from typing import Any
 
 from domain import (
     account,
+    account_closing,
     burn,
     chain_tx,
     deposit,
@@ -32,8 +33,8 @@ Evolve = Callable[[Any, Any], Any]
 Decide = Callable[[Any, World], Sequence[Change]]
 
 _FILES = (
-    account, burn, chain_tx, deposit, device, epoch, job, lease, node, offer, payout, pin, policy,
-    provider, tariff,
+    account, account_closing, burn, chain_tx, deposit, device, epoch, job, lease, node, offer,
+    payout, pin, policy, provider, tariff,
 )  # fmt: skip
 
 STREAMS: dict[str, tuple[Any, Evolve]] = {}

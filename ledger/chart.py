@@ -9,12 +9,16 @@ chart is a bug. Source: the design's economics, section 2. Pure.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from domain.account import AccountClosed
+from domain.account_closing import books_of
 from domain.lease import LeaseReserved
 from domain.money import Asset
+from domain.refusal import Reason
 
 DEBIT, CREDIT = 1, -1
 
@@ -62,5 +66,19 @@ def kind_of(name: str) -> Kind:
 
 
 def guards_for(fact: Any) -> tuple[str, ...]:
-    """Accounts that must hold nothing when this fact is recorded: who owes opens no lease."""
-    return (f"party:{fact.account_id}:owed",) if type(fact) is LeaseReserved else ()
+    """Accounts that must hold nothing when this fact is recorded: who owes opens no lease, and
+    nothing is left in an account that is closed.
+    """
+    match fact:
+        case LeaseReserved():
+            return (f"party:{fact.account_id}:owed",)
+        case AccountClosed():
+            return books_of(fact.account_id)
+        case _:
+            return ()
+
+
+def refusal_of_guards(facts: Iterable[Any]) -> Reason:
+    """What it means that a guarded account of one of these facts holds something."""
+    is_closing = any(isinstance(fact, AccountClosed) for fact in facts)
+    return Reason.ACCOUNT_NOT_EMPTY if is_closing else Reason.UNPAID_DEBT

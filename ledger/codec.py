@@ -50,6 +50,7 @@ NAMES: dict[str, type[Any]] = {
     "account.api_key_issued.v1": account.ApiKeyIssued,
     "account.api_key_revoked.v1": account.ApiKeyRevoked,
     "account.wallet_linked.v1": account.WalletLinked,
+    "account.closed.v1": account.AccountClosed,
     "account.wallet_claimed.v1": account.WalletClaimed,
     "account.operator_bootstrapped.v1": account.OperatorBootstrapped,
     "burn.intended.v1": burn.BurnIntended,

@@ -30,7 +30,7 @@ from domain.refusal import STORED_REFUSALS, Reason, Refused
 from domain.stream import Change, Stream, derive_id
 from ledger import postings
 from ledger.books import Books
-from ledger.chart import guards_for, kind_of
+from ledger.chart import guards_for, kind_of, refusal_of_guards
 from ledger.market import CONNECTIONS_MAX, SNAPSHOT_EVERY, Envelope, Held, Market, Rules
 from ledger.postings import Entry
 from ledger.recorder import APP_ROLE, REFUSAL, Append, Appended, CommandRow
@@ -316,6 +316,7 @@ class Ledger:
         if not world.changes and call.key is None:
             return Appended(True, self.market.head()[0])
         assert len(world.changes) <= FACTS_MAX, f"{len(world.changes)} facts in one append"
+        guarded = refusal_of_guards(change.fact for change in world.changes)
         append = Append(
             now_us=call.now_us,
             entries=world.entries,
@@ -324,14 +325,14 @@ class Ledger:
             command=call.row(answer.status, answer.body),
             limit_is_final=call.is_final and call.key is not None,
             limit_body=_refusal_body(Refused(Reason.CREDIT_TOO_LOW)),
-            guard_body=_refusal_body(Refused(Reason.UNPAID_DEBT)),
+            guard_body=_refusal_body(Refused(guarded)),
             tracking=call.tracking,
         )
         command_id = "" if call.key is None else call.key.command_id
         try:
             self.market.events.put(world.envelopes(command_id), append=append)
         except IntegrityError as error:
-            raise _meaning(error) from error
+            raise _meaning(error, guarded) from error
         assert append.appended is not None
         return append.appended
 
@@ -402,7 +403,7 @@ def _refusal_body(refused: Refused) -> bytes:
     return json.dumps({"reason": refused.reason.value, "facts": facts}).encode()
 
 
-def _meaning(error: IntegrityError) -> Exception:
+def _meaning(error: IntegrityError, guarded: Reason) -> Exception:
     """What a violated constraint asks the door to do."""
     diagnosis = getattr(error.__cause__, "diag", None)
     constraint = getattr(diagnosis, "constraint_name", None)
@@ -411,7 +412,7 @@ def _meaning(error: IntegrityError) -> Exception:
         case "market_events_pkey":
             return _Later(None)
         case "account_guard":
-            return _Later(Reason.UNPAID_DEBT)
+            return _Later(guarded)
         case "posting_limit":
             return _Later(Reason.CREDIT_TOO_LOW)
         case "account_limit" if "(" in detail and ", party:" in detail:

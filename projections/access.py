@@ -14,7 +14,7 @@ from projections.runner import Connection, Projection, Rule
 _TABLES = """
     CREATE TABLE own.account (
         account_id text COLLATE "C" PRIMARY KEY, kind text NOT NULL, opened_by text NOT NULL,
-        at_us bigint NOT NULL, position bigint NOT NULL);
+        at_us bigint NOT NULL, closed_at_us bigint, position bigint NOT NULL);
     CREATE TABLE own.member (
         account_id text COLLATE "C", member_id text COLLATE "C", role text NOT NULL,
         at_us bigint NOT NULL, removed_at_us bigint, position bigint NOT NULL,
@@ -47,7 +47,14 @@ _RULES = (
     Rule(
         ("account.opened.v1",),
         "account_id text, kind text, opened_by text, at_us bigint",
-        "INSERT INTO own.account SELECT account_id, kind, opened_by, at_us, position FROM facts",
+        """INSERT INTO own.account
+        SELECT account_id, kind, opened_by, at_us, NULL, position FROM facts""",
+    ),
+    Rule(
+        ("account.closed.v1",),
+        "account_id text, at_us bigint",
+        """UPDATE own.account a SET closed_at_us = f.at_us FROM facts f
+        WHERE a.account_id = f.account_id""",
     ),
     Rule(
         ("account.member_added.v1",),
@@ -84,6 +91,12 @@ _RULES = (
             SELECT DISTINCT ON (account_id, key_id) * FROM facts
             ORDER BY account_id, key_id, position DESC) f
         WHERE k.account_id = f.account_id AND k.key_id = f.key_id""",
+    ),
+    Rule(  # after the others: no key is issued or revoked later
+        ("account.closed.v1",),
+        "account_id text, at_us bigint",
+        """UPDATE own.api_key k SET revoked_at_us = least(k.revoked_at_us, f.at_us) FROM facts f
+        WHERE k.account_id = f.account_id""",
     ),
     Rule(
         ("account.wallet_linked.v1",),
@@ -133,6 +146,7 @@ class Account:
     kind: str
     opened_by: str
     at_us: int
+    closed_at_us: int | None
     position: int
 
 

@@ -366,6 +366,14 @@ def read_leases(
     )  # fmt: skip
 
 
+def read_unsettled(connection: Connection, account_id: str, limit: int = 50) -> list[str]:
+    """Ids of leases that are not settled, of this renter or provider, in order of request."""
+    sql = f"""SELECT lease_id FROM proj_leases.lease WHERE {_PARTY} AND state <> 'settled'
+        ORDER BY position LIMIT %(limit)s"""
+    rows = connection.execute(sql.encode(), {"account": account_id, "limit": limit})
+    return [str(row[0]) for row in rows]
+
+
 def _known(column: str, since: str) -> str:
     return f"CASE WHEN l.{since} <= %(at)s THEN l.{column} END AS {column}"
 

@@ -48,6 +48,7 @@ ROWS: dict[str, Row] = {
     "create_account": Row("operator", body=lambda _s: {"kind": "party"}),
     "list_accounts": Row("renter"),
     "read_account": RENTERS,
+    "close_account": Row("renter", "stranger", _nothing),
     "list_members": RENTERS,
     "add_member": Row("renter", "stranger", lambda _s: {"role": "viewer"}),
     "remove_member": Row("renter", "stranger", _nothing),

@@ -107,6 +107,18 @@ def test_another_partys_account_is_not_there(server: Server) -> None:
     assert (ran.code, ran.document["status"]) == (1, 404)
 
 
+def test_an_account_is_closed_and_its_key_with_it(server: Server) -> None:
+    renter, key = server.account()
+    server.run("account", "deposit", renter, "1", "--reference", "x")
+    refused = server.run("account", "close", renter, "--json", key=key)
+    assert (refused.code, refused.document["code"]) == (1, "account_not_empty")
+    other, gone = server.account()
+    closed = server.run("account", "close", other, "--json", key=gone)
+    assert (closed.code, closed.document["account_id"]) == (0, other)
+    assert server.run("account", "list", key=gone).code == 1
+    assert "closed_at" in server.run("account", "show", other, "--json").document
+
+
 def test_a_list_goes_over_pages_up_to_its_limit(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -136,6 +136,7 @@ NOT_AS_THEY_STAND = {
     "join_node": "needs a code that was just issued",
     "confirm_node": "needs the key of a real machine",
     "link_wallet": "needs a real signature",
+    "close_account": "needs an account without money",
 }
 
 

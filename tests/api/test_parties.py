@@ -58,6 +58,38 @@ def test_everybody_may_audit_heads_epochs_and_payouts(path: str, scene: Scene) -
     assert scene.anybody.get(path).status_code == 200
 
 
+def test_an_account_is_closed_when_all_is_finished_and_its_keys_end_with_it(scene: Scene) -> None:
+    caller, path = scene.account(), "/v1/accounts"
+    mine = f"{path}/{caller.account_id}"
+    assert scene.stranger.post(f"{mine}/close").json()["code"] == "account_unknown"
+    assert scene.operator.post(f"{path}/acct_operator/close").json()["code"] == "not_permitted"
+    busy = f"{path}/{scene.renter.account_id}/close"
+    lease = scene.lease(funds={"asset": "CREDIT", "units": "100000000"})
+    refused = scene.renter.post(busy, key="too-early")
+    assert (refused.status_code, refused.json()["code"]) == (409, "account_not_empty")
+    assert refused.json()["facts"] == {"lease_id": lease["lease_id"], "status": "reserved"}
+    owner = scene.owner.post(f"{path}/{scene.owner.account_id}/close")
+    assert owner.json()["facts"]["lease_id"] == lease["lease_id"], "as provider too"
+    scene.renter.made(f"/v1/leases/{lease['lease_id']}/close")
+    told = scene.renter.post(busy).json()
+    assert told["facts"]["book"] == f"party:{scene.renter.account_id}:cash"
+    owner = scene.owner.post(f"{path}/{scene.owner.account_id}/close")
+    assert owner.json()["facts"]["node_id"] == scene.provider.node_id
+    scene.owner.made(f"/v1/nodes/{scene.provider.node_id}/retire")
+    assert scene.owner.post(f"{path}/{scene.owner.account_id}/close").status_code == 200
+    assert scene.owner.get(path).status_code == 401
+
+    closed = caller.made(f"{mine}/close")
+    assert caller.get(path).status_code == 401
+    assert {**scene.operator.made(f"{mine}/close"), "position": 0} == {**closed, "position": 0}
+    assert scene.operator.read(mine)["closed_at"] == closed["closed_at"]
+    keys_told = scene.operator.read(f"{mine}/api-keys")["data"]
+    assert [one["revoked_at"] for one in keys_told] == [closed["closed_at"]]
+    deposit = {"source": "cash", "amount": {"asset": "CREDIT", "units": "1"}, "reference": "late"}
+    late = scene.operator.post(f"{mine}/deposits", deposit)
+    assert (late.status_code, late.json()["code"]) == (409, "account_closed")
+
+
 def test_entries_of_the_log_are_told_by_role(scene: Scene) -> None:
     """A party sees what concerns it, an auditor everything, nobody without a key anything."""
     lease = scene.lease()

@@ -9,9 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 import psycopg
 import pytest
 
+from domain.account import AccountClosed
 from domain.money import Asset, credit
 from domain.refusal import Reason, Refused
-from domain.stream import Change, World
+from domain.stream import Change, Stream, World
 from ledger.chain import GENESIS_MARKET, chain, market_leaf
 from ledger.handle import FACTS_MAX, BooksRefused, CommandKey, StreamMoved
 from ledger.postings import Entry
@@ -247,6 +248,20 @@ def test_an_overdraft_is_decided_again_and_refused_for_want_of_credit(database: 
         assert again.value.reason is Reason.CREDIT_TOO_LOW, "a retry never changes the outcome"
         assert ledger.market.head()[0] == 1
         assert ledger.books.books_balanced()
+
+
+def test_an_account_with_anything_in_its_books_is_not_recorded_as_closed(database: str) -> None:
+    """The books have the last word: whatever was decided, money that has just come is seen."""
+    closed = AccountClosed(account_id="acct_a", by="mem_a", at_us=NOW_US)
+    change = Change(Stream("account", "acct_a"), closed)
+    with ledger_on(database) as ledger:
+        ledger.handle(do(deposited("d1", 50)), key=None, now_us=NOW_US)
+        for once in (None, key("k1")):
+            with pytest.raises(Refused) as refused:
+                ledger.handle(do(change), key=once, now_us=NOW_US)
+            assert refused.value.reason is Reason.ACCOUNT_NOT_EMPTY
+        ledger.handle(do(reserved("lease_1", "acct_a", credit(50))), key=None, now_us=NOW_US)
+        ledger.handle(do(change), key=key("k2"), now_us=NOW_US)
 
 
 def test_who_owes_opens_no_lease(database: str) -> None:

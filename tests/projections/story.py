@@ -126,11 +126,37 @@ def _founding() -> Iterator[Told]:
         account_id="acct_provider", address="0x" + "ab" * 20, message="link", signature="0x00",
         effective_at_us=at, at_us=at,
     )  # fmt: skip
+    yield from _closed_account()
     fees = (UsageFee("datacenter", credit(FEE)),)
     yield Stream("tariff", "network"), TariffPublished(
         version=1, usage_fees=fees, provider_share_ppm=500_000, burn_share_ppm=200_000,
         effective_from_us=0, by="acct_operator", at_us=at,
     )  # fmt: skip
+
+
+def _closed_account() -> Iterator[Told]:
+    """One key was ended before, one would have ended later, one never."""
+    at, who = _at(0), "acct_gone"
+    stream = Stream("account", who)
+    yield stream, acct.AccountOpened(account_id=who, kind="party", opened_by="b", at_us=at)
+    yield (
+        stream,
+        acct.MemberAdded(account_id=who, member_id="mem_a", role="owner", by="b", at_us=at),
+    )
+    for number in (1, 2, 3):
+        yield stream, acct.ApiKeyIssued(
+            account_id=who, key_id=f"key{number}",
+            key_sha256=sha256(f"{who}/{number}".encode()).hexdigest(), member_id="mem_a",
+            scopes=("account",), expires_at_us=None, at_us=at,
+        )  # fmt: skip
+    for key_id, ends_us in (("key1", at + 1), ("key2", at + 9)):
+        yield (
+            stream,
+            acct.ApiKeyRevoked(
+                account_id=who, key_id=key_id, effective_at_us=ends_us, by="mem_a", at_us=at + 1
+            ),
+        )
+    yield stream, acct.AccountClosed(account_id=who, by="mem_a", at_us=at + 4)
 
 
 def _supply(size: Size) -> Iterator[Told]:

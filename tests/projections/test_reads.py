@@ -50,6 +50,16 @@ def test_a_key_is_found_by_its_hash_with_the_role_of_its_member(
     ]
 
 
+def test_a_closed_account_says_so_and_its_keys_ended_then_at_the_latest(
+    connection: psycopg.Connection[Any],
+) -> None:
+    account = access.read_account(connection, "acct_gone")
+    assert account is not None
+    assert account.closed_at_us == START_US + 4
+    ends = [each.revoked_at_us for each in access.read_api_keys(connection, "acct_gone")]
+    assert ends == [START_US + 1, START_US + 4, START_US + 4]
+
+
 def test_a_member_who_left_and_came_back_is_a_member(connection: psycopg.Connection[Any]) -> None:
     members = {each.member_id: each for each in access.read_members(connection, "acct_cash")}
     assert (members["mem_b"].role, members["mem_b"].removed_at_us) == ("admin", None)

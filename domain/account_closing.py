@@ -1,0 +1,70 @@
+"""Closing an account: only what is finished and empty can be closed, and then it stays so.
+
+    closed  =>  every lease settled, every node retired, every balance 0        at the closing
+
+PostgreSQL asks the books again when the fact is recorded, and whoever opens a lease or confirms a
+deposit at the same moment reads the account's stream and is decided again. A lease recorded after
+the views were asked and before the closing, with the last unit in its escrow, runs on and settles
+like any other. Rewards of an epoch that is not sealed yet still come, and go to the wallet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from domain.account import AccountClosed, existing_account
+from domain.lease import BURN_SOURCES, CASH_SOURCES, Lease
+from domain.node import node_of
+from domain.refusal import Reason, Refused
+from domain.stream import Change, Stream, World
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CloseAccount:
+    """`lease_ids` and `node_ids`: what the views say is not finished; the streams decide."""
+
+    account_id: str
+    lease_ids: tuple[str, ...]  # as renter or as provider
+    node_ids: tuple[str, ...]  # of its providers
+    by: str
+    at_us: int
+
+
+PARTS = (*CASH_SOURCES, *BURN_SOURCES, "holdback", "payable", "owed", "unmatured", "matured",
+         "bond")  # fmt: skip
+"""Last parts of the book accounts of a party."""
+
+
+def books_of(account_id: str) -> tuple[str, ...]:
+    """Every book account a party can have: all of them are empty when it closes."""
+    return tuple(f"party:{account_id}:{part}" for part in PARTS)
+
+
+def decide_close(command: CloseAccount, world: World) -> list[Change]:
+    """Twice is once. The operator's account cannot be closed: nobody could open one again."""
+    state = existing_account(world, command.account_id)
+    if state.kind == "operator":
+        raise Refused(Reason.NOT_PERMITTED, account_id=command.account_id, kind=state.kind)
+    if state.is_closed:
+        return []
+    for lease_id in command.lease_ids:
+        lease = world.state(Stream("lease", lease_id))
+        assert isinstance(lease, Lease)
+        if lease.status != "settled":
+            raise Refused(Reason.ACCOUNT_NOT_EMPTY, lease_id=lease_id, status=lease.status)
+    for node_id in command.node_ids:
+        phase = node_of(world, node_id).phase
+        if phase != "retired":
+            raise Refused(Reason.ACCOUNT_NOT_EMPTY, node_id=node_id, phase=phase)
+    for book in books_of(command.account_id):
+        units = world.balance(book)
+        if units:
+            raise Refused(Reason.ACCOUNT_NOT_EMPTY, book=book, units=units)
+    closed = AccountClosed(account_id=command.account_id, by=command.by, at_us=command.at_us)
+    return [Change(Stream("account", command.account_id), closed)]
+
+
+STREAMS: dict[str, tuple[Any, Callable[[Any, Any], Any]]] = {}
+DECIDERS: dict[type[Any], Callable[[Any, World], list[Change]]] = {CloseAccount: decide_close}
