@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from domain.accrual import UsageRow
 from domain.lease import (
     LATE_WINDOW_US,
     AccrueUsage,
@@ -20,7 +22,7 @@ from domain.lease import (
 from domain.money import credit
 from domain.node import StartMaintenance
 from domain.offer import WithdrawOffer
-from domain.refusal import Reason
+from domain.refusal import Reason, Refused
 from domain.stream import Stream
 from domain.tariff import TariffPublished, UsageFee
 from tests.domain.market import (
@@ -358,3 +360,63 @@ def test_charge_is_the_floor_of_the_whole_and_the_escrow_is_conserved(
     refunds = [*facts(done, LeaseClosed), *facts(done, LeaseSettled)]
     returned = sum(part.amount.units for fact in refunds for part in fact.refund)
     assert settled.charge.units + returned == 90_000_000
+
+
+crafted = st.builds(
+    lambda position, device, boot, start, length, end, slew, available, share, received: UsageRow(
+        position=position, device_id=device, boot=boot, mono_start_us=start,
+        mono_end_us=start + length, wall_start_us=NOON_US + end - length + slew,
+        wall_end_us=NOON_US + end, available_us=min(available, length), share_ppm=share,
+        received_us=NOON_US + received,
+    ),
+    st.just(0), st.sampled_from(["GPU-0", "GPU-1", "GPU-z"]), st.sampled_from("aab"),
+    st.integers(0, 3 * HOUR_US), st.integers(1, 5 * HOUR_US), st.integers(-HOUR_US, 6 * HOUR_US),
+    st.sampled_from([0, 0, 4 * HOUR_US, -HOUR_US]), st.integers(0, 5 * HOUR_US),
+    st.sampled_from([1_000_000, 250_000]), st.just(0),
+)  # fmt: skip
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, HOUR_US), st.lists(crafted, max_size=4),
+            st.sampled_from(["wait", "accrue", "accrue", "close"]),
+            st.sampled_from([0, 1, 5_000_000]),
+        ),
+        max_size=12,
+    ),
+    st.sampled_from([None, 90 * HOUR_US // 60]),
+)  # fmt: skip
+def test_no_report_however_crafted_breaks_a_lease_or_its_escrow(
+    moves: list[tuple[int, list[UsageRow], str, int]], term_us: int | None
+) -> None:
+    """Clocks that stand still, jump or lie, alternating boots, a close that comes too late."""
+    where = opened(gpus=2, term_us=term_us, funds=None if term_us else 25_000_000)
+    escrow = held(where)
+    now_us, rows = 0, list[UsageRow]()
+    for position, (later_us, told, move, behind_us) in enumerate(moves, 1):
+        now_us += later_us
+        received = {"position": position, "received_us": NOON_US + now_us}
+        rows += [replace(row, **received) for row in told]  # type: ignore[arg-type]
+        with suppress(Refused):
+            if move == "accrue":
+                where = where.after(accrue(now_us, tuple(rows), position))
+            elif move == "close":
+                late = replace(close(now_us - behind_us), at_us=NOON_US + now_us)
+                where = where.after(late)
+    end_us = now_us + LATE_WINDOW_US + 10 * HOUR_US
+    where = where.after(close(end_us, "job", 3))
+    for _ in range(40):
+        with suppress(Refused):
+            where = where.after(settle(end_us + LATE_WINDOW_US, tuple(rows), 99))
+        with suppress(Refused):
+            where = where.after(accrue(end_us, tuple(rows), 99))
+    lease = where.state(lease_stream)
+    assert lease.status == "settled"
+    assert lease.opened is not None
+    assert lease.closed is not None
+    open_us = lease.closed.closed_at_us - lease.opened.opened_at_us
+    assert all(mark.credited_us <= open_us for mark in lease.marks)
+    back = [*facts(where, LeaseClosed), *facts(where, LeaseSettled)]
+    returned = sum(part.amount.units for fact in back for part in fact.refund)
+    assert lease.charge_units + returned == escrow
