@@ -15,10 +15,13 @@ from api.leading import leading
 from api.settlement import SealDiffers, close_epoch, epoch_path, seal_epoch, settle_due
 from contracts.deployment import Deployment
 from contracts.devnet import Devnet
+from contracts.tally import TOKEN_UNIT
+from domain import epoch as epochs
 from domain.epoch import stream_of
 from domain.refusal import Reason, Refused
 from ledger.handle import Ledger
 from projections import tables
+from projections.epochs import EPOCHS
 from tests.api import chain_scene
 from tests.api.chain_scene import DAY_S, EMISSION, OWNER, Scene, repeat
 
@@ -141,6 +144,39 @@ def test_what_a_renter_burned_decides_what_the_provider_gets(scene: Scene) -> No
     assert scene.balance("pool:availability:carry") == EMISSION * 2 // 10
     assert scene.balance("chain:mint_due") == EMISSION
     assert scene.ledger.books.books_balanced()
+
+
+def test_a_settlement_is_the_same_however_far_the_views_have_read_past_its_cut(
+    scene: Scene,
+) -> None:
+    """More use, a burn confirmed of charges from before the cut, the next cut: all come later."""
+    scene.with_burns = True
+    scene.deposit(1_000)
+    scene.buy(100)
+    scene.jobs().step(scene.now_us)
+    scene.lease("a", "burn", 3_600)
+    scene.lease("b", "cash", 3_600)
+    scene.end_epoch(1)
+    scene.jobs().step(scene.now_us)
+    close_epoch(scene.ledger, scene.connection, 1, scene.now_us, "job")
+    at_once = settlement.settlement_at(scene.ledger, scene.connection, 1)
+    scene.stage.do("admin", scene.tally.transfer(scene.treasury.address, 1_000 * TOKEN_UNIT))
+    for _ in range(2):
+        scene.jobs().step(scene.now_us)
+    assert scene.facts("burn.") == ["burn.intended.v1", "burn.confirmed.v1"]
+    scene.lease("c", "burn", 3_600)
+    scene.end_epoch(2)
+    scene.jobs().step(scene.now_us)
+    close_epoch(scene.ledger, scene.connection, 2, scene.now_us, "job")
+    for _ in range(2):
+        assert settlement.settlement_at(scene.ledger, scene.connection, 1) == at_once
+        tables.rebuild(scene.connection, EPOCHS)
+    assert scene.settle_epochs() == ()
+    sealed = [settlement.epoch_state(scene.ledger, epoch).sealed for epoch in (1, 2)]
+    assert sealed[0] is not None
+    assert sealed[0].file_sha256 == epochs.file_sha256(at_once)
+    assert sealed[1] is not None
+    assert sealed[1].recipients == 2, "the burn of cash charges and the later use"
 
 
 def test_an_epoch_without_work_leaves_the_compute_pool_to_the_next(scene: Scene) -> None:
