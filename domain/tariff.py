@@ -91,6 +91,9 @@ def publish(
     )
 
 
+FEE_UNITS_MAX = 10**12
+"""No fee above what a price can be: a million credits per GPU-hour."""
+
 # What we remember.
 
 
@@ -174,7 +177,8 @@ def _check_terms(fact: TariffPublished) -> None:
     if len({row.gpu_class for row in fact.usage_fees}) != len(fact.usage_fees):
         raise Refused(Reason.DUPLICATE_ID)
     for row in fact.usage_fees:
-        if row.per_gpu_hour.asset is not Asset.CREDIT or row.per_gpu_hour.units < 0:
+        fee = row.per_gpu_hour
+        if fee.asset is not Asset.CREDIT or not 0 <= fee.units <= FEE_UNITS_MAX:
             raise Refused(Reason.AMOUNT_OUT_OF_RANGE, gpu_class=row.gpu_class)
 
 

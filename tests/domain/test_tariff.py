@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from domain.money import PPM, credit, token
+from domain.offer import PRICE_UNITS_MAX
 from domain.refusal import Reason, Refused
 from domain.tariff import (
     CLOUDBENDER,
+    FEE_UNITS_MAX,
     NETWORK,
     PublishTariff,
     TariffPublished,
@@ -83,10 +85,11 @@ def test_a_class_has_one_fee() -> None:
     FRESH.when(replace(FIRST, usage_fees=twice)).then_refused(Reason.DUPLICATE_ID)
 
 
-@pytest.mark.parametrize("fee", [credit(-1), token(1)])
-def test_fees_are_credits_and_not_negative(fee: object) -> None:
+@pytest.mark.parametrize("fee", [credit(-1), token(1), credit(FEE_UNITS_MAX + 1)])
+def test_fees_are_credits_not_negative_and_no_more_than_a_price_can_be(fee: object) -> None:
     fees = (UsageFee("a", fee),)  # type: ignore[arg-type]
     FRESH.when(replace(FIRST, usage_fees=fees)).then_refused(Reason.AMOUNT_OUT_OF_RANGE)
+    assert FEE_UNITS_MAX == PRICE_UNITS_MAX
 
 
 def test_the_newest_tariff_in_force_decides() -> None:
