@@ -25,6 +25,7 @@ from uvicorn.supervisors import Multiprocess
 from api import jobs
 from api import settings as settings_file
 from api.cli_terminal import AnswerIsNo
+from api.http_bounds import BoundedProtocol
 from api.main import create_app
 from api.service import Service
 from api.settings import Settings
@@ -121,7 +122,7 @@ def _how(settings: Settings) -> dict[str, Any]:
     certfile, keyfile = (None if file is None else str(file) for file in files)
     return {
         "loop": "uvloop",
-        "http": "httptools",
+        "http": BoundedProtocol,
         "ws": "none",
         "access_log": False,
         "server_header": False,

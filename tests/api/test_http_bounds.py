@@ -1,0 +1,160 @@
+"""What a stranger can make one connection cost: against a real socket, with an application of
+nothing, for the bounds come before it.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Generator
+
+import pytest
+import uvicorn
+
+from api import http_bounds
+from api.http_bounds import HEADERS_MAX, MESSAGE_BYTES_MAX, BoundedProtocol
+from api.usage import Receive, Scope, Send
+
+HEAD = b"POST / HTTP/1.1\r\nHost: x\r\n"
+CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
+NEXT = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+class Application:
+    """Answers with the number of headers and of body bytes; remembers who has gone."""
+
+    def __init__(self) -> None:
+        self.disconnected = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        size, more = 0, True
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                self.disconnected += 1
+                return
+            size += len(message.get("body", b""))
+            more = message.get("more_body", False)
+        body = f"{len(scope['headers'])} {size}".encode()
+        length = (b"content-length", str(len(body)).encode())
+        await send({"type": "http.response.start", "status": 200, "headers": [length]})
+        await send({"type": "http.response.body", "body": body})
+
+
+@pytest.fixture
+def application() -> Application:
+    return Application()
+
+
+@pytest.fixture
+def port(application: Application, monkeypatch: pytest.MonkeyPatch) -> Generator[int, None, None]:
+    """A server that gives a request a second and 100 kB to each further one."""
+    monkeypatch.setattr(http_bounds, "REQUEST_SECONDS_MAX", 1.0)
+    monkeypatch.setattr(http_bounds, "BYTES_PER_SECOND_MIN", 100_000)
+    config = uvicorn.Config(
+        application, port=0, http=BoundedProtocol, ws="none", lifespan="off", log_config=None
+    )
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    yield server.servers[0].sockets[0].getsockname()[1]
+    server.should_exit = True
+    thread.join()
+
+
+def said(port: int, *parts: bytes, pause_s: float = 0.0) -> bytes:
+    """What the server answers until it ends the connection or says nothing for 3 seconds."""
+    answer = b""
+    with socket.create_connection(("127.0.0.1", port), timeout=3) as sock:
+        try:
+            for part in parts:
+                sock.sendall(part)
+                time.sleep(pause_s)
+            while more := sock.recv(65_536):
+                answer += more
+        except TimeoutError:
+            return answer + b"<open>"
+        except ConnectionError:
+            return answer
+    return answer
+
+
+def test_requests_with_and_without_a_body_are_answered_on_one_connection(port: int) -> None:
+    body = b"x" * 500_000
+    whole = HEAD + b"Content-Length: 500000\r\n\r\n" + body
+    answer = said(port, NEXT, whole, CHUNKED + b"5\r\nhello\r\n0\r\n\r\n", NEXT, pause_s=0.1)
+    assert [line for line in answer.split(b"\r\n") if b" " in line and b":" not in line] == [
+        b"HTTP/1.1 200 OK", b"1 0HTTP/1.1 200 OK", b"2 500000HTTP/1.1 200 OK",
+        b"2 5HTTP/1.1 200 OK", b"1 0<open>",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "endless",
+    [b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"a" * 1_000_000, b"GET /" + b"a" * 1_000_000,
+     b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 200_000],
+    ids=["value", "address", "many"],
+)  # fmt: skip
+def test_a_head_that_does_not_end_ends_the_connection(endless: bytes, port: int) -> None:
+    answer = said(port, *[endless[start : start + 8_000] for start in range(0, 1_000_000, 8_000)])
+    assert not answer.endswith(b"<open>")
+    assert b"200 OK" not in answer
+
+
+def test_a_hundred_headers_pass_and_one_more_is_refused(port: int) -> None:
+    for count, status in ((HEADERS_MAX, b" 200 "), (HEADERS_MAX + 1, b" 400 ")):
+        assert status in said(port, b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * count + b"\r\n")
+
+
+def test_trailers_add_nothing_and_cannot_go_on_for_ever(port: int) -> None:
+    once = CHUNKED + b"2\r\nhi\r\n0\r\nAuthorization: Bearer x\r\n\r\n"
+    assert b"\r\n2 2" in said(port, once)
+    with socket.create_connection(("127.0.0.1", port), timeout=3) as sock:
+        sock.sendall(CHUNKED + b"2\r\nhi\r\n0\r\n")
+        with pytest.raises((ConnectionError, TimeoutError)):
+            _send(sock, b"X: y\r\n" * 10_000, times=2 * MESSAGE_BYTES_MAX // 60_000)
+
+
+def _send(sock: socket.socket, part: bytes, *, times: int) -> None:
+    for _ in range(times):
+        sock.sendall(part)
+
+
+@pytest.mark.parametrize(
+    "begun", [b"", b"GET / HT", b"GET / HTTP/1.1\r\nHost: x\r\n", b"\r\n" * 10]
+)
+def test_a_connection_on_which_nothing_more_comes_is_ended(begun: bytes, port: int) -> None:
+    began = time.monotonic()
+    assert not said(port, begun).endswith(b"<open>")
+    assert 0.9 <= time.monotonic() - began < 2.9
+
+
+def test_blank_lines_after_an_answer_hold_no_connection(port: int) -> None:
+    began = time.monotonic()
+    answer = said(port, NEXT, *[b"\r\n"] * 5, pause_s=0.1)
+    assert b"200 OK" in answer
+    assert not answer.endswith(b"<open>")
+    assert time.monotonic() - began < 2.9
+
+
+def test_a_body_that_stops_is_given_up_and_a_slow_one_is_not(
+    port: int, application: Application
+) -> None:
+    head = HEAD + b"Content-Length: 300000\r\n\r\n"
+    assert said(port, head + b"x" * 1_000) == b""
+    ends = time.monotonic() + 3
+    while not application.disconnected:
+        assert time.monotonic() < ends, "the application was not told"
+        time.sleep(0.01)
+    slow = [b"x" * 50_000] * 6
+    assert b"2 300000" in said(port, head, *slow, pause_s=0.25)
+
+
+def test_a_trickle_does_not_hold_a_connection(port: int) -> None:
+    began = time.monotonic()
+    answer = said(port, HEAD, *[b"X: y\r\n"] * 30, pause_s=0.1)
+    assert answer == b""
+    assert time.monotonic() - began < 4
