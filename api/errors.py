@@ -15,6 +15,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from api.waiting import ProjectionBehind
 from domain.refusal import Reason, Refused
@@ -185,6 +186,8 @@ def of_failure(error: Exception) -> Problem | None:
             return of_refusal(error)
         case InProgress():
             return problem("idempotency_in_progress", Retry_After=str(RETRY_AFTER_SECONDS))
+        case ClientDisconnect():
+            return problem("malformed_json", "the body ended early")  # nobody is there to read it
         case ProjectionBehind():
             return problem("projection_behind", str(error), Retry_After=str(RETRY_AFTER_SECONDS))
         case StreamMoved() | LogBusy() | OutcomeUnknown():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import json
 import time
@@ -226,3 +227,25 @@ def test_an_address_or_method_that_is_not_there_is_a_problem_too(
     response = shared.http.request(method, path, headers=shared.renter.headers)
     assert (response.status_code, response.json()["code"]) == (status, code)
     assert response.json()["request_id"] == response.headers["Request-Id"]
+
+
+def test_a_caller_who_leaves_before_the_end_of_the_body_is_no_failure_of_ours(
+    shared: Scene,
+) -> None:
+    """Or every stranger could fill the log with tracebacks."""
+    told: list[Any] = []
+
+    async def receive() -> Any:
+        return {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        told.append(message)
+
+    scope = {
+        "type": "http", "method": "POST", "path": "/v1/jobs", "raw_path": b"/v1/jobs",
+        "query_string": b"", "headers": [(b"content-length", b"100")], "client": ("a", 1),
+        "server": ("b", 2), "scheme": "http", "root_path": "", "http_version": "1.1",
+    }  # fmt: skip
+    app: Any = shared.http.app
+    asyncio.run(app(scope, receive, send))
+    assert [message.get("status") for message in told] == [400, None]
