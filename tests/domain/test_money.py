@@ -46,6 +46,16 @@ def test_more_weight_never_earns_less(
     assert share_out(pool, heavier).by_id[who] >= share_out(pool, weights).by_id[who]
 
 
+@given(pools, weights, st.lists(st.integers(0, 10**15), min_size=1, max_size=6))
+def test_one_owner_with_several_names_never_earns_more(
+    pool: int, others: Weights, parts: list[int]
+) -> None:
+    as_one = share_out(pool, [*others, ("owner", sum(parts))])
+    names = [(f"owner {number}", part) for number, part in enumerate(parts)]
+    as_many = share_out(pool, [*others, *names])
+    assert sum(as_many.by_id[name] for name, _ in names) <= as_one.by_id["owner"]
+
+
 @given(pools, weights, st.randoms(use_true_random=False))
 def test_the_order_of_recipients_changes_nothing(
     pool: int, weights: Weights, random: object
