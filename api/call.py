@@ -24,6 +24,7 @@ from api.operation import Operation
 from api.paging import Place, next_link
 from api.positions import AsOf
 from api.service import Service
+from api.waiting import ProjectionBehind
 from domain.refusal import STORED_REFUSALS, Reason, Refused
 from domain.stream import Change, Stream, derive_id
 from ledger.handle import Answer, CommandKey, Outcome, RefusedBefore
@@ -174,8 +175,9 @@ class Call:
         lane = positions.min_usage(self.request.headers)
         with self.service.connection() as connection:
             head = self.service.head(connection)
+            # The door has waited for it. Whoever asks us without the door is told at once.
             if wanted > head:
-                head = self.service.await_head(connection, wanted)
+                raise ProjectionBehind(f"the log is at {head} of {wanted}")
             reached = self.service.follow(connection, projections, head)
             if USAGE in projections:
                 self._follow_lanes(connection, lane)

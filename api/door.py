@@ -1,13 +1,16 @@
-"""The door every call passes, in one order: size, form, caller, scope, rate, parameters, key.
+"""The door every call passes, in one order: size, caller, scope, rate, form, parameters, key.
 
 Only then does the framework read the fields and the endpoint run. Nothing is decided here about
-the marketplace, and nothing has been recorded when a call is turned away.
+the marketplace, and nothing has been recorded when a call is turned away. What takes longer than
+`REQUEST_SECONDS_MAX` is answered 503 and goes on by itself: an append is never cut short.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Callable, Coroutine
+import logging
+from collections.abc import Callable, Coroutine, Sized
 from typing import Any
 
 from fastapi import Request, Response
@@ -15,8 +18,8 @@ from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 
-from api import auth, errors
-from api.auth import KEY, NODE, Authenticator, Principal
+from api import auth, errors, positions
+from api.auth import KEY, NODE, PUBLIC, Authenticator, Principal
 from api.call import Call
 from api.errors import Problem
 from api.idempotency import key_of
@@ -26,8 +29,16 @@ from api.operation import Operation
 from api.service import Service
 from domain.nesting import is_too_deep
 
+logger = logging.getLogger(__name__)
+
 BODY_BYTES_MAX = 1_048_576
+STRANGER_BYTES_MAX = 65_536
+"""JSON of callers without a key: the inventory of 64 devices fits twice."""
+VALUES_MAX = 10_000
+"""Values in one body: a check of fields makes an error of each, and strangers choose the body."""
 DEPTH_MAX = 16
+REQUEST_SECONDS_MAX = 15.0
+"""From the last byte of a request to the first of its answer."""
 AS_OF = frozenset({"as_of", "as_of_position"})
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
@@ -43,15 +54,42 @@ class Door(APIRoute):
 
         async def handler(request: Request) -> Response:
             try:
-                request.state.call = await _admit(request, operation, known)
-                return await inner(request)
+                body = await _body(request, operation)
+                return await _in_time(serve(request, body))
             except Exception as error:
                 found = errors.of_failure(error)
                 if found is None:
                     raise
                 raise found from error
 
+        async def serve(request: Request, body: bytes) -> Response:
+            request.state.call = await _admit(request, body, operation, known)
+            return await inner(request)
+
         return handler
+
+
+_left_alone: set[asyncio.Task[Response]] = set()
+"""What nobody waits for any more, kept until it is done."""
+
+
+async def _in_time(work: Coroutine[Any, Any, Response]) -> Response:
+    """Its answer, or 503 while it goes on. Raises Problem."""
+    task = asyncio.ensure_future(work)
+    done, _ = await asyncio.wait({task}, timeout=REQUEST_SECONDS_MAX)
+    if done:
+        return task.result()
+    _left_alone.add(task)
+    task.add_done_callback(_forget)
+    raise errors.problem("timed_out", Retry_After=str(errors.RETRY_AFTER_SECONDS))
+
+
+def _forget(task: asyncio.Task[Response]) -> None:
+    _left_alone.discard(task)
+    error = None if task.cancelled() else task.exception()
+    is_expected = isinstance(error, Exception) and errors.of_failure(error) is not None
+    if error is not None and not is_expected and not isinstance(error, Problem):
+        logger.error("a call that had timed out failed", exc_info=error)
 
 
 def _parameters(dependant: Dependant) -> set[str]:
@@ -60,15 +98,20 @@ def _parameters(dependant: Dependant) -> set[str]:
     return found.union(*(_parameters(inner) for inner in dependant.dependencies))
 
 
-async def _admit(request: Request, operation: Operation, known: frozenset[str]) -> Call:
+async def _admit(
+    request: Request, body: bytes, operation: Operation, known: frozenset[str]
+) -> Call:
     app = request.app.state
     service: Service = app.service
-    body = await _body(request, operation)
     principal = await _principal(app.authenticator, request.headers.get("authorization"))
     auth.admit(operation.access, principal)
     _spend(request, app.key_buckets, principal)
+    _read_form(request, operation, body)
     _check_parameters(request, known)
     key = key_of(request.headers) if operation.records else None
+    wanted = positions.min_position(request.headers) if operation.method == "GET" else None
+    if wanted is not None:
+        await app.heads.until(wanted)
     return Call(
         service=service,
         request=request,
@@ -116,25 +159,37 @@ def _check_parameters(request: Request, known: frozenset[str]) -> None:
 
 
 async def _body(request: Request, operation: Operation) -> bytes:
-    """The raw body, and for JSON its value, read strictly. Raises Problem."""
+    """The raw body, nothing of it looked at. Raises Problem."""
+    is_strangers = PUBLIC in operation.access.audiences and _is_json(operation)
+    most = STRANGER_BYTES_MAX if is_strangers else BODY_BYTES_MAX
     length = request.headers.get("content-length", "0")
-    if length.isdecimal() and int(length) > BODY_BYTES_MAX:
-        raise _too_large()
-    raw = b""
+    if length.isdecimal() and int(length) > most:
+        raise _too_large(most)
+    raw = bytearray()
     async for chunk in request.stream():
         raw += chunk
-        if len(raw) > BODY_BYTES_MAX:
-            raise _too_large()
-    request._body = raw
-    if operation.method == "POST" and operation.media_type == "application/json":
+        if len(raw) > most:
+            raise _too_large(most)
+    request._body = bytes(raw)
+    return request._body
+
+
+def _is_json(operation: Operation) -> bool:
+    return operation.method == "POST" and operation.media_type == "application/json"
+
+
+def _read_form(request: Request, operation: Operation, raw: bytes) -> None:
+    """The value of a JSON body, read strictly: work that is done for callers who may ask for it.
+    Raises Problem.
+    """
+    if _is_json(operation):
         _check_media_type(request)
         request._json = parse(raw)
-    return raw
 
 
-def _too_large() -> Problem:
+def _too_large(most: int) -> Problem:
     # What was not read must not be taken for the next request.
-    return errors.problem("too_large", f"at most {BODY_BYTES_MAX} bytes", Connection="close")
+    return errors.problem("too_large", f"at most {most} bytes", Connection="close")
 
 
 def _check_media_type(request: Request) -> None:
@@ -150,7 +205,8 @@ def _check_media_type(request: Request) -> None:
 
 
 def parse(raw: bytes) -> Any:
-    """JSON read strictly: UTF-8, no key twice, bounded depth and lists, no NUL, whole characters.
+    """JSON read strictly: UTF-8, no key twice, bounded depth, width and number of values, no NUL,
+    whole characters.
 
     Numbers that no field takes (fractions, NaN) are left for the field to refuse, by its name.
     Raises Problem: 400 malformed_json.
@@ -168,7 +224,7 @@ def parse(raw: bytes) -> Any:
         raise _malformed(f"{error.msg} at character {error.pos}") from None
     except ValueError as error:
         raise _malformed(str(error)[:200]) from None
-    _check(value, "#", 0)
+    _Checked().check(value, "#", 0)
     return value
 
 
@@ -183,20 +239,34 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _check(value: Any, pointer: str, depth: int) -> None:
-    if depth > DEPTH_MAX:
-        raise _malformed(f"more than {DEPTH_MAX} levels deep", pointer)
-    if isinstance(value, str):
-        _check_text(value, pointer)
-    elif isinstance(value, list):
-        if len(value) > LIST_MAX:
-            raise _malformed(f"a list has at most {LIST_MAX} items", pointer)
-        for index, item in enumerate(value):
-            _check(item, f"{pointer}/{index}", depth + 1)
-    elif isinstance(value, dict):
-        for name, item in value.items():
-            _check_text(name, pointer)
-            _check(item, f"{pointer}/{name[:80]}", depth + 1)
+class _Checked:
+    """One walk over a value, which counts what it has seen."""
+
+    def __init__(self) -> None:
+        self.values = 0
+
+    def check(self, value: Any, pointer: str, depth: int) -> None:
+        self.values += 1
+        if self.values > VALUES_MAX:
+            raise _malformed(f"more than {VALUES_MAX} values")
+        if depth > DEPTH_MAX:
+            raise _malformed(f"more than {DEPTH_MAX} levels deep", pointer)
+        if isinstance(value, str):
+            _check_text(value, pointer)
+        elif isinstance(value, list):
+            _check_width(value, pointer)
+            for index, item in enumerate(value):
+                self.check(item, f"{pointer}/{index}", depth + 1)
+        elif isinstance(value, dict):
+            _check_width(value, pointer)
+            for name, item in value.items():
+                _check_text(name, pointer)
+                self.check(item, f"{pointer}/{name[:80]}", depth + 1)
+
+
+def _check_width(value: Sized, pointer: str) -> None:
+    if len(value) > LIST_MAX:
+        raise _malformed(f"a list or an object has at most {LIST_MAX} items", pointer)
 
 
 def _check_text(text: str, pointer: str) -> None:

@@ -83,6 +83,11 @@ DOOR: dict[str, tuple[int, str]] = {
     "internal_error": (500, "The server failed. Nothing without a 2xx is promised."),
     "http_error": (500, "The server could not answer this request."),
     "busy": (503, "The server is busy. Nothing was recorded; try again."),
+    "timed_out": (
+        503,
+        "The answer took too long. What was asked for may still happen: ask again, with the same"
+        " Idempotency-Key.",
+    ),
     "projection_behind": (503, "The view has not reached the position asked for. Ask again."),
     # Usage reports (api/usage.py).
     "malformed": (400, "The envelope or the identity of a report cannot be read."),
@@ -101,12 +106,14 @@ DOOR: dict[str, tuple[int, str]] = {
 
 RETRYABLE = frozenset(
     {
-        "idempotency_in_progress", "not_covered", "rate_limited", "busy", "projection_behind",
-        "internal_error", "gap", "fork", "too_large", "one_request_at_a_time", "too_many_reports",
-        "unavailable",
+        "idempotency_in_progress", "not_covered", "rate_limited", "busy", "timed_out",
+        "projection_behind", "internal_error", "gap", "fork", "too_large",
+        "one_request_at_a_time", "too_many_reports", "unavailable",
     }
 )  # fmt: skip
 RETRY_AFTER_SECONDS = 1
+ERRORS_MAX = 100
+"""Broken fields that one answer names."""
 
 
 def status_of(code: str) -> int:
@@ -202,7 +209,7 @@ def of_validation(error: RequestValidationError) -> Problem:
     """One entry per broken field, each with a JSON pointer and the rule."""
     found = []
     malformed = False
-    for broken in error.errors():
+    for broken in error.errors()[:ERRORS_MAX]:
         malformed = malformed or broken["type"] in ("json_invalid", "bytes_invalid")
         where = [_escaped(part) for part in broken["loc"] if part != "body"]
         rule = str(broken["msg"]).removeprefix("Value error, ")

@@ -43,6 +43,7 @@ from api.paging import Cursors
 from api.positions import MIN_POSITION, MIN_USAGE
 from api.service import Service
 from api.usage import REPORTS_MAX, Asgi, Message, Receive, Scope, Send, fast
+from api.waiting import HeadWait
 
 RESOURCES: tuple[Resource, ...] = (
     accounts.resource, providers.resource, nodes.resource, devices.resource, offers.resource,
@@ -93,6 +94,7 @@ def build(service: Service | None) -> FastAPI:
         settings = service.settings
         app.state.service = service
         app.state.authenticator = Authenticator(service)
+        app.state.heads = HeadWait(service.head_now)
         app.state.cursors = Cursors(service.server_key)
         app.state.key_buckets = Buckets(
             max(1, settings.requests_per_second // settings.workers), settings.requests_burst

@@ -41,8 +41,6 @@ WAITING_MAX = 200
 WAIT_SECONDS = 2.0
 STATEMENT_SECONDS_MAX = 10
 FOLLOW_PAUSE_SECONDS = 0.01
-WAITERS_MAX = 8
-"""Calls that may hold a thread and a connection while they wait for a position."""
 
 
 class Service:
@@ -86,7 +84,6 @@ class Service:
         )
         self.chain_id = _chain_id(settings)
         self.forgetters: list[Callable[[], None]] = []
-        self._waiters = threading.BoundedSemaphore(WAITERS_MAX)
         self._signer: Signer | None = None
         self._signer_lock = threading.Lock()
         self._stack = ExitStack()
@@ -184,23 +181,6 @@ class Service:
         reached = [self._follow_one(connection, each, wanted, ends) for each in projections]
         return min(reached, default=wanted)
 
-    def await_head(self, connection: Connection, position: int) -> int:
-        """Wait for the log to reach a position; returns its head.
-
-        Raises ProjectionBehind after two seconds, and at once when too many wait already.
-        """
-        if not self._waiters.acquire(blocking=False):
-            raise ProjectionBehind("too many calls wait for a position")
-        try:
-            ends = time.monotonic() + WAIT_SECONDS
-            while (head := self.head(connection)) < position:
-                if time.monotonic() > ends:
-                    raise ProjectionBehind(f"the log is at {head} of {position}")
-                time.sleep(FOLLOW_PAUSE_SECONDS)
-        finally:
-            self._waiters.release()
-        return head
-
     def keys_changed(self) -> None:
         """Keys or nodes were recorded by this process: whoever remembers some asks again."""
         for forget in self.forgetters:
@@ -224,6 +204,11 @@ class Service:
         row = connection.execute("SELECT pos FROM public.market_events_head").fetchone()
         assert row is not None
         return int(row[0])
+
+    def head_now(self) -> int:
+        """The last position of the market log, asked on a connection of the pool."""
+        with self.connection() as connection:
+            return self.head(connection)
 
     def _follow_one(
         self, connection: Connection, projection: Projection, wanted: int, ends: float

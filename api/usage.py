@@ -12,6 +12,7 @@ for its content: that is stored and flagged, or the node's chain would stall for
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import os
 import re
@@ -46,6 +47,8 @@ from ledger.usage import (
 )
 
 REQUEST_BYTES_MAX = 1_048_576
+REQUEST_SECONDS_MAX = 15.0
+"""How long a node waits for its receipts before it is told to send again."""
 REPORTS_MAX = 64
 MEDIA_TYPE = "application/cloudevents-batch+json"
 
@@ -212,7 +215,11 @@ class UsageIngest:
         self._spend(node_id, len(items))
         self._in_flight.add(node_id)
         try:
-            receipts = await self._log.append(items)
+            async with asyncio.timeout(REQUEST_SECONDS_MAX):
+                receipts = await self._log.append(items)
+        except TimeoutError:
+            # The reports wait on; stored later, they answer as duplicates.
+            raise Refusal(503, "unavailable", "no answer in time; send it again") from None
         except Full:
             raise Refusal(503, "busy", "the queue of the usage log is full") from None
         except Unavailable:
@@ -296,7 +303,11 @@ class UsageIngest:
             return {"server_time_us": self._now_us()}
 
     async def _progress(self, node_id: str) -> dict[str, Any]:
-        acked_seq, head = await self._log.head(node_id)
+        try:
+            async with asyncio.timeout(REQUEST_SECONDS_MAX):
+                acked_seq, head = await self._log.head(node_id)
+        except TimeoutError:
+            raise Unavailable("no answer in time") from None
         if head is None:
             key = self._keys.lookup(node_id)
             assert key is not None

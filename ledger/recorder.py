@@ -38,6 +38,8 @@ READ_ATTEMPTS_MAX = 10
 RECONNECT_SECONDS = 0.2
 POOL_SECONDS_MAX = 10
 WAITING_MAX = 200
+STATEMENT_MS_MAX = 10_000
+"""A statement that is ended so is rolled back: nothing was recorded."""
 
 _APPEND: LiteralString = (
     "SELECT recorded, pos, fingerprint, status, body, new_ids FROM market_events_append("
@@ -289,7 +291,9 @@ def _configure(
     def configure(connection: Connection[Any]) -> None:
         library(connection)
         pgbin.register(connection)
-        connection.execute(SQL("SET ROLE {}").format(SQL(role)))
+        connection.execute(
+            SQL("SET ROLE {}; SET statement_timeout = {}").format(SQL(role), STATEMENT_MS_MAX)
+        )
 
     return configure
 
