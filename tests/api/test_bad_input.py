@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from api.door import DEPTH_MAX, parse
-from api.errors import Problem
+from api.errors import ERRORS_MAX, Problem
 from tests.api.scene import Scene
 
 _numbers = itertools.count(1)
@@ -84,8 +84,10 @@ def test_a_field_that_breaks_its_rule_is_named(content: bytes, pointer: str, sha
         b'{"image": "a", "image": "b"}', b'{"image": "\\u0000"}', b'{"image": "\\ud800"}',
         b'{"\\u0000": 1}', b"[" * 100_000, b'{"a":' * 20 + b"1" + b"}" * 20,
         b'{"gpu_count": ' + b"9" * 5_000 + b"}", json.dumps({"command": ["x"] * 1_001}).encode(),
+        json.dumps({f"x{number}": 1 for number in range(1_001)}).encode(),
+        json.dumps({"command": [[1] * 1_000] * 11}).encode(),
     ],
-    ids=range(13),
+    ids=range(15),
 )  # fmt: skip
 def test_what_is_no_json_of_ours_is_refused_as_malformed(content: bytes, shared: Scene) -> None:
     response = _refused(shared, content)
@@ -106,13 +108,35 @@ def test_sixteen_levels_are_read_and_seventeen_refused() -> None:
     ],
     ids=["a string that does not end", "a key twice among many"],
 )
-def test_a_megabyte_from_a_stranger_is_refused_quickly(content: bytes, shared: Scene) -> None:
+def test_no_megabyte_takes_long_to_refuse(content: bytes, shared: Scene) -> None:
     began = time.monotonic()
-    response = shared.http.post(
-        "/v1/nodes/join", content=content, headers={"Content-Type": "application/json"}
-    )
+    response = _refused(shared, content)
     assert (response.status_code, response.json()["code"]) == (400, "malformed_json")
     assert time.monotonic() - began < 2
+
+
+def test_a_stranger_sends_no_more_than_an_inventory_needs(shared: Scene) -> None:
+    specs = [
+        {"device_id": f"{number:096}", "vendor": "v" * 256, "model": "m" * 256,
+         "memory_mib": 2**40, "connection": "pcie", "pcie_gen": 1_000_000, "pcie_lanes": 1_000_000}
+        for number in range(64)
+    ]  # fmt: skip
+    joining = {**shared.provider.joining("AAAAAAAA", "x"), "devices": specs}
+    assert shared.anybody.post("/v1/nodes/join", joining).json()["code"] == "join_code_unknown"
+    long = {**joining, "agent": "a" * 65_536}
+    assert shared.anybody.post("/v1/nodes/join", long).json()["code"] == "too_large"
+
+
+def test_what_a_stranger_sends_is_not_read_where_a_key_is_needed(shared: Scene) -> None:
+    named = {"Content-Type": "application/json", "Idempotency-Key": "stranger"}
+    response = shared.http.post("/v1/jobs", content=b"{", headers=named)
+    assert (response.status_code, response.json()["code"]) == (401, "unauthenticated")
+
+
+def test_a_thousand_broken_fields_are_not_all_named(shared: Scene) -> None:
+    response = _refused(shared, json.dumps({f"x{n}": 1 for n in range(1_000)}).encode())
+    assert (response.status_code, response.json()["code"]) == (422, "invalid")
+    assert len(response.json()["errors"]) == ERRORS_MAX
 
 
 def test_a_body_of_ten_megabytes_is_refused_by_its_length_and_by_its_bytes(shared: Scene) -> None:
