@@ -126,6 +126,9 @@ def _how(settings: Settings) -> dict[str, Any]:
         "ws": "none",
         "access_log": False,
         "server_header": False,
+        # Otherwise uvicorn believes whoever comes from this machine, and FORWARDED_ALLOW_IPS.
+        "proxy_headers": settings.trusted_proxies is not None,
+        "forwarded_allow_ips": settings.trusted_proxies or "",
         "timeout_graceful_shutdown": 10,
         "ssl_certfile": certfile,
         "ssl_keyfile": keyfile,

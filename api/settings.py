@@ -6,6 +6,7 @@ from files in the data folder, never from the command line, and are masked where
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import tomllib
 from collections.abc import Mapping
@@ -38,6 +39,7 @@ class Settings:
     workers: int = 1
     ssl_certfile: Path | None = None
     ssl_keyfile: Path | None = None
+    trusted_proxies: str | None = None  # addresses and networks whose X-Forwarded-For is believed
     log_origin: str = "localhost/v1/audit/log"
     chain_url: str | None = None  # an Ethereum node; None: no chain, or the embedded one
     chain_deployment: Path | None = None  # addresses and roles, as `deployment.json`
@@ -66,8 +68,23 @@ class Settings:
             raise SettingsInvalid("embedded_chain: its keys are public, so in development only")
         if self.embedded_chain and self.chain_url is not None:
             raise SettingsInvalid("embedded_chain and chain_url: one of them")
+        if self.trusted_proxies is not None:
+            _check_proxies(self.trusted_proxies)
         if (self.ssl_certfile is None) != (self.ssl_keyfile is None):
             raise SettingsInvalid("ssl_certfile and ssl_keyfile: both or neither")
+
+
+def _check_proxies(text: str) -> None:
+    """Addresses and networks, separated by commas; never everybody. Raises SettingsInvalid."""
+    for each in text.split(","):
+        try:
+            network = ipaddress.ip_network(each.strip())
+        except ValueError:
+            raise SettingsInvalid(
+                f"trusted_proxies: {each.strip()!r} is no address and no network"
+            ) from None
+        if network.prefixlen == 0:
+            raise SettingsInvalid("trusted_proxies: everybody could say who they are")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import socket
@@ -16,14 +17,18 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from ipaddress import IPv4Address
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
+import uvicorn
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from api.cli_serve import _how
+from api.settings import Settings, SettingsInvalid
 from tests.api.cli_scene import tallystick
 
 SECONDS_MAX = 60
@@ -74,6 +79,39 @@ def serving(folder: Path, database: str, *flags: str) -> Generator[Serving, None
 def _listens(port: int) -> bool:
     with socket.socket() as sock:
         return sock.connect_ex(("127.0.0.1", port)) == 0
+
+
+@pytest.mark.parametrize(
+    ("trusted", "came_from", "seen"),
+    [
+        (None, "127.0.0.1", "127.0.0.1"),
+        ("127.0.0.1", "127.0.0.1", "203.0.113.9"),
+        ("10.0.3.0/24, 127.0.0.1", "10.0.3.7", "203.0.113.9"),
+        ("127.0.0.1", "198.51.100.1", "198.51.100.1"),
+    ],
+)
+def test_who_a_request_comes_from_is_said_by_trusted_proxies_only(
+    trusted: str | None, came_from: str, seen: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORWARDED_ALLOW_IPS", "*")
+    told: list[str] = []
+
+    async def app(scope: Any, _receive: Any, _send: Any) -> None:
+        told.append(scope["client"][0])
+
+    config = uvicorn.Config(app, **_how(Settings(trusted_proxies=trusted)))
+    config.load()
+    forwarded = [(b"x-forwarded-for", b"192.0.2.66, 203.0.113.9")]
+    scope: Any = {"type": "http", "client": (came_from, 1), "headers": forwarded}
+    nothing: Any = None
+    asyncio.run(config.loaded_app(scope, nothing, nothing))
+    assert told == [seen]
+
+
+@pytest.mark.parametrize("text", ["*", "", "proxy.example", "10.0.0.1/8", "0.0.0.0/0", "::/0"])
+def test_a_trusted_proxy_is_an_address_or_a_network_and_never_everybody(text: str) -> None:
+    with pytest.raises(SettingsInvalid, match="trusted_proxies"):
+        Settings(trusted_proxies=text)
 
 
 def is_healthy(url: str, *, trusting: ssl.SSLContext | None = None) -> bool:
