@@ -16,6 +16,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 
 from api import errors
+from api.limits import Buckets
 from api.service import Service
 from api.waiting import JobLag
 from domain.refusal import Reason
@@ -23,6 +24,9 @@ from ledger import job_runs
 from ledger.job_runs import JobRun
 from projections import tables
 from projections.runner import Connection
+
+PROBES_PER_SECOND = 10
+PROBES_BURST = 50
 
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title>
@@ -64,14 +68,21 @@ def add(app: FastAPI) -> None:
     async def healthz(_request: Request) -> Response:
         return JSONResponse({"status": "ok"})
 
+    probes, last = Buckets(PROBES_PER_SECOND, PROBES_BURST), dict[str, Response]()
+
     async def readyz(request: Request) -> Response:
-        return await run_in_threadpool(_ready, request.app.state.service)
+        # Nobody is turned away here, so beyond what monitors ask the database is left alone.
+        if "readyz" not in last or probes.spend("readyz").allowed:
+            last["readyz"] = await run_in_threadpool(_ready, request.app.state.service)
+        return _again(last["readyz"])
 
     async def metrics(request: Request) -> Response:
         return await run_in_threadpool(_metrics, request.app.state.service)
 
     async def openapi(request: Request) -> Response:
-        return JSONResponse(request.app.openapi())
+        if "openapi" not in last:  # a third of a megabyte, and always the same
+            last["openapi"] = JSONResponse(request.app.openapi())
+        return _again(last["openapi"])
 
     app.add_route("/healthz", healthz, methods=["GET"])
     app.add_route("/readyz", readyz, methods=["GET"])
@@ -79,6 +90,11 @@ def add(app: FastAPI) -> None:
     app.add_route("/openapi.json", openapi, methods=["GET"])
     app.add_route("/problems", _problems, methods=["GET"])
     app.add_route("/problems/{code}", _problem, methods=["GET"])
+
+
+def _again(answer: Response) -> Response:
+    """The same answer, with headers of its own."""
+    return Response(answer.body, answer.status_code, media_type=answer.media_type)
 
 
 def _ready(service: Service) -> Response:

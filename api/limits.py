@@ -7,6 +7,7 @@ Usage ingest of nodes has its own bound, per node: many nodes share one address.
 
 from __future__ import annotations
 
+import ipaddress
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,6 +31,21 @@ class Spent:
             "X-RateLimit-Reset": str(self.reset_seconds),
         }
         return told if self.allowed else {**told, "Retry-After": str(max(1, self.reset_seconds))}
+
+
+def bucket_of(address: str) -> str:
+    """Whose bucket an address uses. One customer of a provider has 2^64 addresses of IPv6 or more,
+    so all of a /64 share one, and an address of IPv4 is the same one however it is written.
+    """
+    if ":" not in address:
+        return address
+    try:
+        found = ipaddress.IPv6Address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if found.ipv4_mapped is not None:
+        return str(found.ipv4_mapped)
+    return str(ipaddress.IPv6Network((int(found) >> 64 << 64, 64)))
 
 
 class Buckets:

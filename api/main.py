@@ -36,13 +36,13 @@ from api import (
 )
 from api.auth import Authenticator
 from api.door import Door
-from api.limits import Buckets, Spent
+from api.limits import Buckets, Spent, bucket_of
 from api.node_keys import REFRESH_SECONDS
 from api.operation import Operation, Resource
 from api.paging import Cursors
 from api.positions import MIN_POSITION, MIN_USAGE
 from api.service import Service
-from api.usage import REPORTS_MAX, Asgi, Message, Receive, Scope, Send, fast
+from api.usage import REPORTS_MAX, Asgi, Message, Receive, Scope, Send, fast, node_of
 from api.waiting import HeadWait
 
 RESOURCES: tuple[Resource, ...] = (
@@ -205,7 +205,7 @@ def envelope(app: Asgi, service: Service) -> Asgi:
 
         if not _is_exempt(scope):
             client = scope.get("client")
-            spent = buckets.spend(client[0] if client else "")
+            spent = buckets.spend(bucket_of(client[0]) if client else "")
             state["rate_limit"] = spent
             if not spent.allowed:
                 return await _turn_away(scope, receive, told, request_id)
@@ -217,8 +217,8 @@ def envelope(app: Asgi, service: Service) -> Asgi:
 def _is_exempt(scope: Scope) -> bool:
     """Usage of nodes has a bound of its own; probes must always be answered."""
     path: str = scope["path"]
-    is_usage = scope["method"] == "POST" and path.startswith("/v1/nodes/")
-    return (is_usage and path.endswith("/usage")) or path in ("/healthz", "/readyz")
+    is_usage = scope["method"] == "POST" and node_of(path) is not None
+    return is_usage or path in ("/healthz", "/readyz")
 
 
 async def _turn_away(scope: Scope, receive: Receive, send: Send, request_id: str) -> None:

@@ -519,15 +519,22 @@ Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
 _PREFIX, _SUFFIX = "/v1/nodes/", "/usage"
 
 
+def node_of(path: str) -> str | None:
+    """The node whose reports are posted to this path; None for every other path."""
+    if not (path.startswith(_PREFIX) and path.endswith(_SUFFIX)):
+        return None
+    node_id = path[len(_PREFIX) : -len(_SUFFIX)]
+    return None if not node_id or "/" in node_id else node_id
+
+
 def fast(app: Asgi, ingest: UsageIngest) -> Asgi:
     """`app` with the hot route in front of it; every other request goes on to `app`."""
 
     async def front(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["method"] != "POST":
             return await app(scope, receive, send)
-        path: str = scope["path"]
-        node_id = path[len(_PREFIX) : -len(_SUFFIX)]
-        if not (path.startswith(_PREFIX) and path.endswith(_SUFFIX)) or "/" in node_id:
+        node_id = node_of(scope["path"])
+        if node_id is None:
             return await app(scope, receive, send)
         try:
             length, encoding = _request_head(scope["headers"])

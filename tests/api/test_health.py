@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
+from api import health
 from ledger import job_runs
+from ledger.job_runs import JobRun
+from projections.runner import Connection
 from tests.api.scene import Scene
 
 
@@ -43,3 +48,20 @@ def test_the_served_document_is_the_committed_one(shared: Scene) -> None:
 
     assert shared.http.get("/openapi.json").json()["paths"]
     assert '"openapi": "3.1.0"' in document_text()
+
+
+def test_a_flood_of_probes_is_answered_and_does_not_reach_the_database(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+    read = job_runs.read
+
+    def counted(connection: Connection) -> list[JobRun]:
+        asked.append(connection)
+        return read(connection)
+
+    monkeypatch.setattr(job_runs, "read", counted)
+    answers = [scene.http.get("/readyz") for _ in range(3 * health.PROBES_BURST)]
+    assert {answer.status_code for answer in answers} == {200}
+    assert len({answer.headers["Request-Id"] for answer in answers}) == len(answers)
+    assert len(asked) < 2 * health.PROBES_BURST

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
-from api.limits import BUCKETS_MAX, Buckets
+from api.limits import BUCKETS_MAX, Buckets, bucket_of
 from api.main import build
 from tests.api.scene import opened
 
@@ -64,6 +65,32 @@ def test_the_memory_of_buckets_is_bounded() -> None:
     for number in range(BUCKETS_MAX + 10):
         buckets.spend(str(number))
     assert len(buckets._full_at_ns) <= BUCKETS_MAX
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_same"),
+    [
+        ("2001:db8:1:2::1", "2001:db8:1:2:ffff:ffff:ffff:ffff", True),
+        ("2001:db8:1:2::1", "2001:db8:1:3::1", False),
+        ("::ffff:192.0.2.1", "192.0.2.1", True),
+        ("::ffff:192.0.2.1", "::ffff:192.0.2.2", False),
+        ("fe80::1%eth0", "fe80::2", True),
+        ("192.0.2.1", "192.0.2.2", False),
+        ("testclient", "testclient", True),
+        ("a:b", "a:b", True),
+    ],
+)
+def test_the_addresses_of_one_customer_share_a_bucket(one: str, other: str, is_same: bool) -> None:
+    assert (bucket_of(one) == bucket_of(other)) is is_same
+
+
+def test_only_reports_themselves_are_exempt_from_the_bucket_of_the_address(
+    database: str, tmp_path: Path
+) -> None:
+    with opened(database, tmp_path, requests_per_second=1, requests_burst=60) as scene:
+        for path in ("/v1/nodes/a/b/usage", "/v1/nodes/usage", "/v1/nodes/x/usage/"):
+            assert 429 in {scene.http.post(path).status_code for _ in range(61)}, path
+        assert 429 not in {scene.http.post("/v1/nodes/node_x/usage").status_code for _ in range(61)}
 
 
 def test_an_address_that_calls_too_often_is_told_when_to_come_back(
