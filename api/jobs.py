@@ -26,6 +26,7 @@ from domain.node import RecordEquivocation
 from domain.pin import PinUsage
 from domain.stream import Stream
 from ledger import cut, job_runs, trees
+from ledger.handle import DATABASE_AWAY, LogBusy, OutcomeUnknown
 from projections import tables
 from projections.runner import Connection
 
@@ -34,6 +35,7 @@ logger = logging.getLogger(__name__)
 PAUSE_SECONDS_MAX = 300.0
 SECOND_US = 1_000_000
 CAPACITY_COMMANDS_MAX = 64
+LOG_AWAY: tuple[type[Exception], ...] = (LogBusy, OutcomeUnknown, *DATABASE_AWAY)
 LEASES_MAX = 1_000
 """Leases looked at together; a run of the accrual job goes through all of them."""
 
@@ -94,10 +96,31 @@ def run_capacity(service: Service, connection: Connection, now_us: int) -> int:
         for (device,) in connection.execute(_DEVICES).fetchall()
         if service.ledger.market.load(Stream("device", device)).state.is_due(to_us)
     ]
+    stopped: list[str] = []
     for first in range(0, len(due), CAPACITY_COMMANDS_MAX):
-        batch = due[first : first + CAPACITY_COMMANDS_MAX]
-        service.ledger.handle(batch, key=None, now_us=now_us)
+        stopped += _book(service, due[first : first + CAPACITY_COMMANDS_MAX], now_us)
+    if stopped:
+        raise CapacityStopped(f"{len(stopped)} devices stop, the first is {stopped[0]}")
     return len(due)
+
+
+class CapacityStopped(Exception):
+    """Some devices could not be booked; the others were. Their epoch cannot close."""
+
+
+def _book(service: Service, batch: Sequence[AccrueCapacity], now_us: int) -> list[str]:
+    """Book devices together, or one by one where that fails; the devices that stop."""
+    try:
+        service.ledger.handle(list(batch), key=None, now_us=now_us)
+    except LOG_AWAY:
+        raise  # it is no device's fault, and the next one would wait as long
+    except Exception as error:
+        if len(batch) == 1:
+            logger.exception("capacity of %s stops", batch[0].device_id)
+            return [batch[0].device_id]
+        logger.warning("capacity of %d devices is booked one by one: %s", len(batch), error)
+        return [stopped for one in batch for stopped in _book(service, [one], now_us)]
+    return []
 
 
 def run_trees(service: Service, connection: Connection, now_us: int) -> int:

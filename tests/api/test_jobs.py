@@ -12,7 +12,16 @@ import pytest
 
 import api.jobs
 from api.clock import SimulatedClock
-from api.jobs import AccrualStopped, Job, Jobs, all_jobs, run, run_accrual, run_capacity
+from api.jobs import (
+    AccrualStopped,
+    CapacityStopped,
+    Job,
+    Jobs,
+    all_jobs,
+    run,
+    run_accrual,
+    run_capacity,
+)
 from api.service import Service
 from api.settings import Settings
 from domain.device import CapacityAccrued
@@ -243,6 +252,29 @@ def test_the_last_part_of_an_hour_of_a_device_that_left_is_booked_too(running: R
             assert running.market.balance(f"device:{device}:physical") == HOUR_US // 2 // 1_000
         assert run_capacity(running.service, connection, NOW_US) == 0
         assert run_capacity(running.service, connection, NOW_US + HOUR_US) == 2, "the other node's"
+
+
+_BREAK = """
+    CREATE FUNCTION broken() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+        RAISE check_violation USING CONSTRAINT = 'broken';
+    END $$;
+    CREATE TRIGGER broken BEFORE INSERT OR UPDATE ON account
+        FOR EACH ROW WHEN (NEW.name LIKE 'device:GPU-one-0:%') EXECUTE FUNCTION broken()
+"""
+
+
+def test_a_device_that_cannot_be_booked_stops_alone_and_is_named(running: Running) -> None:
+    """Its books refuse: it stops, and is booked when they do no longer."""
+    bad, *good = [d for name in ("one", "two") for d in running.market.nodes[name].device_ids]
+    running.market.connection.execute(_BREAK)
+    with running.service.connect() as connection:
+        with pytest.raises(CapacityStopped, match=f"1 devices stop, the first is {bad}"):
+            run_capacity(running.service, connection, NOW_US)
+        booked = [fact.device_id for fact in running.market.facts(CapacityAccrued)]
+        assert sorted(booked) == sorted(good)
+        running.market.connection.execute("DROP TRIGGER broken ON account")
+        assert run_capacity(running.service, connection, NOW_US) == 1
 
 
 def test_every_open_lease_is_looked_at_however_many_came_before_it(
