@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import os
 import re
 import time
@@ -377,12 +378,20 @@ def _envelopes(raw: bytes) -> list[_Envelope]:
         raise Refusal(400, "malformed", "at least one report is needed", "#")
     if len(envelopes) > REPORTS_MAX:
         raise _too_large(f"{len(envelopes)} reports, at most {REPORTS_MAX}", "#")
-    if b"\\" not in raw:  # all values are strings: a key too many means a key twice
-        keys = len(envelopes) * _ENVELOPE_KEYS
-        keys -= sum(envelope.datacontenttype is None for envelope in envelopes)
-        if raw.count(b'"') != 4 * keys:
-            raise Refusal(400, "malformed", "a key twice in one envelope", "#")
+    if _has_a_key_twice(raw, envelopes):
+        raise Refusal(400, "malformed", "a key twice in one envelope", "#")
     return envelopes
+
+
+def _has_a_key_twice(raw: bytes, envelopes: list[_Envelope]) -> bool:
+    """All values are strings, so without escapes a key too many is seen by counting quotes."""
+    keys = len(envelopes) * _ENVELOPE_KEYS
+    keys -= sum(envelope.datacontenttype is None for envelope in envelopes)
+    if b"\\" not in raw:
+        return raw.count(b'"') != 4 * keys
+    found: list[int] = []
+    json.loads(raw, object_pairs_hook=lambda pairs: found.append(len(pairs)))
+    return sum(found) != keys
 
 
 def _malformed_envelope(said: str) -> Refusal:

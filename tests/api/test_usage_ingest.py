@@ -357,7 +357,11 @@ def test_a_field_twice_in_an_envelope_is_refused(door: Door, node: Node) -> None
     text = json.dumps([node.envelope(node.body())])
     twice = text.replace('"specversion"', '"id": "9", "specversion"').encode()
     refused(door.raw(node, twice), 400, "malformed", "#")
+    escaped = twice.replace(b'"dataschema": "', b'"dataschema": "\\u0041')
+    refused(door.raw(node, escaped), 400, "malformed", "#")
     assert door.stored() == NOTHING
+    once = text.encode().replace(b'"dataschema": "', b'"dataschema": "\\u0041')
+    assert door.raw(node, once).status_code == 200
 
 
 @pytest.mark.parametrize(
