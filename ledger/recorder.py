@@ -44,7 +44,7 @@ STATEMENT_MS_MAX = 10_000
 _APPEND: LiteralString = (
     "SELECT recorded, pos, fingerprint, status, body, new_ids FROM market_events_append("
     "%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s,"
-    " %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
+    " %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
 )
 
 
@@ -99,13 +99,11 @@ class _BookArrays:
         self.new_names: list[str] = []
         ids: list[int] = []
         assets: list[bytes] = []
-        sums: list[int] = []
         row_facts: list[int] = []
         row_assets: list[bytes] = []
         row_ends: list[int] = []
         line_accounts: list[int] = []
         line_units: list[int] = []
-        line_sums: list[int] = []
         places: dict[str, int] = {}
         for offset, entry in entries:
             asset = entry.asset.value.encode()
@@ -120,27 +118,20 @@ class _BookArrays:
                         known = -len(self.new_names)
                     ids.append(known)
                     assets.append(asset)
-                    sums.append(0)
-                sums[place] += units
                 line_accounts.append(place + 1)
                 line_units.append(units)
-                line_sums.append(sums[place])
             row_facts.append(offset)
             row_assets.append(asset)
             row_ends.append(len(line_accounts))
-        row_starts = [1, *(end + 1 for end in row_ends[:-1])] if row_ends else []
         self.parameters = (
             *(_opened(self.new_names) if self.new_names else _NONE_OPENED),
             pgbin.int4s(ids),
             pgbin.texts(assets),
-            pgbin.int8s(sums),
             pgbin.int4s(row_facts),
             pgbin.texts(row_assets),
-            pgbin.int4s(row_starts),
             pgbin.int4s(row_ends),
             pgbin.int4s(line_accounts),
             pgbin.int8s(line_units),
-            pgbin.int8s(line_sums),
         )
 
 

@@ -167,18 +167,18 @@ END $$;
 --   ids .. leaves       the facts, in order
 --   seen_*              streams that were read but not written, and their versions: moved = conflict
 --   new_*               accounts the caller does not know the number of yet
---   account_*           the accounts touched, each once: number (or -k: the k-th of new_*), asset,
---                       sum of debits minus credits over the whole append
---   row_*               the postings: offset of the fact from 1, asset, first and last line
---   line_*              index into account_*, units, sum of the account's units up to this line
+--   account_*           the accounts touched, each once: number (or -k: the k-th of new_*), asset
+--   row_*               the postings: offset of the fact from 1, asset, last line; together they
+--                       hold every line once, in order
+--   line_*              index into account_*, units
 --   guards              accounts that must hold nothing
 CREATE FUNCTION market_events_record(
     ids uuid[], versions bigint[], names text[], bodies bytea[], leaves bytea[], now_us bigint,
     seen_ids uuid[], seen_versions bigint[],
     new_names text[], new_assets text[], new_sides smallint[],
-    account_ids int[], account_assets text[], account_sums bigint[],
-    row_facts int[], row_assets text[], row_starts int[], row_ends int[],
-    line_accounts int[], line_units bigint[], line_sums bigint[],
+    account_ids int[], account_assets text[],
+    row_facts int[], row_assets text[], row_ends int[],
+    line_accounts int[], line_units bigint[],
     guards text[],
     OUT pos bigint, OUT new_ids int[]
 )
@@ -192,6 +192,11 @@ DECLARE
     starts bigint[];
     sides smallint[];
     line_ids int[];
+    line_sums bigint[];
+    account_sums bigint[];
+    row_starts int[];
+    line int := 0;
+    place int;
     after bigint;
     line_afters bigint[];
 BEGIN
@@ -271,6 +276,28 @@ BEGIN
         RETURN;
     END IF;
 
+    -- What each account holds follows from the lines that are stored, never from a caller's sum.
+    account_sums := array_fill(0::bigint, ARRAY[cardinality(account_ids)]);
+    line_sums := array_fill(0::bigint, ARRAY[cardinality(line_accounts)]);
+    row_starts := array_fill(0, ARRAY[cardinality(row_facts)]);
+    FOR r IN 1 .. cardinality(row_facts) LOOP
+        row_starts[r] := line + 1;
+        WHILE line < row_ends[r] LOOP
+            line := line + 1;
+            place := line_accounts[line];
+            IF account_assets[place] IS DISTINCT FROM row_assets[r] THEN
+                RAISE foreign_key_violation USING
+                    CONSTRAINT = 'account_exists', MESSAGE = 'no such account in this asset';
+            END IF;
+            account_sums[place] := account_sums[place] + line_units[line];
+            line_sums[line] := account_sums[place];
+        END LOOP;
+    END LOOP;
+    IF line <> cardinality(line_accounts) OR line <> row_ends[cardinality(row_ends)] THEN
+        RAISE check_violation
+            USING CONSTRAINT = 'posting_lines', MESSAGE = 'a line stands in no posting';
+    END IF;
+
     WITH moved AS (
         UPDATE account a SET units = a.units + a.side * t.sum
         FROM unnest(account_ids, account_assets, account_sums)
@@ -306,9 +333,9 @@ CREATE FUNCTION market_events_append(
     ids uuid[], versions bigint[], names text[], bodies bytea[], leaves bytea[], now_us bigint,
     seen_ids uuid[], seen_versions bigint[],
     new_names text[], new_assets text[], new_sides smallint[],
-    account_ids int[], account_assets text[], account_sums bigint[],
-    row_facts int[], row_assets text[], row_starts int[], row_ends int[],
-    line_accounts int[], line_units bigint[], line_sums bigint[],
+    account_ids int[], account_assets text[],
+    row_facts int[], row_assets text[], row_ends int[],
+    line_accounts int[], line_units bigint[],
     guards text[],
     command_account text, command_key text, command_fingerprint bytea,
     answer_status int, answer_body bytea,
@@ -348,9 +375,8 @@ BEGIN
         BEGIN
             made := market_events_record(
                 ids, versions, names, bodies, leaves, now_us, seen_ids, seen_versions,
-                new_names, new_assets, new_sides, account_ids, account_assets, account_sums,
-                row_facts, row_assets, row_starts, row_ends, line_accounts, line_units, line_sums,
-                guards);
+                new_names, new_assets, new_sides, account_ids, account_assets,
+                row_facts, row_assets, row_ends, line_accounts, line_units, guards);
         EXCEPTION WHEN check_violation THEN
             GET STACKED DIAGNOSTICS violated = CONSTRAINT_NAME;
             body := CASE violated
@@ -374,9 +400,8 @@ BEGIN
     ELSE
         made := market_events_record(
             ids, versions, names, bodies, leaves, now_us, seen_ids, seen_versions,
-            new_names, new_assets, new_sides, account_ids, account_assets, account_sums,
-            row_facts, row_assets, row_starts, row_ends, line_accounts, line_units, line_sums,
-            guards);
+            new_names, new_assets, new_sides, account_ids, account_assets,
+            row_facts, row_assets, row_ends, line_accounts, line_units, guards);
         pos := made.pos + cardinality(ids);
         new_ids := made.new_ids;
     END IF;

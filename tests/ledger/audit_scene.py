@@ -28,7 +28,7 @@ ORIGIN = "tallystick.example/v1/audit/log"
 LOG_SEED = bytes(range(32))
 _ARRAYS = (
     "%s::uuid[], %s::bigint[], %s::text[], %s::bytea[], %s::bytea[], %s::bigint,"
-    "'{}','{}','{}','{}','{}','{}','{}','{}','{}','{}','{}','{}','{}','{}','{}','{}',"
+    "'{}','{}','{}','{}','{}','{}','{}','{}','{}','{}','{}','{}','{}',"
     "NULL, NULL, NULL, NULL, NULL, false, NULL, NULL, NULL, NULL"
 )
 

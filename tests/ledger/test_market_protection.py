@@ -87,6 +87,41 @@ def test_functions_that_act_as_the_owner_fix_their_search_path(database: str) ->
         assert rows.fetchall() == []
 
 
+_TWO_FACTS = """
+    SELECT recorded FROM market_events_append(
+        ARRAY[gen_random_uuid(), gen_random_uuid()], '{1,1}', '{a.b.v1,a.b.v1}',
+        ARRAY['{}'::bytea, '{}'::bytea], ARRAY[sha256('1'), sha256('2')], 1, '{}', '{}',
+        '{world:bank,party:acct_x:cash,party:acct_x:matured}', '{CREDIT,CREDIT,TOKEN}', '{1,-1,-1}',
+        '{-1,-2,-3}', '{CREDIT,CREDIT,TOKEN}',
+        '{1,2}', %s::text[], %s::int[], %s::int[], %s::bigint[], '{}',
+        NULL, NULL, NULL, NULL, NULL, false, NULL, NULL, NULL, NULL)
+"""
+
+
+@pytest.mark.parametrize(
+    ("what", "assets", "ends", "places", "units"),
+    [
+        ("a line in no posting", "{CREDIT,CREDIT}", "{2,4}", "{1,2,1,2,1}", "{5,-5,3,-3,9}"),
+        ("a posting past the lines", "{CREDIT,CREDIT}", "{2,5}", "{1,2,1,2}", "{5,-5,3,-3}"),
+        ("postings in disorder", "{CREDIT,CREDIT}", "{4,2}", "{1,2,1,2}", "{5,-5,3,-3}"),
+        ("an account of another asset", "{CREDIT,CREDIT}", "{2,4}", "{1,2,1,3}", "{5,-5,3,-3}"),
+        ("no zero sum", "{CREDIT,CREDIT}", "{2,4}", "{1,2,1,2}", "{5,-5,3,-2}"),
+    ],
+)
+def test_whatever_the_application_hands_over_the_books_follow_the_postings(
+    database: str, what: str, assets: str, ends: str, places: str, units: str
+) -> None:
+    """The function is all that the application may call, and it believes none of its sums."""
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("SET ROLE tallystick_app")
+        honest = ("{CREDIT,CREDIT}", "{2,4}", "{1,2,1,2}", "{5,-5,3,-3}")
+        assert connection.execute(_TWO_FACTS, honest).fetchone() == (True,)
+        with pytest.raises(errors.IntegrityError):
+            connection.execute(_TWO_FACTS, (assets, ends, places, units))
+        balances = connection.execute("SELECT name, units FROM account WHERE units <> 0")
+        assert dict(balances.fetchall()) == {"world:bank": 8, "party:acct_x:cash": 8}, what
+
+
 def test_every_account_keeps_to_its_limit_whatever_writes(filled: str) -> None:
     with psycopg.connect(filled) as connection, pytest.raises(errors.CheckViolation):
         connection.execute("UPDATE account SET units = -1 WHERE name = 'world:bank'")
