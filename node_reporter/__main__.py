@@ -12,12 +12,12 @@ import signal
 import sqlite3
 import sys
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any
 
 from node_reporter import config, doctor, inventory
 from node_reporter.agent import Reporter
-from node_reporter.client import HttpTransport, Unreachable, UrlRefused
+from node_reporter.client import HttpTransport, Unreachable, UrlRefused, printable
 from node_reporter.clock import Clock, SystemClock
 from node_reporter.config import ConfigUnreadable, NotJoined, StateFolder
 from node_reporter.delivery import EXIT_RESTART, EXIT_STOPPED, Stopped
@@ -91,7 +91,8 @@ def _join(options: argparse.Namespace) -> int:
     specs = inventory.specs(backend.inventory(), backend.vendor)
     backend.close()
     transport = HttpTransport(options.url, allow_http=options.allow_http)
-    joined = join(transport, options.code, public, specs, AGENT)
+    with closing(transport):
+        joined = join(transport, options.code, public, specs, AGENT)
     folder.remember(url=options.url, node_id=joined.node_id, node_key=joined.node_key)
     result = {
         "node_id": joined.node_id,
@@ -223,11 +224,12 @@ def _between(low: int, high: int) -> Callable[[str], int]:
 
 
 def _print(line: str) -> None:
-    sys.stdout.write(line + "\n")
+    sys.stdout.write(printable(line) + "\n")
 
 
 def _tell(line: str) -> None:
-    sys.stderr.write(line + "\n")
+    """Lines may hold what a server or a driver said."""
+    sys.stderr.write(printable(line) + "\n")
     sys.stderr.flush()
 
 

@@ -2,6 +2,9 @@
 
 Not the delivery: `delivery.py` decides what to send and when to try again. The transport is a port,
 so a test or the demo can put a server in the same process behind it.
+
+Whatever the server says, the meter goes on: an answer holds numbers we can store and text we can
+print, or it is no answer; and it comes within half a minute, or not at all.
 """
 
 from __future__ import annotations
@@ -9,19 +12,28 @@ from __future__ import annotations
 import http.client
 import ipaddress
 import json
+import re
+import socket
 import ssl
+import threading
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
+from domain import report
+from domain.nesting import is_too_deep
 from node_reporter import reports
 from node_reporter.clock import Clock
 from node_reporter.leases import AssignmentsUnreadable, Window, parse_windows
 from node_reporter.reports import ClockOffset, SignedReport
 
 TIMEOUT_S = 10
+EXCHANGE_S_MAX = 30
+"""For a whole answer: a server that sends a byte now and then must not hold up the meter."""
 ANSWER_BYTES_MAX = 4 * 1024 * 1024
 OFFSETS_KEPT = 8
 
@@ -98,15 +110,26 @@ class HttpTransport:
     def _exchange(
         self, method: str, path: str, headers: Mapping[str, str], body: bytes | None
     ) -> Response:
-        connection = self._connected()
-        connection.request(method, self._prefix + path, body=body, headers=dict(headers))
-        answer = connection.getresponse()
-        content = answer.read(ANSWER_BYTES_MAX + 1)
+        connection, began_s = self._connected(), time.monotonic()
+        if connection.sock is None:
+            connection.connect()
+        late = threading.Timer(EXCHANGE_S_MAX, _hang_up, (connection.sock,))
+        late.daemon = True
+        late.start()
+        try:
+            connection.request(method, self._prefix + path, body=body, headers=dict(headers))
+            answer = connection.getresponse()
+            content = answer.read(ANSWER_BYTES_MAX + 1)
+        finally:
+            late.cancel()
         too_long = len(content) > ANSWER_BYTES_MAX
-        if too_long or answer.will_close:
+        cut = bool(answer.length) or time.monotonic() - began_s >= EXCHANGE_S_MAX
+        if too_long or cut or answer.will_close:
             self.close()
         if too_long:
             raise Unreachable(f"an answer of more than {ANSWER_BYTES_MAX} bytes")
+        if cut:
+            raise Unreachable("the answer did not come to its end")
         named = {name.lower(): value for name, value in answer.getheaders()}
         return Response(status=answer.status, headers=named, body=content)
 
@@ -125,6 +148,12 @@ class HttpTransport:
                 )
             )
         return self._connection
+
+
+def _hang_up(sock: socket.socket) -> None:
+    """End what another thread waits for on this socket."""
+    with suppress(OSError):
+        sock.shutdown(socket.SHUT_RDWR)
 
 
 class UsageClient:
@@ -161,7 +190,7 @@ class UsageClient:
         if response.status != 200:
             return None
         try:
-            return parse_windows(json.loads(response.body))
+            return parse_windows(parsed(response.body))
         except (ValueError, AssignmentsUnreadable):
             return None
 
@@ -177,8 +206,8 @@ class UsageClient:
         response = self._call(method, path, body, headers)
         got = self._clock.now()
         document = _document(response.body)
-        server_us = document.get("server_time_us")
-        if isinstance(server_us, int):
+        server_us = _whole(document.get("server_time_us"))
+        if server_us is not None:
             middle_us = (sent.wall_us + got.wall_us) // 2
             rtt_us = min(max(0, got.mono_us - sent.mono_us), 60_000_000)
             self._offsets.append(ClockOffset(offset_us=server_us - middle_us, rtt_us=rtt_us))
@@ -201,24 +230,36 @@ def idempotency(body: bytes) -> dict[str, str]:
     return {"Idempotency-Key": sha256(body).hexdigest()[:32]}
 
 
+def parsed(body: bytes) -> Any:
+    """The JSON of an answer. Raises ValueError."""
+    text = body.decode()
+    if is_too_deep(text):
+        raise ValueError("nested too deep")
+    return json.loads(text)
+
+
+def printable(text: str) -> str:
+    """Text from elsewhere in one line, which cannot move the cursor of a terminal."""
+    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
+
+
 def _document(body: bytes) -> dict[str, Any]:
     try:
-        document = json.loads(body)
+        document = parsed(body)
     except ValueError:
         return {}
     return document if isinstance(document, dict) else {}
 
 
 def _answer(response: Response, document: Mapping[str, Any]) -> Answer:
-    acked_seq, head = document.get("acked_seq"), document.get("head")
-    known = isinstance(acked_seq, int) and acked_seq >= 0
+    acked_seq = _whole(document.get("acked_seq"))
     results = document.get("results")
     return Answer(
         status=response.status,
-        code=str(document.get("code", "")),
-        detail=str(document.get("detail", ""))[:300],
-        acked_seq=int(document["acked_seq"]) if known else None,
-        head=_hash(head) if known else None,
+        code=printable(str(document.get("code", ""))[:100]),
+        detail=printable(str(document.get("detail", ""))[:300]),
+        acked_seq=acked_seq,
+        head=None if acked_seq is None else _hash(document.get("head")),
         retry_after_s=_seconds(response.headers.get("retry-after")),
         receipts=tuple(_receipts(results if isinstance(results, list) else [])),
     )
@@ -228,18 +269,23 @@ def _receipts(results: Iterable[Any]) -> Iterator[Mapping[str, Any]]:
     for result in results:
         receipt = result.get("receipt") if isinstance(result, dict) else None
         if isinstance(receipt, dict):
-            yield receipt
+            told = {name: _whole(receipt.get(name)) for name in ("seq", "flags")}
+            if None not in told.values():
+                yield told
+
+
+def _whole(value: Any) -> int | None:
+    """A number of the protocol, 0..2^53-1; None for whatever else stands in its place."""
+    return value if type(value) is int and 0 <= value <= report.INT_MAX else None
 
 
 def _hash(text: Any) -> bytes | None:
-    try:
-        return bytes.fromhex(text) if isinstance(text, str) else None
-    except ValueError:
-        return None
+    is_hash = isinstance(text, str) and re.fullmatch(report.HASH_PATTERN, text) is not None
+    return bytes.fromhex(text) if is_hash else None
 
 
 def _seconds(text: str | None) -> int | None:
-    return int(text) if text is not None and text.strip().isdecimal() else None
+    return None if text is None or re.fullmatch(r"[0-9]{1,9}", text) is None else int(text)
 
 
 def _is_loopback(host: str) -> bool:

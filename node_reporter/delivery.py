@@ -123,8 +123,8 @@ class Delivery:
         except HistoryDiffers as error:
             raise Stopped(str(error)) from error
         for receipt in answer.receipts:
-            flags, seq = receipt.get("flags"), receipt.get("seq")
-            if flags and isinstance(seq, int):
+            flags, seq = receipt["flags"], receipt["seq"]
+            if flags:
                 self._spool.flag(seq, str(flags))
                 self._tell(f"report {seq} is stored but earns nothing, flags {flags}")
 

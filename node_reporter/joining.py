@@ -6,11 +6,16 @@ Not the admission: the owner compares the fingerprint printed here and confirms,
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import Any
 
-from node_reporter.client import Transport, idempotency
+from domain import report
+from node_reporter.client import Transport, idempotency, parsed, printable
 from node_reporter.identity import key_id
+
+_NODE_ID = re.compile(report.NODE_PATTERN)
+_NODE_KEY = re.compile(r"[!-~]{1,200}")
 
 
 class JoinRefused(Exception):
@@ -40,15 +45,23 @@ def join(
     headers = {"Content-Type": "application/json", "Accept": "application/json"}
     response = transport.request("POST", "/v1/nodes/join", headers | idempotency(raw), raw)
     try:
-        document = json.loads(response.body)
+        document = parsed(response.body)
     except ValueError:
         document = {}
     if response.status not in (200, 201):
         raise JoinRefused(_why(response.status, document))
-    try:
-        return Joined(node_id=str(document["node_id"]), node_key=str(document["node_key"]))
-    except (KeyError, TypeError) as error:
-        raise JoinRefused(f"the answer names no node: {error}") from error
+    told = document if isinstance(document, dict) else {}
+    # Both are kept in files and sent in headers from now on: a bad one could not be taken back.
+    return Joined(
+        node_id=_told(told.get("node_id"), _NODE_ID),
+        node_key=_told(told.get("node_key"), _NODE_KEY),
+    )
+
+
+def _told(value: Any, form: re.Pattern[str]) -> str:
+    if not isinstance(value, str) or form.fullmatch(value) is None:
+        raise JoinRefused("the answer names no node")
+    return value
 
 
 def _why(status: int, document: Any) -> str:
@@ -56,8 +69,10 @@ def _why(status: int, document: Any) -> str:
     if not isinstance(document, dict):
         return f"status {status}"
     parts = [str(document.get("code", status)), str(document.get("detail", ""))]
+    errors = document.get("errors")
     parts += [
         f"{error.get('pointer', '')} {error.get('detail', '')}"
-        for error in document.get("errors") or []
+        for error in (errors if isinstance(errors, list) else [])
+        if isinstance(error, dict)
     ]
-    return ": ".join(part for part in parts if part.strip())
+    return printable(": ".join(part for part in parts if part.strip())[:1_000])

@@ -15,6 +15,7 @@ from domain import report
 HOUR_US = 3_600_000_000
 ASSIGNMENTS_MAX = 1_000
 _LEASE = re.compile(report.LEASE_PATTERN)
+_DEVICE = re.compile(report.DEVICE_PATTERN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,10 +41,10 @@ def parse_windows(document: Any) -> tuple[Window, ...]:
     """Read the answer of `GET /v1/nodes/{id}/assignments`. Raises AssignmentsUnreadable."""
     try:
         items = document["data"]
-        if len(items) > ASSIGNMENTS_MAX:
-            raise AssignmentsUnreadable(f"{len(items)} assignments, at most {ASSIGNMENTS_MAX}")
+        if type(items) is not list or len(items) > ASSIGNMENTS_MAX:
+            raise AssignmentsUnreadable(f"needed a list of at most {ASSIGNMENTS_MAX}")
         found = [_window(item) for item in items]
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError) as error:
         raise AssignmentsUnreadable(repr(error)) from error
     return tuple({(window.lease_id, window.device_id): window for window in found}.values())
 
@@ -81,18 +82,30 @@ def _hours(anchor_us: int, from_us: int, to_us: int) -> Iterable[int]:
     return range(first, to_us, HOUR_US)
 
 
-def _window(item: dict[str, Any]) -> Window:
+def _window(item: Any) -> Window:
+    if type(item) is not dict:
+        raise AssignmentsUnreadable("an assignment is an object")
     until_us = item.get("until_us")
     window = Window(
-        lease_id=item["lease_id"],
-        device_id=item["device_id"],
-        from_us=int(item["from_us"]),
-        until_us=None if until_us is None else int(until_us),
-        share_ppm=int(item.get("share_ppm", report.PPM)),
-        mem_ppm=int(item.get("mem_ppm", report.PPM)),
+        lease_id=_text(item["lease_id"], _LEASE),
+        device_id=_text(item["device_id"], _DEVICE),
+        from_us=_whole(item["from_us"]),
+        until_us=None if until_us is None else _whole(until_us),
+        share_ppm=_whole(item.get("share_ppm", report.PPM)),
+        mem_ppm=_whole(item.get("mem_ppm", report.PPM)),
     )
-    if _LEASE.fullmatch(window.lease_id) is None:
-        raise AssignmentsUnreadable(f"lease id {window.lease_id!r}")
     if not (1 <= window.share_ppm <= report.PPM and 1 <= window.mem_ppm <= report.PPM):
         raise AssignmentsUnreadable(f"share of {window.lease_id}")
     return window
+
+
+def _text(value: Any, form: re.Pattern[str]) -> str:
+    if type(value) is not str or form.fullmatch(value) is None:
+        raise AssignmentsUnreadable(f"needed {form.pattern}")
+    return value
+
+
+def _whole(value: Any) -> int:
+    if type(value) is not int or not 0 <= value <= report.INT_MAX:
+        raise AssignmentsUnreadable("needed a whole number, 0..2^53-1")
+    return value
