@@ -16,6 +16,7 @@ from api.keys import ALPHABET
 from api.models import moment
 from api.service import Service
 from contracts.wallet_challenge import LIFE_US, Challenge, SignatureInvalid, signer_of
+from domain.refusal import Reason, Refused
 from projections.runner import Connection
 
 STATEMENT = "Link this wallet to receive the rewards of your tallystick account."
@@ -66,7 +67,7 @@ def prove(
 ) -> tuple[str, str]:
     """The address that signed, and the text; the challenge is used up.
 
-    Raises Problem: 422 challenge_unknown, signature_invalid.
+    Raises Problem: 422 challenge_unknown, signature_invalid; Refused: WALLET_TAKEN.
     """
     with service.connection() as connection:
         row = connection.execute(_FIND, (nonce, account_id, now_us)).fetchone()
@@ -79,6 +80,10 @@ def prove(
             raise errors.problem("signature_invalid", str(invalid)) from None
         if signer != address:
             raise errors.problem("signature_invalid", f"signed by {signer}, expected {address}")
+        treasury = service.settings.treasury_address
+        if treasury is not None and address == treasury.lower():
+            # The treasury has a leaf of its own: two leaves for one address would stop every root.
+            raise Refused(Reason.WALLET_TAKEN, address=address)
         if connection.execute(_TAKE, (nonce,)).fetchone() is None:
             raise errors.problem("challenge_unknown")
     return address, message

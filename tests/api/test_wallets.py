@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -106,6 +107,15 @@ def test_the_signature_of_another_wallet_links_nothing_and_spends_nothing(shared
     assert shared.head() == before
     proof = {"nonce": told["nonce"], "signature": _sign(told["message"], KEYS[0])}
     assert shared.owner.post(_path(shared.owner), proof).status_code == 201
+
+
+def test_nobody_links_the_treasury_s_own_address(scene: Scene) -> None:
+    service = scene.service
+    service.settings = replace(service.settings, treasury_address=ADDRESSES[0])
+    told = _challenge(scene.renter, ADDRESSES[0])
+    proof = {"nonce": told["nonce"], "signature": _sign(told["message"], KEYS[0])}
+    response = scene.renter.post(_path(scene.renter), proof)
+    assert (response.status_code, response.json()["code"]) == (409, "wallet_taken")
 
 
 def test_what_was_signed_is_in_the_log(scene: Scene) -> None:
