@@ -61,7 +61,7 @@ def group(about: str, example: str) -> typer.Typer:
 def tell(document: Any, lines: Iterable[str], *, as_json: bool) -> None:
     """The result: as one JSON document, or as lines for people."""
     if as_json:
-        sys.stdout.write(json.dumps(document, ensure_ascii=False) + "\n")
+        sys.stdout.write(_json(document) + "\n")
     else:
         sys.stdout.writelines(f"{printable(line)}\n" for line in lines)
     sys.stdout.flush()
@@ -99,6 +99,12 @@ def amount(money: Mapping[str, Any] | None) -> str | None:
     whole = digits[: len(digits) - decimals]
     fraction = f".{digits[len(digits) - decimals :]}" if decimals else ""
     return f"{sign}{whole}{fraction} {money['asset']}"
+
+
+def _json(document: Any) -> str:
+    """One line. JSON escapes the control characters of ASCII alone; terminals obey others too."""
+    text = json.dumps(document, ensure_ascii=False)
+    return "".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in text)
 
 
 def printable(text: str) -> str:

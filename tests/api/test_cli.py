@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import typer
 
 from api import cli_reference
 from api.cli import app
-from api.cli_terminal import EXPECTED, amount, columns, printable
+from api.cli_terminal import EXPECTED, amount, columns, printable, tell
 from tests.api.cli_scene import tallystick
 
 HELPS = dict(cli_reference.helps())
@@ -192,3 +193,15 @@ def test_tables_keep_every_character() -> None:
 
 def test_text_from_elsewhere_cannot_move_the_cursor() -> None:
     assert printable("a\x1b[2Jb") == "a\\x1b[2Jb"
+
+
+def test_a_document_moves_no_cursor_and_reads_back_as_it_was(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    told = {"model": "H200\x1b[2J\x7f\x9b31m\u202e\u2028 \U0001f600\U000e0001 \u00e9"}
+    tell(told, (), as_json=True)
+    shown = capsys.readouterr().out
+    assert shown.endswith("\n")
+    assert shown[:-1].isprintable()
+    assert "\u00e9" in shown
+    assert json.loads(shown) == told
