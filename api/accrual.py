@@ -18,6 +18,7 @@ from domain.accrual import UsageRow
 from domain.lease import (
     FUNDS_ENDED,
     HOUR_US,
+    START_TIMEOUT,
     TERM_REACHED,
     AccrueUsage,
     CloseLease,
@@ -175,7 +176,16 @@ class NodeReader:
 def due_commands(
     lease: Lease, lease_id: str, reader: NodeReader, now_us: int, patience_us: int = PATIENCE_US
 ) -> list[Any]:
-    """What is due for one lease now: the end of its funds or term, finished hours, settlement."""
+    """What is due for one lease now: the end of its start timeout, funds or term, finished hours,
+    settlement.
+    """
+    if lease.status == "reserved" and now_us >= lease.ready_until_us:
+        return [
+            CloseLease(
+                lease_id=lease_id, closed_at_us=lease.ready_until_us, party="job",
+                code=START_TIMEOUT, at_us=now_us,
+            )
+        ]  # fmt: skip
     if lease.status not in ("active", "closing") or lease.opened is None:
         return []
     assert lease.reserved is not None

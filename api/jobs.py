@@ -41,7 +41,7 @@ LEASES_MAX = 1_000
 
 _OPEN_LEASES = """
     SELECT position, lease_id FROM proj_leases.lease
-    WHERE state IN ('active', 'closing') AND position > %s ORDER BY position LIMIT %s
+    WHERE state IN ('reserved', 'active', 'closing') AND position > %s ORDER BY position LIMIT %s
 """
 _DEVICES = "SELECT device_id FROM proj_fleet.device ORDER BY device_id"
 _EVIDENCE = """
@@ -65,7 +65,7 @@ class Job:
 
 
 def run_accrual(service: Service, connection: Connection, now_us: int) -> int:
-    """Finished lease hours, ends of funds and terms, settlements."""
+    """Start timeouts, finished lease hours, ends of funds and terms, settlements."""
     tables.step_all(connection, only=("leases",))
     stopped: list[str] = []
 

@@ -276,10 +276,13 @@ class SettleLease:
 HOUR_US = 3_600_000_000
 MIN_RUNWAY_US = HOUR_US
 """An open-ended lease holds at least this much of its price before it starts."""
+START_TIMEOUT_US = 600_000_000
+"""How long a reserved lease waits for its node to be ready; then it is closed at charge 0."""
 LATE_WINDOW_US = 24 * HOUR_US
 """How long a closed lease waits for reports that are still on their way."""
 
 COMPLETED, RENTER_CLOSED, TERM_REACHED, FUNDS_ENDED, CANCELLED_BEFORE_START = 0, 1, 3, 100, 101
+START_TIMEOUT = 10_003
 PARTY_CODES = {
     "renter": (range(100), range(100, 10_000)),
     "provider": (range(10_000, 20_000),),
@@ -320,6 +323,12 @@ class Lease:
     @property
     def held_units(self) -> int:
         return sum(part.amount.units for part in self.held)
+
+    @property
+    def ready_until_us(self) -> int:
+        """The moment before which the node has to be ready."""
+        assert self.reserved is not None
+        return self.reserved.at_us + START_TIMEOUT_US
 
     @property
     def counted_until_us(self) -> int:
@@ -572,13 +581,18 @@ def _escrow(asked: LeaseRequested, terms: LeaseReserved, world: World) -> tuple[
 
 
 def decide_ready(command: ReadyLease, world: World) -> list[Change]:
-    """Billing starts when the node says the workload runs, at the price locked here."""
+    """Billing starts when the node says the workload runs, at the price locked here.
+
+    Too late is too late, whether or not the timer has closed the lease yet.
+    """
     lease = lease_of(world, command.lease_id)
     reserved = lease.reserved
     if lease.status == "active" and reserved is not None and reserved.node_id == command.node_id:
         return []
     if lease.status != "reserved" or reserved is None or reserved.node_id != command.node_id:
         raise Refused(Reason.LEASE_STATE, lease_id=command.lease_id, status=lease.status)
+    if command.at_us >= lease.ready_until_us:
+        raise Refused(Reason.LEASE_STATE, ready_until_us=lease.ready_until_us)
     asked = lease.requested
     assert asked is not None
     funded_to_us = funds_end_us(
@@ -631,6 +645,8 @@ def decide_close(command: CloseLease, world: World) -> list[Change]:
         return []
     if not any(command.code in codes for codes in PARTY_CODES.get(command.party, ())):
         raise Refused(Reason.CLOSE_CODE_PARTY, party=command.party, code=command.code)
+    if command.code == START_TIMEOUT and command.party == "job":
+        _require_start_missed(lease, command)
     asked, stream = lease.requested, Stream("lease", command.lease_id)
     assert asked is not None
     if lease.opened is None:
@@ -649,6 +665,12 @@ def decide_close(command: CloseLease, world: World) -> list[Change]:
     )
     assert lease.reserved is not None
     return [Change(stream, closed), *_released(lease.reserved, command.at_us, world)]
+
+
+def _require_start_missed(lease: Lease, command: CloseLease) -> None:
+    """Raises Refused: LEASE_STATE, for the timer's close of a lease that is not due for it."""
+    if lease.status != "reserved" or command.at_us < lease.ready_until_us:
+        raise Refused(Reason.LEASE_STATE, lease_id=command.lease_id, status=lease.status)
 
 
 def decide_settle(command: SettleLease, world: World) -> list[Change]:

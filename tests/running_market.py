@@ -194,6 +194,7 @@ class Market:
         term_us: int | None = None,
         funds: int | None = None,
         at_us: int = START_US,
+        is_ready: bool = True,
     ) -> str:
         """From a job to a running lease of `gpus` devices of a node; returns the lease's id.
 
@@ -220,8 +221,9 @@ class Market:
                 considered=1, node_id=on.id, offer_id=on.offer_id,
                 device_ids=on.device_ids[first : first + gpus], **at,
             ),
-            ReadyLease(lease_id=lease_id, node_id=on.id, endpoint=None, **at),
         )  # fmt: skip
+        if is_ready:
+            self.do(at_us, ReadyLease(lease_id=lease_id, node_id=on.id, endpoint=None, **at))
         return lease_id
 
     def close(self, lease_id: str, at_us: int) -> None:

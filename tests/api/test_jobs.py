@@ -25,7 +25,7 @@ from api.jobs import (
 from api.service import Service
 from api.settings import Settings
 from domain.device import CapacityAccrued
-from domain.lease import HOUR_US
+from domain.lease import HOUR_US, START_TIMEOUT_US
 from domain.node import NodeEquivocated, NodeState, RetireNode
 from domain.pin import UsagePinned
 from domain.stream import Stream
@@ -252,6 +252,27 @@ def test_the_last_part_of_an_hour_of_a_device_that_left_is_booked_too(running: R
             assert running.market.balance(f"device:{device}:physical") == HOUR_US // 2 // 1_000
         assert run_capacity(running.service, connection, NOW_US) == 0
         assert run_capacity(running.service, connection, NOW_US + HOUR_US) == 2, "the other node's"
+
+
+def test_a_lease_whose_node_never_says_ready_is_closed_and_costs_nothing(
+    running: Running,
+) -> None:
+    market = running.market
+    before = market.balance("party:acct_renter:cash")
+    silent = market.lease("b", "two", at_us=NOW_US, is_ready=False)
+    assert market.balance("party:acct_renter:cash") < before
+    with running.service.connect() as connection:
+        run_accrual(running.service, connection, NOW_US + START_TIMEOUT_US - 1)
+        assert market.state(silent).status == "reserved"
+        assert run_accrual(running.service, connection, NOW_US + START_TIMEOUT_US) == 1
+        assert run_accrual(running.service, connection, NOW_US + START_TIMEOUT_US) == 0
+    closed = market.state(silent).closed
+    assert closed is not None
+    assert (closed.party, closed.code, market.state(silent).charge_units) == ("job", 10_003, 0)
+    assert market.state(silent).status == "settled"
+    assert market.balance("party:acct_renter:cash") == before
+    device = market.nodes["two"].device_ids[0]
+    assert market.ledger.market.load(Stream("device", device)).state.holders == {}
 
 
 _BREAK = """

@@ -9,8 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.accrual import UsageRow
+from domain.device import DeviceReleased
 from domain.lease import (
     LATE_WINDOW_US,
+    START_TIMEOUT,
+    START_TIMEOUT_US,
     AccrueUsage,
     EscrowPart,
     Lease,
@@ -187,6 +190,35 @@ def test_another_node_cannot_open_a_lease_and_ready_twice_is_once() -> None:
     reserved = scene().after(job()).after(request()).after(reserve())
     reserved.when(replace(ready, node_id="node_other")).then_refused(Reason.LEASE_STATE)
     reserved.after(ready).when(ready).then_nothing()
+
+
+def test_a_node_that_is_not_ready_in_time_is_at_fault_and_everything_goes_back() -> None:
+    """10003: the provider's range. One microsecond earlier the timer may not, the node may."""
+    reserved = scene().after(job()).after(request(funds=10_000_000)).after(reserve())
+    late = close(START_TIMEOUT_US, party="job", code=START_TIMEOUT)
+    soon = close(START_TIMEOUT_US - 1, party="job", code=START_TIMEOUT)
+    reserved.when(soon).then_refused(Reason.LEASE_STATE)
+    ended = reserved.after(late)
+    (closed,), (settled,) = facts(ended, LeaseClosed), facts(ended, LeaseSettled)
+    assert (closed.party, closed.code) == ("job", START_TIMEOUT)
+    assert (settled.charge, settled.refund) == (
+        credit(0), (EscrowPart("cash", credit(10_000_000)),)
+    )  # fmt: skip
+    assert facts(ended, DeviceReleased)
+    ended.when(replace(late, at_us=late.at_us + 1)).then_nothing()
+
+
+def test_ready_too_late_is_refused_although_the_timer_has_not_run() -> None:
+    reserved = scene().after(job()).after(request()).after(reserve())
+    reserved.after(replace(ready, at_us=NOON_US + START_TIMEOUT_US - 1))
+    reserved.when(replace(ready, at_us=NOON_US + START_TIMEOUT_US)).then_refused(Reason.LEASE_STATE)
+
+
+def test_the_start_timer_closes_no_lease_that_was_ready_in_time() -> None:
+    late = close(START_TIMEOUT_US, party="job", code=START_TIMEOUT)
+    opened().when(late).then_refused(Reason.LEASE_STATE)
+    asked = scene().after(job()).after(request())
+    asked.when(late).then_refused(Reason.LEASE_STATE)
 
 
 # Accrual.
