@@ -19,6 +19,7 @@ from contracts.abi import ContractRefused, artifact
 from contracts.chain import Call, Chain
 from contracts.payout_tree import keccak256
 from contracts.signers import Signer
+from domain.nesting import is_too_deep
 
 FORMAT = "tallystick-deployment-v1"
 ZERO_ADDRESS = "0x" + "00" * 20
@@ -190,7 +191,10 @@ def encode(deployment: Deployment) -> bytes:
 def decode(data: bytes) -> Deployment:
     """Read the file's bytes. Raises DeploymentInvalid."""
     try:
-        document = json.loads(data)
+        text = data.decode()
+        if is_too_deep(text):
+            raise DeploymentInvalid("nested too deep")
+        document = json.loads(text)
         if document.pop("format") != FORMAT:
             raise DeploymentInvalid(f"expected {FORMAT}")
         terms = document.pop("terms")
@@ -199,7 +203,7 @@ def decode(data: bytes) -> Deployment:
         document["chain_id"] = int(document["chain_id"])
         roles = Roles(**document.pop("roles"))
         return Deployment(**document, roles=roles, terms=Terms(**numbers, period_caps=caps))
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
         raise DeploymentInvalid(str(error)) from error
 
 

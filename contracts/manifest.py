@@ -11,14 +11,18 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from contracts.payout_tree import PAYOUT_ENCODING, StandardTree, load
+from domain.nesting import is_too_deep
+from domain.refusal import Refused
 
 FORMAT = "tallystick-payout-v1"
 ZERO_ROOT = "0x" + "00" * 32
+COUNT_MAX = 2**53 - 1
 
 
 class ManifestInvalid(Exception):
@@ -99,9 +103,9 @@ def encode(payout: Payout) -> bytes:
 def decode(data: bytes) -> Payout:
     """Read the bytes and check that they agree with themselves. Raises ManifestInvalid."""
     try:
-        payout = _decode(json.loads(data))
+        payout = _decode(_document(data))
         _check(payout)
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError, Refused) as error:
         raise ManifestInvalid(str(error)) from error
     if encode(payout) != data:
         raise ManifestInvalid("not canonical, or with fields that this format does not have")
@@ -123,9 +127,37 @@ def read(path: Path) -> Payout:
     return decode(path.read_bytes())
 
 
+_NUMBER, _HASH, _ADDRESS = r"[1-9][0-9]{0,77}|0", r"[0-9a-f]{64}", r"0x[0-9a-fA-F]{40}"
+_TEXTS = {
+    "cut": r"[0-9a-f]{1,64}", "logHead": _HASH, "chainId": _NUMBER, "distributor": _ADDRESS,
+    "asset": _ADDRESS, "committed": _NUMBER, "minted": _NUMBER, "previousRoot": f"0x{_HASH}",
+    "root": f"0x{_HASH}", "manifest": _HASH,
+}  # fmt: skip
+_COUNTS = ("epoch", "policyVersion", "seq")
+
+
+def _document(data: bytes) -> dict[str, Any]:
+    """Every field but the tree has its form. Raises ManifestInvalid, ValueError, KeyError."""
+    text = data.decode()
+    if is_too_deep(text):
+        raise ManifestInvalid("nested too deep")
+    document = json.loads(text)
+    if type(document) is not dict or document["format"] != FORMAT:
+        raise ManifestInvalid(f"not of the format {FORMAT!r}")
+    for name, form in _TEXTS.items():
+        value = document[name]
+        if type(value) is not str or re.fullmatch(form, value) is None:
+            raise ManifestInvalid(f"{name}: needed {form}")
+    for name in _COUNTS:
+        value = document[name]
+        if type(value) is not int or not 0 <= value <= COUNT_MAX:
+            raise ManifestInvalid(f"{name}: needed a whole number")
+    return document
+
+
 def _decode(document: dict[str, Any]) -> Payout:
-    if document["format"] != FORMAT:
-        raise ManifestInvalid(f"format {document['format']!r}, expected {FORMAT!r}")
+    if document["tree"]["leafEncoding"] != list(PAYOUT_ENCODING):
+        raise ManifestInvalid(f"the leaves are not {', '.join(PAYOUT_ENCODING)}")
     tree = load(document["tree"])
     if document["root"] != "0x" + tree.root.hex():
         raise ManifestInvalid("the root is not the root of the tree")

@@ -72,6 +72,20 @@ def raise_a_total(document: dict[str, Any]) -> None:
     document["tree"]["values"][0]["value"][3] = "1"
 
 
+def encoding(*kinds: Any) -> Callable[[dict[str, Any]], None]:
+    def change(document: dict[str, Any]) -> None:
+        document["tree"]["leafEncoding"] = list(kinds)
+
+    return change
+
+
+def total(value: Any) -> Callable[[dict[str, Any]], None]:
+    def change(document: dict[str, Any]) -> None:
+        document["tree"]["values"][0]["value"][3] = value
+
+    return change
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -82,6 +96,26 @@ def raise_a_total(document: dict[str, Any]) -> None:
         other("distributor", account(0xE)),
         other("surplus", 1),
         raise_a_total,
+        other("seq", None),
+        other("seq", 2.0),
+        other("seq", True),
+        other("epoch", -1),
+        other("policyVersion", 2**53),
+        other("asset", {}),
+        other("asset", "0x00"),
+        other("distributor", 5),
+        other("previousRoot", []),
+        other("manifest", "\ud800"),
+        other("committed", 1e999),
+        other("minted", "1_0"),
+        other("chainId", "\u0663"),
+        other("tree", None),
+        other("tree", {"leafEncoding": 5}),
+        encoding("uint256", "uint256", "address", {}),
+        total(float("inf")),
+        total("-1"),
+        total(str(2**256)),
+        total("9" * 5_000),
     ],
 )
 def test_a_file_that_contradicts_itself_is_refused(
@@ -97,5 +131,9 @@ def test_a_file_that_contradicts_itself_is_refused(
 def test_bytes_that_are_not_canonical_are_refused() -> None:
     with pytest.raises(ManifestInvalid):
         decode(b" " + encode(payout()))
+
+
+@pytest.mark.parametrize("data", [b"", b"{}", b"null", b"[]", b"5", b"\xff", b"[" * 100_000])
+def test_bytes_that_are_no_payout_at_all_are_refused(data: bytes) -> None:
     with pytest.raises(ManifestInvalid):
-        decode(b"{}")
+        decode(data)
