@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 PREFIX = "TALLYSTICK_"
 SECRET = frozenset({"database_url"})
@@ -164,4 +165,14 @@ _BOOLEANS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "
 def _shown(name: str, value: Any) -> str | None:
     if value is None:
         return None
+    if name == "chain_url":
+        return _without_secrets(str(value))
     return "********" if name in SECRET else str(value)
+
+
+def _without_secrets(url: str) -> str:
+    """Host and port: what stands before or after them is often the key to a hosted node."""
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2]
+    shown = f"{parts.scheme}://{host}"
+    return shown if url.rstrip("/") == shown else f"{shown}/********"

@@ -14,6 +14,7 @@ import typer
 from api import cli_reference
 from api.cli import app
 from api.cli_terminal import EXPECTED, amount, columns, printable, tell
+from api.settings import load
 from tests.api.cli_scene import tallystick
 
 HELPS = dict(cli_reference.helps())
@@ -157,6 +158,20 @@ def test_secrets_are_masked() -> None:
     ran = tallystick("config", DATABASE_URL="postgresql://u:geheim@db/x")
     assert "geheim" not in ran.out + ran.err
     assert "********" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("http://127.0.0.1:8545", "http://127.0.0.1:8545"),
+        ("https://node.example/v3/0123456789abcdef", "https://node.example/********"),
+        ("https://user:secret@node.example:8545/", "https://node.example:8545/********"),
+        ("https://node.example/?key=0123456789abcdef", "https://node.example/********"),
+    ],
+)
+def test_the_key_in_the_address_of_a_hosted_chain_node_is_masked(url: str, shown: str) -> None:
+    loaded = load(environ={"TALLYSTICK_CHAIN_URL": url})
+    assert loaded.shown()["chain_url"]["value"] == shown
 
 
 def test_a_setting_that_cannot_be_is_refused_by_name() -> None:
