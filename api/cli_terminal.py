@@ -285,8 +285,17 @@ def _refusal(error: BaseException) -> dict[str, Any] | None:
     return {"refused": str(getattr(reason, "value", reason)), "facts": told}
 
 
+def _is_unread_address(error: BaseException) -> bool:
+    """Whether psycopg could not make sense of the address: no server was asked."""
+    kind = type(error)
+    is_psycopgs = (kind.__module__, kind.__qualname__) == ("psycopg", "ProgrammingError")
+    return is_psycopgs and getattr(error, "sqlstate", None) is None
+
+
 def _said(error: BaseException) -> str:
     """Its message; of an exception without one, what its class says it means."""
+    if _is_unread_address(error):
+        return "the address of the database cannot be read"  # its message would quote a password
     told = str(error).strip().split("\n", 1)[0]
     if told and not isinstance(error, KeyError):
         return told

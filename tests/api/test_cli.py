@@ -174,6 +174,16 @@ def test_the_key_in_the_address_of_a_hosted_chain_node_is_masked(url: str, shown
     assert loaded.shown()["chain_url"]["value"] == shown
 
 
+@pytest.mark.parametrize(
+    "url", ["postgres//u:geheim@db/x", "postgresql://u:geheim%zz@db/x", "password=x geheim"]
+)
+def test_an_address_that_cannot_be_read_is_not_quoted(url: str) -> None:
+    ran = tallystick("migrate", DATABASE_URL=url)
+    assert (ran.code, ran.out) == (1, "")
+    assert "geheim" not in ran.err
+    assert "TALLYSTICK_DATABASE_URL" in ran.err
+
+
 def test_a_setting_that_cannot_be_is_refused_by_name() -> None:
     ran = tallystick("config", PORT="many")
     assert (ran.code, ran.out) == (2, "")
