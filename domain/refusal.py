@@ -131,12 +131,12 @@ STORED_REFUSALS = frozenset(
         Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_EXISTS, Reason.ACCOUNT_CLOSED,
         Reason.ACCOUNT_NOT_EMPTY, Reason.MEMBER_UNKNOWN, Reason.MEMBER_EXISTS, Reason.LAST_OWNER,
         Reason.API_KEY_UNKNOWN, Reason.API_KEY_REVOKED, Reason.WALLET_TAKEN,
-        # Supply. Not JOIN_CODE_UNKNOWN: strangers may ask that, and must not leave rows behind.
+        # Supply. Not the three of join codes: strangers ask, and must not leave rows behind; and
+        # what such a code is answered once, it is answered for ever.
         Reason.PROVIDER_UNKNOWN, Reason.PROVIDER_EXISTS, Reason.REGION_UNKNOWN,
-        Reason.REGION_EXISTS, Reason.JOIN_CODE_USED, Reason.JOIN_CODE_EXPIRED,
-        Reason.NODE_UNKNOWN, Reason.NODE_EXISTS, Reason.NODE_STATE, Reason.NODE_KEY_MISMATCH,
-        Reason.NODE_SPECS_MISSING, Reason.NODE_NOT_JOINABLE, Reason.NODE_BUSY,
-        Reason.DEVICE_UNKNOWN, Reason.DEVICE_ELSEWHERE, Reason.DEVICE_TAKEN, Reason.OFFER_UNKNOWN,
+        Reason.REGION_EXISTS, Reason.NODE_UNKNOWN, Reason.NODE_EXISTS, Reason.NODE_STATE,
+        Reason.NODE_KEY_MISMATCH, Reason.NODE_SPECS_MISSING, Reason.NODE_NOT_JOINABLE,
+        Reason.NODE_BUSY, Reason.DEVICE_UNKNOWN, Reason.DEVICE_ELSEWHERE, Reason.DEVICE_TAKEN, Reason.OFFER_UNKNOWN,
         Reason.OFFER_EXISTS, Reason.OFFER_WITHDRAWN, Reason.TARIFF_UNKNOWN,
         # Demand.
         Reason.JOB_UNKNOWN, Reason.JOB_EXISTS, Reason.JOB_STATE, Reason.LEASE_UNKNOWN,

@@ -30,13 +30,13 @@ def test_402_is_credit_too_low_and_nothing_else() -> None:
 def test_every_refusal_by_state_of_a_recording_operation_is_kept_with_its_key() -> None:
     for operation in operations():
         for code in operation.problems if operation.records else ():
-            if code in errors.DOOR or code == Reason.JOIN_CODE_UNKNOWN.value:
+            if code in errors.DOOR or Reason(code) in STRANGERS_ASK:
                 continue
             by_state = errors.status_of(code) in (402, 404, 409)
             assert (Reason(code) in STORED_REFUSALS) == by_state, (operation.name, code)
 
 
-STRANGERS_ASK = {Reason.JOIN_CODE_UNKNOWN}
+STRANGERS_ASK = {Reason.JOIN_CODE_UNKNOWN, Reason.JOIN_CODE_USED, Reason.JOIN_CODE_EXPIRED}
 READS_ONLY = {Reason.WALLET_UNKNOWN, Reason.EPOCH_UNKNOWN}
 JOBS_AND_SCRIPTS_ASK_AGAIN = {
     Reason.OPERATOR_EXISTS, Reason.DEVICE_INTERVAL, Reason.ACCRUAL_NOT_DUE,
@@ -174,6 +174,9 @@ def test_joining_twice_or_too_late_or_as_a_node_that_is_there_names_the_rule(sce
     scene.clock.advance(600_000_000)  # type: ignore[attr-defined]
     expired = scene.anybody.post("/v1/nodes/join", {**joining, "code": late})
     assert _seen(expired) == (409, "join_code_expired")
+    with scene.service.connection() as connection:
+        rows = connection.execute("SELECT count(*) FROM command WHERE account LIKE 'join:%'")
+        assert rows.fetchone() == (3,), "one for each node that joined, none for who did not"
 
 
 def test_a_device_of_another_node_is_not_admitted_twice(scene: Scene) -> None:
