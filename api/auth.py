@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from api.service import Service
 
 PUBLIC, KEY, NODE = "public", "key", "node"
+NOBODY = ""
+"""No account has this id."""
 SEES_ALL = {
     "operator": frozenset({"operator", "governance", "audit:read"}),
     "auditor": frozenset(SCOPES),
@@ -106,6 +108,12 @@ class Principal:
     def only(self) -> str | None:
         """The account to put into a WHERE: None for those who see everything."""
         return None if self.sees_all else self.account_id
+
+    def among(self, asked: str | None) -> str | None:
+        """`only`, for a list that was asked for one account: another party's holds nothing."""
+        if self.sees_all or asked == self.account_id:
+            return asked
+        return self.account_id if asked is None else NOBODY
 
 
 ANYBODY = Principal(PUBLIC)

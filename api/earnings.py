@@ -73,7 +73,7 @@ def list_earnings(
     after = (place.after[0], place.after[1], place.after[2], place.after[3])
     with call.read(EARNINGS) as view:
         rows = earnings.read_earnings(
-            view.connection, account_id=call.principal.only or account_id, node_id=node_id,
+            view.connection, account_id=call.principal.among(account_id), node_id=node_id,
             lease_id=lease_id, epoch=epoch, by=tuple(dict.fromkeys(by.split(","))), after=after,
             limit=limit + 1,
         )  # fmt: skip

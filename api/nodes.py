@@ -447,7 +447,7 @@ def list_nodes(
     with call.read(FLEET) as view:
         rows = fleet.read_nodes(
             view.connection, provider_id=provider_id, region_id=region_id,
-            account_id=call.principal.only or account_id, phase=phase, after=place.after[0],
+            account_id=call.principal.among(account_id), phase=phase, after=place.after[0],
             limit=limit + 1,
         )  # fmt: skip
         return call.page(view, place, rows, limit, lambda row: [row.position], _node)

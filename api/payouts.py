@@ -113,7 +113,7 @@ def list_claims(
     place = call.place(cursor, [0])
     with call.read(EPOCHS) as view:
         rows = epochs.read_claims(
-            view.connection, account_id=call.principal.only or account_id, after=place.after[0],
+            view.connection, account_id=call.principal.among(account_id), after=place.after[0],
             limit=limit + 1,
         )  # fmt: skip
         return call.page(view, place, rows, limit, lambda row: [row.position], _claim)

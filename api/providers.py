@@ -166,7 +166,7 @@ def list_providers(
     place = call.place(cursor, [0])
     with call.read(FLEET) as view:
         rows = fleet.read_providers(
-            view.connection, account_id=call.principal.only or account_id, after=place.after[0],
+            view.connection, account_id=call.principal.among(account_id), after=place.after[0],
             limit=limit + 1,
         )  # fmt: skip
         return call.page(view, place, rows, limit, lambda row: [row.position], _provider)

@@ -343,6 +343,15 @@ def test_lists_hold_nothing_of_others(shared: Scene, places: dict[str, str]) -> 
     assert shared.stranger.read("/v1/audit/events", party=places["lease_id"])["data"] == []
 
 
+def test_a_list_asked_for_another_account_is_empty_and_not_ones_own(shared: Scene) -> None:
+    for path in ("/v1/nodes", "/v1/providers", "/v1/earnings", "/v1/payouts/claims"):
+        assert shared.owner.read(path, account_id=shared.rival.account_id)["data"] == [], path
+        own = shared.owner.read(path, account_id=shared.owner.account_id)
+        assert own == shared.owner.read(path), path
+    asked = shared.auditor.read("/v1/nodes", account_id=shared.rival.account_id)["data"]
+    assert {node["account_id"] for node in asked} == {shared.rival.account_id}
+
+
 def test_a_route_that_declares_nobody_does_not_start() -> None:
     router = APIRouter(route_class=Door)
 
