@@ -59,6 +59,11 @@ class Buckets:
         self._now_ns = now_ns
         self._full_at_ns: dict[str, int] = {}
 
+    def is_empty(self, name: str) -> bool:
+        """Whether `spend` would refuse now."""
+        ahead_ns = self._full_at_ns.get(name, 0) - self._now_ns()
+        return ahead_ns > (self._burst - 1) * self._cost_ns
+
     def spend(self, name: str) -> Spent:
         """Take one token of this name's bucket, if there is one."""
         now_ns = self._now_ns()

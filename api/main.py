@@ -179,11 +179,14 @@ async def _refresh(service: Service) -> None:
 
 
 def envelope(app: Asgi, service: Service) -> Asgi:
-    """Request id, caching and rate headers on every answer; the bucket of the address."""
+    """Request id, caching and rate headers on every answer; the buckets of the address.
+
+    Nodes pay with their own bucket for reports that are theirs. Who posts what no node signed pays
+    with a second bucket of the address, so that strangers cannot have signatures checked for ever.
+    """
     settings = service.settings
-    buckets = Buckets(
-        max(1, settings.requests_per_second // settings.workers), settings.requests_burst
-    )
+    rate = max(1, settings.requests_per_second // settings.workers), settings.requests_burst
+    buckets, unsigned = Buckets(*rate), Buckets(*rate)
 
     async def wrapped(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -191,8 +194,14 @@ def envelope(app: Asgi, service: Service) -> Asgi:
         state = scope.setdefault("state", {})
         state["request_id"] = request_id = secrets.token_hex(8)
 
+        client = scope.get("client")
+        address = bucket_of(client[0]) if client else ""
+        is_usage = scope["method"] == "POST" and node_of(scope["path"]) is not None
+
         async def told(message: Message) -> None:
             if message["type"] == "http.response.start":
+                if is_usage and message["status"] in UNSIGNED:
+                    unsigned.spend(address)
                 headers = MutableHeaders(scope=message)
                 headers["Request-Id"] = request_id
                 headers.setdefault("Cache-Control", "private, no-store")
@@ -203,9 +212,12 @@ def envelope(app: Asgi, service: Service) -> Asgi:
                         headers[name] = value
             await send(message)
 
-        if not _is_exempt(scope):
-            client = scope.get("client")
-            spent = buckets.spend(bucket_of(client[0]) if client else "")
+        if is_usage:
+            if unsigned.is_empty(address):
+                state["rate_limit"] = unsigned.spend(address)
+                return await _turn_away(scope, receive, told, request_id)
+        elif scope["path"] not in PROBES:
+            spent = buckets.spend(address)
             state["rate_limit"] = spent
             if not spent.allowed:
                 return await _turn_away(scope, receive, told, request_id)
@@ -214,11 +226,10 @@ def envelope(app: Asgi, service: Service) -> Asgi:
     return wrapped
 
 
-def _is_exempt(scope: Scope) -> bool:
-    """Usage of nodes has a bound of its own; probes must always be answered."""
-    path: str = scope["path"]
-    is_usage = scope["method"] == "POST" and node_of(path) is not None
-    return is_usage or path in ("/healthz", "/readyz")
+PROBES = ("/healthz", "/readyz")
+"""Always answered."""
+UNSIGNED = frozenset({400, 401, 413, 415})
+"""What usage ingest answers when it was not shown a report that its node signed."""
 
 
 async def _turn_away(scope: Scope, receive: Receive, send: Send, request_id: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from starlette.testclient import TestClient
 
 from api.limits import BUCKETS_MAX, Buckets, bucket_of
 from api.main import build
+from api.usage import MEDIA_TYPE
 from tests.api.scene import opened
 
 
@@ -90,7 +92,38 @@ def test_only_reports_themselves_are_exempt_from_the_bucket_of_the_address(
     with opened(database, tmp_path, requests_per_second=1, requests_burst=60) as scene:
         for path in ("/v1/nodes/a/b/usage", "/v1/nodes/usage", "/v1/nodes/x/usage/"):
             assert 429 in {scene.http.post(path).status_code for _ in range(61)}, path
-        assert 429 not in {scene.http.post("/v1/nodes/node_x/usage").status_code for _ in range(61)}
+        assert scene.http.post("/v1/nodes/node_x/usage").status_code == 415
+
+
+def test_who_posts_what_no_node_signed_is_turned_away_in_the_end_and_nodes_elsewhere_are_not(
+    database: str, tmp_path: Path
+) -> None:
+    with opened(database, tmp_path, requests_per_second=1, requests_burst=60) as scene:
+        path = f"/v1/nodes/{scene.provider.node_id}/usage"
+        named = {"Content-Type": MEDIA_TYPE}
+        answers = [scene.http.post(path, content=b"[]", headers=named) for _ in range(70)]
+        assert [answer.status_code for answer in answers[:60]] == [400] * 60
+        last = answers[-1]
+        assert (last.status_code, last.json()["code"]) == (429, "rate_limited")
+        assert int(last.headers["Retry-After"]) >= 1
+        assert scene.http.get("/v1/log/nothing").status_code == 404, "a bucket of its own"
+        node = scene.provider.signing
+        signed = json.dumps([node.envelope(node.next()[0])]).encode()
+        elsewhere = TestClient(scene.http.app, client=("192.0.2.7", 1))
+        elsewhere.portal = scene.http.portal
+        assert elsewhere.post(path, content=signed, headers=named).status_code == 200
+
+
+def test_reports_that_their_node_signed_never_use_up_the_address(
+    database: str, tmp_path: Path
+) -> None:
+    limits = {"requests_per_second": 1, "requests_burst": 60, "reports_burst": 1_000}
+    with opened(database, tmp_path, **limits) as scene:
+        node, path = scene.provider.signing, f"/v1/nodes/{scene.provider.node_id}/usage"
+        signed = json.dumps([node.envelope(node.next()[0])]).encode()
+        named = {"Content-Type": MEDIA_TYPE}
+        answers = [scene.http.post(path, content=signed, headers=named) for _ in range(70)]
+        assert {answer.status_code for answer in answers} == {200}
 
 
 def test_an_address_that_calls_too_often_is_told_when_to_come_back(
