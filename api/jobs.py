@@ -105,7 +105,7 @@ def run_capacity(service: Service, connection: Connection, now_us: int) -> int:
 
 
 class CapacityStopped(Exception):
-    """Some devices could not be booked; the others were. Their epoch cannot close."""
+    """Some devices could not be booked; the others were."""
 
 
 def _book(service: Service, batch: Sequence[AccrueCapacity], now_us: int) -> list[str]:
