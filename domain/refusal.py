@@ -65,13 +65,11 @@ class Reason(Enum):
     NO_MATCH = "no_match"
     OFFER_MISMATCH = "offer_mismatch"
     PRICE_ABOVE_CAP = "price_above_cap"
-    FUNDS_MODE_MISMATCH = "funds_mode_mismatch"
     UNPAID_DEBT = "unpaid_debt"
     CREDIT_TOO_LOW = "credit_too_low"
     CLOSE_CODE_PARTY = "close_code_party"
     # Usage and accrual.
     ACCRUAL_NOT_DUE = "accrual_not_due"
-    HOUR_ALREADY_ACCRUED = "hour_already_accrued"
     USAGE_POSITION_FELL = "usage_position_fell"
     USAGE_INCOMPLETE = "usage_incomplete"
     # Money in.
@@ -141,7 +139,7 @@ STORED_REFUSALS = frozenset(
         # Demand.
         Reason.JOB_UNKNOWN, Reason.JOB_EXISTS, Reason.JOB_STATE, Reason.LEASE_UNKNOWN,
         Reason.LEASE_EXISTS, Reason.LEASE_NOT_OPEN, Reason.LEASE_STATE, Reason.NO_MATCH,
-        Reason.OFFER_MISMATCH, Reason.PRICE_ABOVE_CAP, Reason.FUNDS_MODE_MISMATCH,
+        Reason.OFFER_MISMATCH, Reason.PRICE_ABOVE_CAP,
         Reason.UNPAID_DEBT, Reason.CREDIT_TOO_LOW,
         # Money in, epochs, payouts.
         Reason.DEPOSIT_EXISTS, Reason.EPOCH_STATE, Reason.PAYOUT_STATE,
