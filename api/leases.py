@@ -40,11 +40,10 @@ from api.models import (
 from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
 from api.positions import ReadAsOf
+from domain.funding import sources_of
 from domain.job import JobSubmitted, SubmitJob
 from domain.lease import (
-    BURN_SOURCES,
     CANCELLED_BEFORE_START,
-    CASH_SOURCES,
     MIN_RUNWAY_US,
     RENTER_CLOSED,
     CloseLease,
@@ -327,13 +326,8 @@ def _match(
 
 def _payable(call: Call, account_id: str) -> tuple[str, ...]:
     """How the account can pay now; with no credits at all, any way, to be told what is missing."""
-    books = call.service.ledger.books
-    ways = (("cash", CASH_SOURCES), ("burn", BURN_SOURCES))
-    payable = tuple(
-        way
-        for way, sources in ways
-        if any(books.balance(f"party:{account_id}:{source}") for source in sources)
-    )
+    world = call.service.ledger.world()
+    payable = tuple(way for way in SETTLEMENTS if sources_of(world, account_id, way, call.now_us))
     return payable or SETTLEMENTS
 
 

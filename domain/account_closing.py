@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from domain.account import AccountClosed, existing_account
-from domain.lease import BURN_SOURCES, CASH_SOURCES, Lease
+from domain.funding import BURN_SOURCES, CASH_SOURCES
+from domain.lease import Lease
 from domain.node import node_of
 from domain.refusal import Reason, Refused
 from domain.stream import Change, Stream, World

@@ -22,6 +22,7 @@ from domain.accrual import Reach, RefusedTime, UsageRow, Watermark, Window, coun
 from domain.device import DeviceState, device_of, release, reserve
 from domain.earnings import NOTHING, Parts, peel
 from domain.escrow import funds_end_us
+from domain.funding import sources_of
 from domain.gpu_time import charge_for
 from domain.job import existing_job, job_of
 from domain.money import PPM, Amount, Big, credit
@@ -290,10 +291,6 @@ PARTY_CODES = {
     "operator": (range(20_000, 30_000),),
 }
 """Which close codes each party may give. The code's range names the party at fault."""
-
-CASH_SOURCES = ("grant", "earned", "cash", "card")
-BURN_SOURCES = ("burned",)
-"""Spend order of a balance: least regretted first, card money last (chargebacks)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -570,10 +567,10 @@ def _escrow(asked: LeaseRequested, terms: LeaseReserved, world: World) -> tuple[
     if needed < least:
         raise Refused(Reason.CREDIT_TOO_LOW, needed=least, available=needed)
     parts, left = [], needed
-    for source in BURN_SOURCES if terms.settlement == "burn" else CASH_SOURCES:
-        units = min(left, world.balance(f"party:{asked.account_id}:{source}"))
-        if units > 0:
-            parts.append(EscrowPart(source, credit(units)))
+    for source in sources_of(world, asked.account_id, terms.settlement, terms.at_us):
+        units = min(left, source.units)
+        if units:
+            parts.append(EscrowPart(source.name, credit(units)))
             left -= units
     if left:
         raise Refused(Reason.CREDIT_TOO_LOW, needed=needed, available=needed - left)

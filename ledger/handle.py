@@ -27,7 +27,7 @@ from psycopg_pool import PoolTimeout, TooManyRequests
 
 from domain import rules as market_rules
 from domain.refusal import STORED_REFUSALS, Reason, Refused
-from domain.stream import Change, Stream, derive_id
+from domain.stream import Change, Stream, World, derive_id
 from ledger import postings
 from ledger.books import Books
 from ledger.chart import guards_for, kind_of, refusal_of_guards
@@ -286,6 +286,10 @@ class Ledger:
                     raise LogBusy from error
                 # If it was committed, the command row of the next attempt says so.
                 self.market.datastore.forget_lost_connections()
+
+    def world(self) -> World:
+        """The states and balances as they stand now, to look at before anything is asked."""
+        return _World(self.market, self.books, self._entries_for)
 
     def told_before(self, key: CommandKey) -> Outcome | None:
         """How a command ended that was handled before; None if it was not.
