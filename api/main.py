@@ -33,6 +33,7 @@ from api import (
     openapi_document,
     payouts,
     providers,
+    tariffs,
 )
 from api.auth import Authenticator
 from api.door import Door
@@ -48,7 +49,7 @@ from api.waiting import HeadWait
 RESOURCES: tuple[Resource, ...] = (
     accounts.resource, providers.resource, nodes.resource, devices.resource, offers.resource,
     compute_jobs.resource, leases.resource, billing.resource, earnings.resource, epochs.resource,
-    payouts.resource, audit.resource,
+    payouts.resource, tariffs.resource, audit.resource,
 )  # fmt: skip
 
 DESCRIPTION = """\

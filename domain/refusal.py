@@ -53,6 +53,7 @@ class Reason(Enum):
     OFFER_EXISTS = "offer_exists"
     OFFER_WITHDRAWN = "offer_withdrawn"
     GPU_CLASS_UNPRICED = "gpu_class_unpriced"
+    SLA_CLASS_UNKNOWN = "sla_class_unknown"
     # Demand.
     JOB_UNKNOWN = "job_unknown"
     JOB_EXISTS = "job_exists"
@@ -79,6 +80,7 @@ class Reason(Enum):
     # Epochs, policy, payouts.
     TARIFF_UNKNOWN = "tariff_unknown"
     TARIFF_VERSION = "tariff_version"
+    TARIFF_NOTICE = "tariff_notice"
     POLICY_VERSION = "policy_version"
     POLICY_INVALID = "policy_invalid"
     EPOCH_UNKNOWN = "epoch_unknown"
@@ -143,6 +145,7 @@ STORED_REFUSALS = frozenset(
         Reason.UNPAID_DEBT, Reason.CREDIT_TOO_LOW,
         # Money in, epochs, payouts.
         Reason.DEPOSIT_EXISTS, Reason.EPOCH_STATE, Reason.PAYOUT_STATE,
+        Reason.TARIFF_VERSION, Reason.TARIFF_NOTICE,
     }
 )  # fmt: skip
 """Refusals by state (402, 404, 409): kept with the idempotency key, so a retry never changes the

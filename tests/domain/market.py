@@ -77,7 +77,7 @@ def scene(balances: dict[str, int] | None = None) -> Scene:
                     burn_share_ppm=CLOUDBENDER.burn_share_ppm,
                     effective_from_us=0,
                     by="op",
-                    **at,
+                    at_us=at["at_us"],
                 ),
             ),
             (

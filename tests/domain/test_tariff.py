@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
@@ -14,11 +14,22 @@ from domain.tariff import (
     CLOUDBENDER,
     FEE_UNITS_MAX,
     NETWORK,
+    NOTICE_US_MAX,
+    PRESETS,
+    FederatedFees,
+    MeterRate,
     PublishTariff,
+    SlaClass,
+    SlaTier,
+    Split,
+    SplitShare,
     TariffPublished,
     UsageFee,
+    meter_rate,
     publish,
+    sla_class,
     tariff_in_force,
+    tariff_version,
     usage_fee,
 )
 from tests.given import Scene
@@ -28,15 +39,7 @@ SECOND = replace(FIRST, version=2, provider_share_ppm=600_000, effective_from_us
 
 
 def published(command: PublishTariff) -> TariffPublished:
-    return TariffPublished(
-        version=command.version,
-        usage_fees=command.usage_fees,
-        provider_share_ppm=command.provider_share_ppm,
-        burn_share_ppm=command.burn_share_ppm,
-        effective_from_us=command.effective_from_us,
-        by=command.by,
-        at_us=command.at_us,
-    )
+    return TariffPublished(**{row.name: getattr(command, row.name) for row in fields(command)})
 
 
 FRESH = Scene()
@@ -108,3 +111,92 @@ def test_a_class_without_a_row_has_no_price() -> None:
         with pytest.raises(Refused) as caught:
             usage_fee(published(FIRST), gpu_class)
         assert caught.value.reason is Reason.GPU_CLASS_UNPRICED
+
+
+DAY_US = 86_400_000_000
+
+
+def test_the_next_version_is_published_a_notice_before_it_starts() -> None:
+    """R-15: the version before says how long."""
+    first = replace(FIRST, notice_us=28 * DAY_US)
+    scene = FRESH.given((NETWORK, published(first)))
+    start_us = SECOND.at_us + 28 * DAY_US
+    scene.when(replace(SECOND, effective_from_us=start_us - 1)).then_refused(Reason.TARIFF_NOTICE)
+    on_time = replace(SECOND, effective_from_us=start_us)
+    scene.when(on_time).then((NETWORK, published(on_time)))
+
+
+@pytest.mark.parametrize("notice_us", [-1, NOTICE_US_MAX + 1])
+def test_a_notice_is_at_most_a_year(notice_us: int) -> None:
+    FRESH.when(replace(FIRST, notice_us=notice_us)).then_refused(Reason.COUNT_OUT_OF_RANGE)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_is_a_tariff_that_can_be_published(name: str) -> None:
+    command = publish(PRESETS[name], version=1, effective_from_us=0, by="key_op", at_us=1)
+    FRESH.when(command).then((NETWORK, published(command)))
+
+
+def _split(residual: str, **shares: int) -> Split:
+    return Split(tuple(SplitShare(bucket, ppm) for bucket, ppm in shares.items()), residual)
+
+
+@pytest.mark.parametrize(
+    ("split", "provider_ppm", "reason"),
+    [
+        (_split("burn", provider=600_000, platform=500_000), 600_000, Reason.SHARE_OUT_OF_RANGE),
+        (_split("burn", provider=-1), -1, Reason.SHARE_OUT_OF_RANGE),
+        (_split("provider", provider=1), 1, Reason.DUPLICATE_ID),
+        (_split("charity", provider=1), 1, Reason.UNKNOWN_MODE),
+        (_split("burn", renter=1), 0, Reason.UNKNOWN_MODE),
+        (_split("burn", provider=600_000), 500_000, Reason.SHARE_OUT_OF_RANGE),
+        (_split("provider", platform=600_000), 0, Reason.SHARE_OUT_OF_RANGE),
+    ],
+)
+def test_a_split_names_each_bucket_once_and_shares_no_more_than_all(
+    split: Split, provider_ppm: int, reason: Reason
+) -> None:
+    FRESH.when(replace(FIRST, split=split, provider_share_ppm=provider_ppm)).then_refused(reason)
+
+
+def test_a_split_may_leave_the_rest_to_any_bucket() -> None:
+    split = _split("provider", client=100_000, platform=50_000)
+    command = replace(FIRST, split=split, provider_share_ppm=850_000)
+    FRESH.when(command).then((NETWORK, published(command)))
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"device_fee_per_month": credit(-1)}, Reason.AMOUNT_OUT_OF_RANGE),
+        ({"storage_node_per_hour": token(1)}, Reason.AMOUNT_OUT_OF_RANGE),
+        ({"federated": FederatedFees(credit(1), credit(FEE_UNITS_MAX + 1), "job")},
+         Reason.AMOUNT_OUT_OF_RANGE),
+        ({"federated": FederatedFees(credit(1), credit(1), "team")}, Reason.UNKNOWN_MODE),
+        ({"meters": (MeterRate("cpu", credit(1), 0),)}, Reason.COUNT_OUT_OF_RANGE),
+        ({"meters": (MeterRate("gpu", credit(1), 1),)}, Reason.UNKNOWN_MODE),
+        ({"meters": (MeterRate("cpu", credit(1), 1),) * 2}, Reason.DUPLICATE_ID),
+        ({"sla": (SlaClass("gold", ()),)}, Reason.COUNT_OUT_OF_RANGE),
+        ({"sla": (SlaClass("gold", (SlaTier(990_000, 0),)),)}, Reason.SHARE_OUT_OF_RANGE),
+        ({"sla": (SlaClass("gold", (SlaTier(990_000, 100_000), SlaTier(995_000, 200_000))),)},
+         Reason.COUNT_OUT_OF_RANGE),
+        ({"sla": (SlaClass("gold", (SlaTier(990_000, 200_000), SlaTier(950_000, 100_000))),)},
+         Reason.COUNT_OUT_OF_RANGE),
+    ],
+)  # fmt: skip
+def test_a_row_that_means_nothing_is_refused(changed: dict[str, Any], reason: Reason) -> None:
+    FRESH.when(replace(FIRST, **changed)).then_refused(reason)
+
+
+def test_rows_are_found_by_their_names_in_the_version_that_a_lease_keeps() -> None:
+    gold = SlaClass("gold", (SlaTier(990_000, 100_000), SlaTier(950_000, 300_000)))
+    cpu = MeterRate("cpu", credit(36_000), 3_600)
+    first = replace(FIRST, meters=(cpu,), sla=(gold,))
+    scene = FRESH.given((NETWORK, published(first)), (NETWORK, published(SECOND)))
+    kept = tariff_version(scene, 1)
+    assert (meter_rate(kept, "cpu"), meter_rate(kept, "network")) == (cpu, None)
+    assert sla_class(kept, "gold") == gold
+    with pytest.raises(Refused, match="sla_class_unknown"):
+        sla_class(tariff_version(scene, 2), "gold")
+    with pytest.raises(Refused, match="tariff_unknown"):
+        tariff_version(scene, 3)
