@@ -439,6 +439,12 @@ class Explanation(TypedDict):
     position: int
 
 
+class FederatedRow(TypedDict):
+    inference_per_hour: Money
+    training_per_hour: Money
+    unit: Literal["worker", "job"]
+
+
 class FieldError(TypedDict):
     """One broken rule: where, and which."""
 
@@ -803,6 +809,14 @@ class Members(TypedDict):
     position: int
 
 
+class MeterRow(TypedDict):
+    """floor(quantity x price / per) micro-credits; the meter's own unit."""
+
+    meter: Literal["cpu", "memory", "storage", "network"]
+    price: Money
+    per: str
+
+
 class Money(TypedDict):
     """Units of one asset: micro-credits, 10^-8 TOKEN, or GPU-milliseconds."""
 
@@ -932,6 +946,23 @@ class NewRegion(TypedDict):
     setting: Literal["edge", "datacenter"]
     admission: Literal["operator", "permissionless"]
     allow_public_jobs: bool
+
+
+class NewTariff(TypedDict):
+    """The next version, whole: a row that is left out costs nothing under it."""
+
+    version: int
+    usage_fees: list[UsageFeeRow]
+    provider_share_ppm: int
+    burn_share_ppm: NotRequired[int]
+    effective_from: str
+    split: NotRequired[SplitRow | None]
+    federated: NotRequired[FederatedRow | None]
+    device_fee_per_month: NotRequired[Money | None]
+    storage_node_per_hour: NotRequired[Money | None]
+    meters: NotRequired[list[MeterRow] | None]
+    sla: NotRequired[list[SlaRow] | None]
+    notice_seconds: NotRequired[int | None]
 
 
 class Node(TypedDict):
@@ -1252,9 +1283,31 @@ class SignedMoney(TypedDict):
     units: str
 
 
+class SlaRow(TypedDict):
+    name: str
+    tiers: list[SlaTierRow]
+
+
+class SlaTierRow(TypedDict):
+    below_ppm: int
+    credit_ppm: int
+
+
 class Specs(TypedDict):
     devices: list[DeviceForm]
     host: HostForm
+
+
+class SplitRow(TypedDict):
+    """What remains after the usage fee, peeled in this order; `residual` gets the rest."""
+
+    shares: list[SplitShareRow]
+    residual: Literal["provider", "client", "platform", "burn"]
+
+
+class SplitShareRow(TypedDict):
+    bucket: Literal["provider", "client", "platform", "burn"]
+    share_ppm: int
 
 
 Statement = TypedDict(
@@ -1284,6 +1337,34 @@ class Stored(TypedDict):
     receipt: Receipt
 
 
+class Tariff(TypedDict):
+    """`in_force`: the version that a lease reserved now would keep."""
+
+    version: int
+    usage_fees: list[UsageFeeRow]
+    provider_share_ppm: int
+    burn_share_ppm: int
+    effective_from: str
+    published_at: str
+    by: str
+    in_force: bool
+    split: NotRequired[SplitRow]
+    federated: NotRequired[FederatedRow]
+    device_fee_per_month: NotRequired[Money]
+    storage_node_per_hour: NotRequired[Money]
+    meters: NotRequired[list[MeterRow]]
+    sla: NotRequired[list[SlaRow]]
+    notice_seconds: NotRequired[int]
+    position: NotRequired[int]
+
+
+class Tariffs(TypedDict):
+    """Every version ever published, oldest first."""
+
+    data: list[Tariff]
+    position: int
+
+
 class UsageEnvelope(TypedDict):
     """One signed report as a CloudEvent. Only `data_base64` is signed (DSSE, Ed25519); the
     other fields must agree with it. `id` and `sequence` are its number, `prevhash` the hash
@@ -1302,6 +1383,11 @@ class UsageEnvelope(TypedDict):
     keyid: str
     data_base64: str
     datacontenttype: NotRequired[Literal["application/json"] | None]
+
+
+class UsageFeeRow(TypedDict):
+    gpu_class: Literal["development", "professional", "datacenter"]
+    per_gpu_hour: Money
 
 
 class Wallet(TypedDict):
@@ -2454,6 +2540,32 @@ class Client(_Calls):
             query={"address": address},
         )
         return cast("Proof", found)
+
+    def list_tariffs(
+        self,
+    ) -> Tariffs:
+        """Every version of the tariff, oldest first."""
+        found = self._call(
+            "GET",
+            "/v1/tariffs",
+        )
+        return cast("Tariffs", found)
+
+    def publish_tariff(
+        self,
+        body: NewTariff,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Tariff:
+        """Publish the next version; leases that are reserved already keep theirs."""
+        found = self._call(
+            "POST",
+            "/v1/tariffs",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Tariff", found)
 
     def list_events(
         self,
