@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test test-long bench lint types-strict locks contracts audit-deps clean
+.PHONY: help demo serve tools test test-long bench lint types-strict locks contracts audit-deps clean
 
 PYTHON ?= $(firstword $(foreach p,python3.11 python3.12 python3.13 python3,$(shell command -v $(p) 2>/dev/null)))
 VENV := .venv
@@ -47,7 +47,10 @@ lint: $(VENV)/.dev  ## style, types and import rules
 	@$(RUN)/mypy
 	@$(RUN)/lint-imports
 
-test: lint  ## everything a commit must pass
+tools:  ## what the tests use of the system: hledger, Chromium (Debian, as root; else skipped)
+	@.ci/tools
+
+test: tools lint  ## everything a commit must pass
 	@$(RUN)/python -m pytest -m "not long"
 
 test-long: $(VENV)/.dev  ## fault injection and long simulations

@@ -21,6 +21,7 @@ from api import (
     cli_admin,
     cli_audit,
     cli_epoch,
+    cli_export,
     cli_market,
     cli_payout,
     cli_supply,
@@ -55,6 +56,7 @@ app.add_typer(cli_epoch.app, name="epoch")
 app.add_typer(cli_payout.app, name="payout")
 app.add_typer(cli_audit.app, name="audit")
 app.add_typer(cli_trace.app, name="trace")
+app.add_typer(cli_export.app, name="export")
 
 
 def main() -> int:

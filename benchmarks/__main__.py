@@ -27,7 +27,7 @@ from typing import Any
 import psycopg
 
 from api.embedded_postgres import EmbeddedPostgres
-from benchmarks import append, append_market, ingest, projections
+from benchmarks import append, append_market, export, ingest, projections
 
 RESULTS = Path(__file__).parent / "results" / "latest.json"
 ROOT = Path(__file__).parents[1]
@@ -146,6 +146,25 @@ def projections_lines(result: dict[str, Any]) -> Iterator[Line]:
     )
 
 
+def export_lines(result: dict[str, Any]) -> Iterator[Line]:
+    peer, limit = result["peer_per_second"], result["limit_per_second"]
+    for form, row in result["forms"].items():
+        rate = row["postings_per_second"]
+        said = {None: "not installed", True: "accepts it", False: "REFUSES it"}[row["accepted"]]
+        yield Line(
+            f"{form} export, postings",
+            f"1,000,000 in < {export.SECONDS_MAX} s, accepted",
+            rate * export.SECONDS_MAX > 1_000_000 and row["accepted"] is not False,
+            rate,
+            peer,
+            limit,
+            _ratio(rate, peer),
+            _ratio(rate, limit),
+            f"{result['postings']:,} postings, {result['lines']:,} lines in {row['seconds']} s;"
+            f" the tool {said} in {row['tool_seconds']} s",
+        )
+
+
 def _ratio(one: float, other: float) -> float:
     return round(one / other, 3)
 
@@ -164,6 +183,7 @@ BENCHMARKS = (
     Benchmark("append", append.run, append_lines),
     Benchmark("append_market", append_market.run, append_market_lines),
     Benchmark("projections", projections.run, projections_lines),
+    Benchmark("export", export.run, export_lines),
 )
 
 

@@ -197,3 +197,24 @@ def test_a_trace_that_is_none_is_named_by_file_and_line(
     ran = machine.run("trace", "replay", "--nodes", trace[0], "--tasks", trace[1])
     assert (ran.code, ran.out) == (2, "")
     assert f"{trace[0]}:2" in ran.err
+
+
+# --- books for other tools ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", ["hledger", "beancount"])
+def test_the_books_are_written_to_a_new_file_and_summed_up(
+    machine: Machine, tmp_path: Path, form: str
+) -> None:
+    machine.run("admin", "bootstrap")
+    output = tmp_path / "books"
+    done = machine.run("export", "journal", "--format", form, "--output", output, "--json")
+    assert done.code == 0, done.err
+    told = done.document
+    assert (told["output"], told["format"], told["postings"]) == (str(output), form, 1)
+    assert told["bytes"] == output.stat().st_size > 0
+    assert told["accounts"] == 2, "the hard cap is booked from the first policy on"
+    again = machine.run("export", "journal", "--output", output)
+    assert again.code == 2
+    assert "is there already" in again.err
+    assert [each.name for each in tmp_path.iterdir() if each.name.endswith(".part")] == []

@@ -1,0 +1,203 @@
+"""How fast the books leave as an hledger journal and a beancount ledger, and what the tools say.
+
+    python -m benchmarks.export            1,000,000 postings, some minutes: the tools are slower
+    python -m benchmarks.export --short    20,000
+
+One embedded server, one database of postings as a market makes them: escrows are filled (two
+lines), hours are accrued (four lines) and capacity is booked (two lines).
+
+- ours: `ledger.journal.export` into a file, both forms
+- peer: the same postings as beancount's own directives through beancount's own printer
+- limit: the same rows read from PostgreSQL, and nothing written
+- the tools: `hledger check --strict` and `bean-check` on what was written. Their time is theirs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from beancount.core import amount, data
+from beancount.parser import printer
+
+from api.embedded_postgres import EmbeddedPostgres
+from ledger import journal, migrate
+from ledger.journal import COMMODITY, Form
+
+Connection = psycopg.Connection[Any]
+
+POSTINGS = 1_000_000
+POSTINGS_SHORT = 20_000
+PEER_ROWS = 2_000
+SECONDS_MAX = 60
+TOOL_SECONDS_MAX = 1_800
+
+# Positions 1 .. k fill k escrows; after that an accrued hour and booked capacity take turns, so
+# that every balance is told beforehand by the position alone.
+_FILL = (
+    """INSERT INTO account (name, asset, side) SELECT
+    'escrow:lease_' || lpad(i::text, 32, '0') || ':1:cash', 'CREDIT', -1
+    FROM generate_series(1, %(k)s) i""",
+    """INSERT INTO account (name, asset, side) SELECT name, asset, side FROM (VALUES
+    ('world:bank', 'CREDIT', 1), ('network:revenue:usage', 'CREDIT', -1),
+    ('network:revenue:take', 'CREDIT', -1), ('party:acct_p:holdback', 'CREDIT', -1),
+    ('device:GPU-a:physical', 'GPU_MS', -1), ('device:GPU-a:idle', 'GPU_MS', 1)
+    ) v(name, asset, side)""",
+    r"""INSERT INTO market_events SELECT gen_random_uuid(), 1,
+        CASE WHEN i <= %(k)s THEN 'lease.reserved.v1' WHEN (i - %(k)s) %% 2 = 1
+            THEN 'lease.usage_accrued.v1' ELSE 'device.capacity_accrued.v1' END,
+        '\x', i, '\x', '\x', 1763000000000000 + i * 5000000
+    FROM generate_series(1::bigint, %(n)s) i""",
+    "UPDATE market_events_head SET pos = %(n)s",
+    """INSERT INTO posting SELECT i, 'CREDIT',
+        ARRAY[(SELECT id FROM account WHERE name = 'world:bank'), a.id],
+        ARRAY[1000000000, -1000000000::bigint], ARRAY[i * 1000000000, 1000000000]
+    FROM generate_series(1::bigint, %(k)s) i JOIN account a
+        ON a.name = 'escrow:lease_' || lpad(i::text, 32, '0') || ':1:cash'""",
+    """INSERT INTO posting SELECT %(k)s + j, 'CREDIT',
+        ARRAY[a.id, f.usage, f.provider, f.take],
+        ARRAY[2780000, -250000, -1265000, -1265000::bigint],
+        ARRAY[1000000000 - ((j / 2) / %(k)s + 1) * 2780000, (j / 2 + 1) * 250000,
+            (j / 2 + 1) * 1265000, (j / 2 + 1) * 1265000]
+    FROM generate_series(1::bigint, %(n)s - %(k)s, 2) j JOIN account a
+        ON a.name = 'escrow:lease_' || lpad((j / 2 %% %(k)s + 1)::text, 32, '0') || ':1:cash',
+        (SELECT max(id) FILTER (WHERE name = 'network:revenue:usage') AS usage,
+            max(id) FILTER (WHERE name = 'party:acct_p:holdback') AS provider,
+            max(id) FILTER (WHERE name = 'network:revenue:take') AS take FROM account) f""",
+    """INSERT INTO posting SELECT %(k)s + j, 'GPU_MS', ARRAY[f.physical, f.idle],
+        ARRAY[-3600000, 3600000::bigint], ARRAY[j / 2 * 3600000, j / 2 * 3600000]
+    FROM generate_series(2::bigint, %(n)s - %(k)s, 2) j,
+        (SELECT max(id) FILTER (WHERE name = 'device:GPU-a:physical') AS physical,
+            max(id) FILTER (WHERE name = 'device:GPU-a:idle') AS idle FROM account) f""",
+    "VACUUM ANALYZE",
+)
+
+
+def run(short: bool = False) -> dict[str, Any]:
+    """Measure and return rates (postings/s), and whether the tools accept what was written."""
+    postings = POSTINGS_SHORT if short else POSTINGS
+    with tempfile.TemporaryDirectory(prefix="tally", dir="/tmp") as folder:
+        Path(folder).chmod(0o755)
+        with EmbeddedPostgres(Path(folder)) as server:
+            uri = server.create_database("bench")
+            migrate.migrate(uri)
+            with psycopg.connect(uri, autocommit=True) as connection:
+                fill(connection, postings)
+                lines = _lines(connection)
+                limit = _limit(connection)
+                peer = _peer(connection)
+                forms = {form: _export(connection, form, Path(folder)) for form in Form}
+        accepted = {form: _checked(form, Path(folder)) for form in Form}
+    for form, found in accepted.items():
+        forms[form] |= found
+    return {
+        "figure": f"export of 1,000,000 postings in < {SECONDS_MAX} s, both tools accept it",
+        "postings": postings,
+        "lines": lines,
+        "limit_per_second": limit,
+        "peer_per_second": peer,
+        "memory_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1_024,
+        "forms": forms,
+    }
+
+
+def fill(connection: Connection, postings: int) -> None:
+    """Postings as a market makes them, written past the door: the export only reads."""
+    for sql in _FILL:
+        # Every escrow pays fifty hours.
+        parameters = {"n": postings, "k": postings // 100} if "%(" in sql else None
+        connection.execute(sql.encode(), parameters)
+
+
+def _lines(connection: Connection) -> int:
+    row = connection.execute("SELECT sum(cardinality(accounts)) FROM posting").fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def _limit(connection: Connection) -> int:
+    began, count = time.perf_counter(), 0
+    with connection.transaction(), connection.cursor("limit", binary=True) as cursor:
+        cursor.execute(
+            "SELECT position, asset, accounts, units FROM posting ORDER BY position, asset"
+        )
+        while rows := cursor.fetchmany(journal.BATCH_ROWS):
+            count += len(rows)
+    return round(count / (time.perf_counter() - began))
+
+
+def _peer(connection: Connection) -> int:
+    """beancount's directives and printer, on postings that were read and named before."""
+    with connection.transaction():
+        batch = next(journal._transactions(connection, POSTINGS))[:PEER_ROWS]
+    began = time.perf_counter()
+    for one in batch:
+        lines = [
+            data.Posting(
+                account, amount.Amount(Decimal(units), COMMODITY[one.asset]), None, None, None, None
+            )
+            for account, units in one.lines
+        ]
+        meta = data.new_metadata("<books>", 0, {"position": Decimal(one.position)})
+        day = date.fromisoformat(one.day)
+        no: frozenset[str] = frozenset()
+        printer.format_entry(data.Transaction(meta, day, "*", None, one.topic, no, no, lines))
+    return round(len(batch) / (time.perf_counter() - began))
+
+
+def _export(connection: Connection, form: Form, folder: Path) -> dict[str, Any]:
+    began = time.perf_counter()
+    with (folder / form.value).open("wb") as file:
+        done = journal.export(connection, form, file.write)
+        size = file.tell()
+    seconds = time.perf_counter() - began
+    return {
+        "seconds": round(seconds, 2),
+        "postings_per_second": round(done.postings / seconds),
+        "bytes": size,
+    }
+
+
+def _checked(form: Form, folder: Path) -> dict[str, Any]:
+    """What the tool says, in which time; `accepted` None where it is not installed."""
+    path = folder / form.value
+    bean_check = Path(sys.executable).with_name("bean-check")
+    hledger = shutil.which("hledger")
+    if form is Form.BEANCOUNT:
+        command = [str(bean_check), "--no-cache", str(path)]
+    elif hledger is None:
+        return {"accepted": None, "tool_seconds": None}
+    else:
+        command = [hledger, "-f", str(path), "check", "--strict", "ordereddates"]
+    began = time.perf_counter()
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=TOOL_SECONDS_MAX
+    )
+    said = (done.stdout + done.stderr).strip()
+    return {
+        "accepted": done.returncode == 0 and not said,
+        "tool_seconds": round(time.perf_counter() - began, 1),
+        "said": said[:300],
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.export", description=__doc__)
+    parser.add_argument("--short", action="store_true")
+    print(json.dumps(run(parser.parse_args(arguments).short), indent=2))
+
+
+if __name__ == "__main__":
+    main()
