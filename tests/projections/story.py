@@ -35,6 +35,7 @@ from domain.stream import Stream
 from domain.tariff import TariffPublished, UsageFee
 from ledger import codec
 from ledger.chain import GENESIS_MARKET, chain, market_leaf
+from ledger.chart import kind_of
 from ledger.postings import entries_for
 
 Told = tuple[Stream, Any]
@@ -484,7 +485,8 @@ class Writer:
                 "COPY account (id, name, asset, side, units) FROM STDIN"
             ) as copy:
                 for number, (name, asset, net) in enumerate(self._balances, start=1):
-                    side = 1 if net >= 0 else -1
+                    side = kind_of(name).side  # turned round where the story draws on nothing
+                    side = side if side * net >= 0 else -side
                     copy.write_row((number, name, asset, side, side * net))
             self.connection.execute(
                 "UPDATE market_events_head SET pos = %s, hash = %s, recorded_us = %s",
