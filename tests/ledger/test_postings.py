@@ -16,6 +16,7 @@ from domain.policy import EmissionSegment, PolicyPublished
 from ledger import codec, postings
 from ledger.chart import kind_of
 from ledger.postings import Entry, entries_for, entry
+from projections.movements import KINDS
 from tests.projections.story import Size, story
 
 AT_US = 1_795_161_600_000_000
@@ -364,3 +365,18 @@ def test_the_time_of_a_device_is_booked_whatever_its_own_name_is(device_id: str)
         "physical": -10, "idle": 3, "leased": 4, "stranded": 2, "unavailable": 1,
     }  # fmt: skip
     assert all(name.startswith(f"device:{device_id}:") for name in booked)
+
+
+# --- what a bill calls them ------------------------------------------------------------------
+
+OF_NO_PARTY = {
+    "device.capacity_accrued.v1", "policy.published.v1", "epoch.sealed.v1",
+    "epoch.mint_confirmed.v1", "burn.confirmed.v1",
+}  # fmt: skip
+"""Facts that move no party's account and no escrow: no bill shows them."""
+
+
+def test_every_fact_that_moves_a_party_has_a_kind_on_its_bill() -> None:
+    """A fact that books on `party:` or `escrow:` accounts goes into `projections/movements.py`."""
+    booked = {codec.NAME_OF[kind] for kind in postings._BOOKS}
+    assert booked == KINDS.keys() | OF_NO_PARTY
