@@ -18,7 +18,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, TextIO, cast
 
-from domain import earnings, emission, escrow, tariff, token_burn
+from domain import calendar, device_fee, earnings, emission, escrow, tariff, token_burn
 from domain.money import share_out, share_out_all
 from domain.refusal import Reason, Refused
 
@@ -338,9 +338,27 @@ def _escrow(case: Case) -> dict[str, Any]:
     }
 
 
+def _device_fee(case: Case) -> dict[str, Any]:
+    changes = [
+        device_fee.DayChange(_count(row["day"]), _count(row["adds"]), _count(row["removes"]))
+        for row in case["changes"]
+    ]
+    fees = device_fee.month_of_fees(
+        calendar.month_named(_text(case["month"])), _int(case["monthly_fee"]),
+        _count(case["devices_before"]), changes,
+    )  # fmt: skip
+    return {
+        "unique_per_day": list(fees.unique_per_day),
+        "daily": [str(units) for units in fees.daily],
+        "month_total": str(fees.total),
+        "devices_after": fees.devices_after,
+    }
+
+
 SUITES: Mapping[str, Suite | str] = {
     "burn": _burn,
     "chain_hash": "ledger.chain",
+    "device_fee": _device_fee,
     "earnings": _earnings,
     "emission": _emission,
     "escrow": _escrow,

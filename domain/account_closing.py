@@ -1,6 +1,6 @@
 """Closing an account: only what is finished and empty can be closed, and then it stays so.
 
-    closed  =>  every lease settled, every node retired, every balance 0        at the closing
+    closed  =>  leases settled, nodes retired, no edge devices, every balance 0    at the closing
 
 PostgreSQL asks the books again when the fact is recorded, and whoever opens a lease or confirms a
 deposit at the same moment reads the account's stream and is decided again. A lease recorded after
@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from domain.account import AccountClosed, existing_account
+from domain.edge_device import edge_devices_of
 from domain.funding import BURN_SOURCES, CASH_SOURCES
 from domain.lease import Lease
 from domain.node import node_of
@@ -59,6 +60,9 @@ def decide_close(command: CloseAccount, world: World) -> list[Change]:
         phase = node_of(world, node_id).phase
         if phase != "retired":
             raise Refused(Reason.ACCOUNT_NOT_EMPTY, node_id=node_id, phase=phase)
+    devices = len(edge_devices_of(world, command.account_id).devices)
+    if devices:  # a device that was removed today is charged at midnight
+        raise Refused(Reason.ACCOUNT_NOT_EMPTY, edge_devices=devices)
     for book in books_of(command.account_id):
         units = world.balance(book)
         if units:

@@ -107,6 +107,8 @@ class Reason(Enum):
     NEGATIVE_POOL = "negative_pool"
     DUPLICATE_ID = "duplicate_id"
     NEGATIVE_WEIGHT = "negative_weight"
+    DAY_OUT_OF_MONTH = "day_out_of_month"
+    REMOVED_MORE_THAN_CONFIGURED = "removed_more_than_configured"
     ZERO_AMOUNT = "zero_amount"
     PRICE_TOO_LOW = "price_too_low"
     FEE_OUT_OF_RANGE = "fee_out_of_range"

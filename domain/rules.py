@@ -16,6 +16,7 @@ from domain import (
     chain_tx,
     deposit,
     device,
+    edge_device,
     epoch,
     job,
     lease,
@@ -33,8 +34,8 @@ Evolve = Callable[[Any, Any], Any]
 Decide = Callable[[Any, World], Sequence[Change]]
 
 _FILES = (
-    account, account_closing, burn, chain_tx, deposit, device, epoch, job, lease, node, offer,
-    payout, pin, policy, provider, tariff,
+    account, account_closing, burn, chain_tx, deposit, device, edge_device, epoch, job, lease, node,
+    offer, payout, pin, policy, provider, tariff,
 )  # fmt: skip
 
 STREAMS: dict[str, tuple[Any, Evolve]] = {}

@@ -16,9 +16,11 @@ from typing import Any
 from domain.burn import BurnConfirmed
 from domain.deposit import CreditsPurchaseConfirmed, DepositConfirmed
 from domain.device import CapacityAccrued
+from domain.draw import Drawn
+from domain.edge_device import DeviceFeeCharged
 from domain.epoch import EpochSealed, RewardsCredited, RewardsMatured
 from domain.lease import EscrowPart, LeaseClosed, LeaseReserved, LeaseSettled, UsageAccrued
-from domain.money import Asset
+from domain.money import Amount, Asset
 from domain.payout import EpochMintConfirmed, PayoutConfirmed
 from domain.policy import PolicyPublished
 
@@ -103,6 +105,20 @@ def _accrued(fact: UsageAccrued) -> Iterable[Entry]:
     )
 
 
+def _taken(account_id: str, drawn: tuple[Drawn, ...], owed: Amount) -> list[tuple[str, int]]:
+    """The debits of a charge without an escrow: what was there, and the rest as a debt."""
+    paid = [(f"party:{one.account_id}:{one.source}", one.amount.units) for one in drawn]
+    return [*paid, (f"party:{account_id}:owed", owed.units)]
+
+
+def _device_fee(fact: DeviceFeeCharged) -> Iterable[Entry]:
+    return entry(
+        Asset.CREDIT,
+        *_taken(fact.account_id, fact.drawn, fact.owed),
+        ("network:revenue:device", -fact.charge.units),
+    )
+
+
 def _capacity(fact: CapacityAccrued) -> Iterable[Entry]:
     """Physical time starts as idle; what was leased, stranded or unavailable leaves idle.
 
@@ -181,6 +197,7 @@ _BOOKS: dict[type[Any], Callable[[Any], Iterable[Entry]]] = {
     LeaseSettled: _closed,
     UsageAccrued: _accrued,
     CapacityAccrued: _capacity,
+    DeviceFeeCharged: _device_fee,
     PolicyPublished: _policy,
     EpochSealed: _sealed,
     RewardsCredited: _credited,

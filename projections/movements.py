@@ -25,6 +25,7 @@ KINDS: Mapping[str, str | tuple[str, str]] = {
     "lease.usage_accrued.v1": ("usage", "earning"),
     "lease.closed.v1": "refund",
     "lease.settled.v1": "refund",
+    "edge_device.fee_charged.v1": "device_fee",
     "epoch.rewards_credited.v1": "reward",
     "epoch.rewards_matured.v1": "maturity",
     "payout.confirmed.v1": "payout",

@@ -23,7 +23,10 @@ from domain.account import (
     account_of,
 )
 from domain.account_closing import PARTS, CloseAccount, books_of
+from domain.calendar import DAY_US
 from domain.deposit import ConfirmCreditsPurchase, ConfirmDeposit, DepositConfirmed
+from domain.edge_device import ChargeDeviceFee, EdgeDeviceAdded, RemoveEdgeDevice
+from domain.edge_device import stream_of as edge_devices
 from domain.money import credit, token
 from domain.provider import RegisterProvider
 from domain.refusal import Reason
@@ -78,6 +81,21 @@ def test_an_account_is_not_closed_while_a_lease_of_it_is_not_settled(who: str) -
 def test_an_account_is_not_closed_while_a_node_of_it_is_there() -> None:
     asked = replace(close, account_id=market.OWNER, node_ids=(market.NODE,))
     empty.when(asked).then_refused(Reason.ACCOUNT_NOT_EMPTY)
+
+
+def test_an_account_is_not_closed_while_an_edge_device_of_it_is_not_charged_to_its_end() -> None:
+    added = EdgeDeviceAdded(
+        device_id="edge_1", account_id=WHO, region_id="region_a", model="jetson-orin-nano",
+        first_day="2026-11-20", by="mem_a", at_us=AT_US,
+    )  # fmt: skip
+    scene = empty.given((edge_devices(WHO), added))
+    scene.when(close).then_refused(Reason.ACCOUNT_NOT_EMPTY)
+    removed = scene.after(
+        RemoveEdgeDevice(device_id="edge_1", account_id=WHO, by="mem_a", at_us=AT_US)
+    )
+    removed.when(close).then_refused(Reason.ACCOUNT_NOT_EMPTY)
+    charged = removed.after(ChargeDeviceFee(account_id=WHO, at_us=AT_US + DAY_US))
+    charged.when(close).then((STREAM, closed))
 
 
 @pytest.mark.parametrize("part", PARTS)

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain import burn, deposit, device, epoch, lease, payout
+from domain import burn, deposit, device, edge_device, epoch, lease, payout
+from domain.draw import Drawn
 from domain.earnings import Parts, peel
 from domain.money import PPM, Amount, Asset, credit, token
 from domain.policy import EmissionSegment, PolicyPublished
@@ -198,6 +199,23 @@ def burned(credits: int, tokens: int) -> burn.BurnConfirmed:
     )  # fmt: skip
 
 
+@st.composite
+def drawings(draw: st.DrawFn) -> tuple[Drawn, ...]:
+    """Of the account itself and of who pays for it, each source once."""
+    accounts = st.sampled_from((RENTER, "acct_payer"))
+    parts = draw(st.dictionaries(st.tuples(accounts, sources), positive, max_size=5))
+    return tuple(Drawn(who, source, credit(held)) for (who, source), held in parts.items())
+
+
+def device_fee(drawn: tuple[Drawn, ...], owed: int) -> edge_device.DeviceFeeCharged:
+    charge = credit(sum(one.amount.units for one in drawn) + owed)
+    return edge_device.DeviceFeeCharged(
+        account_id=RENTER, day="2026-11-20", unique=1, fee_per_month=charge, tariff_version=1,
+        days_in_month=30, fee_days=charge.units * 30, due=charge, charge=charge, drawn=drawn,
+        owed=credit(owed), at_us=AT_US,
+    )  # fmt: skip
+
+
 FACTS: dict[type[Any], st.SearchStrategy[Any]] = {
     deposit.DepositConfirmed: deposits(),
     deposit.CreditsPurchaseConfirmed: purchases(),
@@ -211,6 +229,7 @@ FACTS: dict[type[Any], st.SearchStrategy[Any]] = {
         ),
         units, units, units, units,
     ),
+    edge_device.DeviceFeeCharged: st.builds(device_fee, drawings(), units),
     PolicyPublished: st.builds(policy, st.integers(1, 3), positive),
     epoch.EpochSealed: seals(),
     epoch.RewardsCredited: credited,
@@ -279,6 +298,16 @@ def test_an_accrual_paid_in_cash_splits_between_provider_platform_and_burn() -> 
 def test_an_accrual_paid_in_burned_credits_retires_them_and_leaves_nothing_to_burn_again() -> None:
     fact = accrued({"burned": 2_780_000}, Parts(0, 0, 0, 2_780_000))
     assert lines(fact) == {"escrow:lease_1:1:burned": 2_780_000, "world:burned": -2_780_000}
+
+
+def test_the_device_fee_is_drawn_from_balances_and_the_rest_is_a_debt() -> None:
+    drawn = (Drawn(RENTER, "cash", credit(300_000)), Drawn("acct_payer", "card", credit(100_000)))
+    assert lines(device_fee(drawn, 83_870)) == {
+        "party:acct_renter:cash": 300_000,
+        "party:acct_payer:card": 100_000,
+        "party:acct_renter:owed": 83_870,
+        "network:revenue:device": -483_870,
+    }
 
 
 def test_an_accrual_that_earned_nothing_books_nothing() -> None:
