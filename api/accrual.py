@@ -188,7 +188,6 @@ def due_commands(
         ]  # fmt: skip
     if lease.status not in ("active", "closing") or lease.opened is None:
         return []
-    assert lease.reserved is not None
     commands: list[Any] = []
     end_us = lease.window_end_us
     is_over = lease.closed is not None
@@ -207,28 +206,41 @@ def due_commands(
     until_us = lease.opened.opened_at_us + (lease.hours_accrued + 1) * HOUR_US
     if not is_over and until_us > now_us:
         return commands
-    node_id = lease.reserved.node_id
-    lane = lane_of(node_id)
-    after_position = lease.resume_position
-    if not lease.usage_position:  # nothing read yet: no report can name a lease before it is there
-        after_position = reader.received_before(lane, lease.reserved.at_us - SKEW_US)
-    rows = reader.rows(node_id, lease_id, after_position)
-    read: dict[str, Any] = {
-        "lease_id": lease_id,
-        "lane": lane,
-        "usage_position": max(reader.head(lane), lease.usage_position),
-        "rows": rows,
-        "at_us": now_us,
-    }
-    reached = _reached(lease, rows)
+    command = unread(lease, lease_id, reader, now_us)
+    reached = _reached(lease, command.rows)
     while until_us < end_us and until_us <= now_us:
         if reached < until_us and now_us < until_us + patience_us:
             return commands
-        commands.append(AccrueUsage(**read))
+        commands.append(command)
         until_us += HOUR_US
     if is_over:
-        commands.append(SettleLease(**read))
+        commands.append(
+            SettleLease(
+                lease_id=lease_id, lane=command.lane, usage_position=command.usage_position,
+                rows=command.rows, at_us=now_us,
+            )
+        )  # fmt: skip
     return commands
+
+
+def first_unread(lease: Lease, reader: NodeReader) -> int:
+    """The lane position after which the reports lie that hold rows not consumed yet."""
+    assert lease.reserved is not None
+    if lease.usage_position:
+        return lease.resume_position
+    # Nothing read yet: no report can name a lease before it is there.
+    return reader.received_before(lane_of(lease.reserved.node_id), lease.reserved.at_us - SKEW_US)
+
+
+def unread(lease: Lease, lease_id: str, reader: NodeReader, now_us: int) -> AccrueUsage:
+    """Everything received and not consumed yet, as the command that would accrue it."""
+    assert lease.reserved is not None
+    node_id = lease.reserved.node_id
+    lane = lane_of(node_id)
+    return AccrueUsage(
+        lease_id=lease_id, lane=lane, usage_position=max(reader.head(lane), lease.usage_position),
+        rows=reader.rows(node_id, lease_id, first_unread(lease, reader)), at_us=now_us,
+    )  # fmt: skip
 
 
 def _reached(lease: Lease, rows: Iterable[UsageRow]) -> int:

@@ -707,6 +707,16 @@ def is_reported_until(lease: Lease, until_us: int) -> bool:
     return _is_complete(lease, until_us)
 
 
+def accrued_so_far(lease: Lease, command: AccrueUsage) -> UsageAccrued:
+    """What accruing every row of `command` at once would add, due or not. Nothing is decided.
+
+    Charges are cumulative, so this is what the accruals still to come add for these rows, however
+    the rows fall into hours.
+    """
+    until_us = max(lease.accrued_until_us, min(command.at_us, lease.window_end_us))
+    return _accrued(lease, command, until_us, rows_until_us=None)
+
+
 def _is_complete(lease: Lease, until_us: int) -> bool:
     assert lease.reserved is not None
     reached = {mark.device_id: mark.wall_end_us for mark in lease.marks}

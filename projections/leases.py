@@ -55,6 +55,7 @@ _INDEXES = """
     CREATE INDEX ON own.lease (provider_account_id, position);
     CREATE INDEX ON own.lease (node_id, position);
     CREATE INDEX ON own.lease (position) WHERE state <> 'settled';
+    CREATE INDEX ON own.lease (account_id, position) WHERE state IN ('active', 'closing');
 """
 
 _LEASE_FACTS = (
@@ -318,6 +319,13 @@ def read_jobs(
         connection, Job, sql, account=account_id, client=client_id, state=state, after=after,
         limit=limit,
     )  # fmt: skip
+
+
+def read_live_leases(connection: Connection, account_id: str) -> list[str]:
+    """The renter's leases that run or wait for their last reports, in order of request."""
+    sql = b"""SELECT lease_id FROM proj_leases.lease
+        WHERE account_id = %s AND state IN ('active', 'closing') ORDER BY position"""
+    return [row[0] for row in connection.execute(sql, (account_id,))]
 
 
 def read_lease(

@@ -48,6 +48,7 @@ _TABLES = """
 _INDEXES = """
     CREATE UNIQUE INDEX accrual_lease ON own.accrual (lease_id, position);
     CREATE INDEX ON own.accrual (account_id, from_us);
+    CREATE INDEX ON own.accrual (account_id, position);
     CREATE INDEX ON own.accrual (node_id, from_us);
     CREATE INDEX ON own.accrual (position);
 """
@@ -436,19 +437,37 @@ class UsageSum:
 class UsageTotal:
     """GPU-microseconds and micro-credits, all groups together."""
 
+    accruals: int
     gpu_us: int
     charge: int
 
 
-_GROUPS = ("lease_id", "node_id", "account_id", "provider_account_id", "project_id", "client_id")
-_WHERE = """
-    (%(lease)s::text IS NULL OR lease_id = %(lease)s)
-    AND (%(node)s::text IS NULL OR node_id = %(node)s)
-    AND (%(account)s::text IS NULL OR account_id = %(account)s OR provider_account_id = %(account)s)
-    AND (%(from)s::bigint IS NULL OR from_us >= %(from)s)
-    AND (%(to)s::bigint IS NULL OR from_us < %(to)s)
-    AND (%(until)s::bigint IS NULL OR position <= %(until)s)
+_GROUPS = (
+    "lease_id", "node_id", "account_id", "provider_account_id", "project_id", "client_id",
+    "end_user_ref",
+)  # fmt: skip
+_FILTERS = {
+    "lease_id": "lease_id = %(lease_id)s",
+    "node_id": "node_id = %(node_id)s",
+    "account_id": "(account_id = %(account_id)s OR provider_account_id = %(account_id)s)",
+    "renter_id": "account_id = %(renter_id)s",
+    "client_id": "client_id = %(client_id)s",
+    "project_id": "project_id = %(project_id)s",
+    "end_user_ref": "end_user_ref = %(end_user_ref)s",
+    "from_us": "from_us >= %(from_us)s",
+    "to_us": "from_us < %(to_us)s",
+    "after_position": "position > %(after_position)s",
+    "until_position": "position <= %(until_position)s",
+}
+"""What accruals can be asked for. `account_id` is renter or provider; times bound the begin of the
+lease hour, half-open; positions are those of the facts.
 """
+
+
+def _where(filters: dict[str, Any]) -> str:
+    """The conditions of the filters that are given: nothing else may stand in an index's way."""
+    given = [_FILTERS[name] for name, value in filters.items() if value is not None]
+    return " AND ".join(["true", *given])
 
 
 def read_node_hours(
@@ -486,26 +505,15 @@ def read_flagged(
 
 
 def read_accruals(
-    connection: Connection,
-    *,
-    lease_id: str | None = None,
-    node_id: str | None = None,
-    account_id: str | None = None,
-    from_us: int | None = None,
-    to_us: int | None = None,
-    after: int = 0,
-    limit: int = 50,
+    connection: Connection, *, after: int = 0, limit: int = 50, **filters: Any
 ) -> list[Accrual]:
-    """Line by line, in order of position; times bound the begin of the lease hour, half-open.
+    """Line by line, in order of position; `filters` are those of `_FILTERS`.
 
-    `account_id` is renter or provider; `after` is the last position of the page before.
+    `after` is the last position of the page before.
     """
-    sql = f"""SELECT * FROM proj_usage.accrual WHERE {_WHERE} AND position > %(after)s
+    sql = f"""SELECT * FROM proj_usage.accrual WHERE {_where(filters)} AND position > %(after)s
         ORDER BY position LIMIT %(limit)s"""
-    return read.many(
-        connection, Accrual, sql, lease=lease_id, node=node_id, account=account_id, to=to_us,
-        until=None, after=after, limit=limit, **{"from": from_us},
-    )  # fmt: skip
+    return read.many(connection, Accrual, sql, after=after, limit=limit, **filters)
 
 
 def read_usage(
@@ -513,19 +521,14 @@ def read_usage(
     *,
     by: str = "lease_id",
     hourly: bool = False,
-    lease_id: str | None = None,
-    node_id: str | None = None,
-    account_id: str | None = None,
-    from_us: int | None = None,
-    to_us: int | None = None,
-    until_position: int | None = None,
     after: tuple[str, int] = ("", -1),
     limit: int = 50,
+    **filters: Any,
 ) -> list[UsageSum]:
-    """Accrued sums per lease, node, account, provider, project or client, by UTC hour if asked.
+    """Accrued sums per one of `_GROUPS`, by UTC hour if asked; `filters` are those of `_FILTERS`.
 
     A lease hour counts in the UTC hour in which it begins. `after` is (group, hour_us or 0) of
-    the last row of the page before; nothing recorded above `until_position`.
+    the last row of the page before.
     """
     assert by in _GROUPS, by
     hour = f"(from_us - from_us %% {GPU_HOUR_US})" if hourly else "NULL::bigint"
@@ -533,30 +536,17 @@ def read_usage(
             SELECT {by} AS group, {hour} AS hour_us, count(*) AS accruals,
                 sum(gpu_us)::bigint AS gpu_us, sum(charge)::bigint AS charge,
                 least(sum(refused_us), {SUM_MAX})::bigint AS refused_us
-            FROM proj_usage.accrual WHERE {_WHERE} GROUP BY 1, 2
+            FROM proj_usage.accrual WHERE {_where(filters)} GROUP BY 1, 2
         ) g WHERE (g.group COLLATE "C", coalesce(hour_us, 0)) > (%(g)s, %(h)s)
         ORDER BY g.group COLLATE "C", hour_us LIMIT %(limit)s"""
-    return read.many(
-        connection, UsageSum, sql, lease=lease_id, node=node_id, account=account_id, to=to_us,
-        until=until_position, g=after[0], h=after[1], limit=limit, **{"from": from_us},
-    )  # fmt: skip
+    return read.many(connection, UsageSum, sql, g=after[0], h=after[1], limit=limit, **filters)
 
 
-def read_usage_total(
-    connection: Connection,
-    *,
-    account_id: str,
-    from_us: int | None = None,
-    to_us: int | None = None,
-    until_position: int | None = None,
-) -> UsageTotal:
+def read_usage_total(connection: Connection, **filters: Any) -> UsageTotal:
     """The sum over everything `read_usage` would list, however many groups those are."""
-    sql = f"""SELECT coalesce(sum(gpu_us), 0)::bigint AS gpu_us,
+    sql = f"""SELECT count(*) AS accruals, coalesce(sum(gpu_us), 0)::bigint AS gpu_us,
             coalesce(sum(charge), 0)::bigint AS charge
-        FROM proj_usage.accrual WHERE {_WHERE}"""
-    found = read.one(
-        connection, UsageTotal, sql, lease=None, node=None, account=account_id, to=to_us,
-        until=until_position, **{"from": from_us},
-    )  # fmt: skip
+        FROM proj_usage.accrual WHERE {_where(filters)}"""
+    found = read.one(connection, UsageTotal, sql, **filters)
     assert found is not None
     return found

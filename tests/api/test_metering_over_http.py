@@ -2,78 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
-from api.accrual import accrue
 from api.usage import MEDIA_TYPE
 from domain import report
-from domain.pin import PinUsage
-from ledger import cut, trees
+from ledger import trees
 from ledger.checkpoint import open_checkpoint, parse_verifier_key
-from tests.api.scene import HOUR_US, NOW_US, Provider, Scene
-
-MINUTE_US = 60_000_000
-
-
-def _report(provider: Provider, *leases: dict[str, Any], **changes: Any) -> bytes:
-    """The node's next report: the first hour of leases on their first devices, in minutes."""
-    rows = tuple(
-        report.Row(
-            device=provider.device_ids.index(lease["device_ids"][0]), lease=index, driver_epoch=1,
-            mono_start_us=minute * MINUTE_US, len_us=MINUTE_US, wall_minus_mono_us=NOW_US,
-            available_us=MINUTE_US, unavailable_us=0, unknown_us=0, samples=60,
-        )
-        for minute in range(60)
-        for index, lease in enumerate(leases)
-    )  # fmt: skip
-    told = report.Report(
-        node=provider.node_id, seq=provider.signing.seq + 1, prev=provider.signing.head.hex(),
-        boot="5b1c9a7e-6f0d-4f0b-9c3f-2f1d0c9e8a71", agent="0.1.0", mono_us=HOUR_US,
-        wall_us=NOW_US + HOUR_US, clock_offset_us=0, clock_rtt_us=0,
-        devices=tuple(report.Device(id=each) for each in provider.device_ids),
-        leases=tuple(lease["lease_id"] for lease in leases), rows=rows,
-    )  # fmt: skip
-    return report.encode(replace(told, **changes))
-
-
-def _send(scene: Scene, provider: Provider, body: bytes) -> Any:
-    envelope = provider.signing.envelope(body)
-    response = scene.http.post(
-        f"/v1/nodes/{provider.node_id}/usage", json=[envelope],
-        headers={"Content-Type": MEDIA_TYPE},
-    )  # fmt: skip
-    if response.status_code == 200:
-        provider.signing.seq += 1
-        provider.signing.head = report.report_hash(body)
-    return response
-
-
-def _accrue(scene: Scene, lease_id: str) -> None:
-    with scene.service.connect() as connection:
-        accrue(scene.service.ledger, connection, [lease_id], scene.clock.now_us())
-
-
-def _hour_of_work(scene: Scene) -> dict[str, Any]:
-    """A lease that ran for exactly an hour, was reported, closed and settled."""
-    return _hours_of_work(scene, 1)[0]
-
-
-def _hours_of_work(scene: Scene, count: int) -> list[dict[str, Any]]:
-    """As many such leases at the same time."""
-    clock: Any = scene.clock
-    leases = [scene.running() for _ in range(count)]
-    clock.advance(HOUR_US)
-    sent = _send(scene, scene.provider, _report(scene.provider, *leases))
-    assert sent.status_code == 200, sent.text
-    for lease in leases:
-        scene.renter.made(f"/v1/leases/{lease['lease_id']}/close")
-        _accrue(scene, lease["lease_id"])
-    return leases
+from tests.api.scene import HOUR_US, NOW_US, Scene
+from tests.api.work import hours_of_work, pin_and_sign, reported, send
 
 
 def test_an_hour_of_work_is_charged_and_shared_to_the_unit(scene: Scene) -> None:
-    lease = _hour_of_work(scene)
+    lease = hours_of_work(scene)[0]
     path = f"/v1/leases/{lease['lease_id']}"
     settled = scene.renter.read(path)
     assert settled["state"] == "settled"
@@ -95,7 +35,7 @@ def test_an_hour_of_work_is_charged_and_shared_to_the_unit(scene: Scene) -> None
 
 
 def test_a_statement_says_what_the_month_cost(scene: Scene) -> None:
-    lease = _hour_of_work(scene)
+    lease = hours_of_work(scene)[0]
     path = f"/v1/accounts/{scene.renter.account_id}/statements"
     told = scene.renter.read(f"{path}/2026-11")
     assert told["opening"] == []
@@ -112,7 +52,7 @@ def test_a_statement_says_what_the_month_cost(scene: Scene) -> None:
 def test_a_statements_totals_are_of_the_whole_month_and_its_lines_go_over_pages(
     scene: Scene,
 ) -> None:
-    leases = sorted(lease["lease_id"] for lease in _hours_of_work(scene, 2))
+    leases = sorted(lease["lease_id"] for lease in hours_of_work(scene, 2))
     path = f"/v1/accounts/{scene.renter.account_id}/statements/2026-11"
     first = scene.renter.read(path, limit=1)
     scene.deposit(scene.renter, 5)
@@ -134,10 +74,10 @@ def test_a_node_reads_what_was_stored_and_what_earned_nothing(scene: Scene) -> N
     node, path = scene.provider.node, f"/v1/nodes/{scene.provider.node_id}/usage"
     head = node.read(f"{path}/head")
     assert (head["acked_seq"], head["head"]) == (0, scene.provider.signing.head.hex())
-    receipt = _send(scene, scene.provider, _report(scene.provider, lease)).json()["results"][0]
+    receipt = send(scene, scene.provider, reported(scene.provider, lease)).json()["results"][0]
     assert (receipt["status"], receipt["receipt"]["flags"]) == ("stored", 0)
-    broken = _report(scene.provider, lease, agent="a name that is much too long for an agent")
-    flagged = _send(scene, scene.provider, broken).json()["results"][0]["receipt"]
+    broken = reported(scene.provider, lease, agent="a name that is much too long for an agent")
+    flagged = send(scene, scene.provider, broken).json()["results"][0]["receipt"]
     assert flagged["flags"] == 1
     lane = f"{flagged['lane']}:{flagged['position']}"
     told = node.get(path, {"Tallystick-Min-Usage": lane}).json()
@@ -150,7 +90,7 @@ def test_a_node_reads_what_was_stored_and_what_earned_nothing(scene: Scene) -> N
 
 def test_a_forged_report_is_refused_with_a_problem(scene: Scene) -> None:
     lease = scene.running()
-    body = _report(scene.provider, lease)
+    body = reported(scene.provider, lease)
     envelope = {**scene.provider.signing.envelope(body), "signature": "AA" * 43 + "=="}
     response = scene.http.post(
         f"/v1/nodes/{scene.provider.node_id}/usage", json=[envelope],
@@ -181,15 +121,11 @@ def test_the_reporters_own_parser_reads_the_assignments(scene: Scene) -> None:
 
 
 def test_a_fact_and_a_report_are_proved_under_the_signed_head(scene: Scene) -> None:
-    lease = _hour_of_work(scene)
+    lease = hours_of_work(scene)[0]
     proof = scene.auditor.get(f"/v1/audit/proofs/{lease['position']}")
     assert (proof.status_code, proof.json()["code"]) == (409, "not_covered")
     assert scene.anybody.get("/v1/audit/log/checkpoint").json()["code"] == "not_covered"
-    with scene.service.connect() as connection:
-        trees.follow_all(connection)
-        pin = cut.pin(connection).fact(scene.clock.now_us())
-        scene.service.ledger.handle(PinUsage(pin=pin), key=None, now_us=scene.clock.now_us())
-    scene.sign_head()
+    pin_and_sign(scene)
     told = scene.anybody.get("/v1/audit/log/checkpoint")
     assert told.headers["content-type"] == "text/plain; charset=utf-8"
     assert told.headers["cache-control"] == "public, max-age=2"

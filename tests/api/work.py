@@ -1,0 +1,89 @@
+"""Work that was done: leases that ran, signed reports of them over HTTP, accrual, signed heads."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from api.accrual import accrue
+from api.usage import MEDIA_TYPE
+from domain import report
+from domain.pin import PinUsage
+from ledger import cut, trees
+from tests.api.scene import HOUR_US, NOW_US, Provider, Scene
+
+MINUTE_US = 60_000_000
+
+
+def reported(
+    provider: Provider, *leases: dict[str, Any], first: int = 0, minutes: int = 60, **changes: Any
+) -> bytes:
+    """The node's next report: these minutes of leases on their first devices."""
+    rows = tuple(
+        report.Row(
+            device=provider.device_ids.index(lease["device_ids"][0]), lease=index, driver_epoch=1,
+            mono_start_us=minute * MINUTE_US, len_us=MINUTE_US, wall_minus_mono_us=NOW_US,
+            available_us=MINUTE_US, unavailable_us=0, unknown_us=0, samples=60,
+        )
+        for minute in range(first, first + minutes)
+        for index, lease in enumerate(leases)
+    )  # fmt: skip
+    ends_us = (first + minutes) * MINUTE_US
+    told = report.Report(
+        node=provider.node_id, seq=provider.signing.seq + 1, prev=provider.signing.head.hex(),
+        boot="5b1c9a7e-6f0d-4f0b-9c3f-2f1d0c9e8a71", agent="0.1.0", mono_us=ends_us,
+        wall_us=NOW_US + ends_us, clock_offset_us=0, clock_rtt_us=0,
+        devices=tuple(report.Device(id=each) for each in provider.device_ids),
+        leases=tuple(lease["lease_id"] for lease in leases), rows=rows,
+    )  # fmt: skip
+    return report.encode(replace(told, **changes))
+
+
+def send(scene: Scene, provider: Provider, body: bytes) -> Any:
+    """Post a report; the node's chain moves on when it was stored."""
+    envelope = provider.signing.envelope(body)
+    response = scene.http.post(
+        f"/v1/nodes/{provider.node_id}/usage", json=[envelope],
+        headers={"Content-Type": MEDIA_TYPE},
+    )  # fmt: skip
+    if response.status_code == 200:
+        provider.signing.seq += 1
+        provider.signing.head = report.report_hash(body)
+    return response
+
+
+def run(scene: Scene, *leases: dict[str, Any], minutes: int, first: int = 0) -> None:
+    """Let the clock run and the first provider's node report these minutes."""
+    clock: Any = scene.clock
+    clock.advance(minutes * MINUTE_US)
+    body = reported(scene.provider, *leases, first=first, minutes=minutes)
+    sent = send(scene, scene.provider, body)
+    assert sent.status_code == 200, sent.text
+
+
+def accrue_now(scene: Scene, lease_id: str) -> None:
+    """What the accrual job does for one lease."""
+    with scene.service.connect() as connection:
+        accrue(scene.service.ledger, connection, [lease_id], scene.clock.now_us())
+
+
+def hours_of_work(scene: Scene, count: int = 1, **lease: Any) -> list[dict[str, Any]]:
+    """So many leases that ran for exactly an hour, were reported, closed and settled."""
+    clock: Any = scene.clock
+    leases = [scene.running(**lease) for _ in range(count)]
+    clock.advance(HOUR_US)
+    sent = send(scene, scene.provider, reported(scene.provider, *leases))
+    assert sent.status_code == 200, sent.text
+    for each in leases:
+        scene.renter.made(f"/v1/leases/{each['lease_id']}/close")
+        accrue_now(scene, each["lease_id"])
+    return leases
+
+
+def pin_and_sign(scene: Scene) -> None:
+    """Pin the usage log and sign the market log's head, as the jobs do."""
+    with scene.service.connect() as connection:
+        trees.follow_all(connection)
+        pin = cut.pin(connection).fact(scene.clock.now_us())
+        scene.service.ledger.handle(PinUsage(pin=pin), key=None, now_us=scene.clock.now_us())
+    scene.sign_head()
