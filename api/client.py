@@ -153,6 +153,28 @@ class AccountPage(TypedDict):
     data: list[Account]
 
 
+AccountStatement = TypedDict(
+    "AccountStatement",
+    {
+        "account_id": "str",
+        "from": "NotRequired[str]",
+        "to": "NotRequired[str]",
+        "as_of": "NotRequired[str]",
+        "opening_position": "int",
+        "closing_position": "int",
+        "opening": "list[Part]",
+        "closing": "list[Part]",
+        "kinds": "list[Kind]",
+        "lines": "list[StatementLine]",
+        "has_more": "bool",
+        "next_cursor": "NotRequired[str]",
+        "usage": "NotRequired[StatementUsage]",
+        "unbilled_estimate": "NotRequired[Unbilled]",
+        "position": "int",
+    },
+)
+
+
 class ApiKey(TypedDict):
     """`key` is there only in the answer that makes it."""
 
@@ -574,6 +596,15 @@ class KeyConfirmation(TypedDict):
     key_id: str
 
 
+class Kind(TypedDict):
+    """All lines of one kind on one part. A movement above zero raises the part's balance."""
+
+    kind: str
+    part: str
+    lines: int
+    movement: SignedMoney
+
+
 class Lease(TypedDict):
     """A lease as far as it has come. `charge` and `gpu_us` are what has been accrued so
     far.
@@ -766,6 +797,18 @@ class LinePage(TypedDict):
     next_cursor: NotRequired[str]
     position: int
     data: list[Line]
+
+
+class LiveLease(TypedDict):
+    """What accruing one lease now would charge, from the reports received so far."""
+
+    lease_id: str
+    accrued_until: str
+    until: str
+    gpu_us: str
+    charge: Money
+    lane: int
+    usage_position: int
 
 
 class LogKey(TypedDict):
@@ -1073,6 +1116,13 @@ class OfferWithdrawn(TypedDict):
     position: NotRequired[int]
 
 
+class Part(TypedDict):
+    """What the account has of one sort; of `owed`, what it owes."""
+
+    part: str
+    balance: Money
+
+
 class Pending(TypedDict):
     """A lease that waits for the node to say that its work runs."""
 
@@ -1332,6 +1382,36 @@ Statement = TypedDict(
 )
 
 
+class StatementLine(TypedDict):
+    """One line: one fact's effect on one part. `position` leads to the fact and its proof."""
+
+    position: int
+    type: str
+    kind: str
+    part: str
+    movement: SignedMoney
+    balance_after: Money
+    lease_id: NotRequired[str]
+    client_id: NotRequired[str]
+    project_id: NotRequired[str]
+    end_user_ref: NotRequired[str]
+    at: str
+    recorded_at: str
+
+
+class StatementUsage(TypedDict):
+    """What the account's own leases used: sums over the accruals that the filters let
+    through.
+    """
+
+    gpu_us: str
+    charge: Money
+    accruals: int
+    by: NotRequired[str]
+    groups: list[UsageOfGroup]
+    groups_left_out: bool
+
+
 class Stored(TypedDict):
     status: Literal["stored", "duplicate"]
     receipt: Receipt
@@ -1365,6 +1445,14 @@ class Tariffs(TypedDict):
     position: int
 
 
+class Unbilled(TypedDict):
+    """Used but not accrued yet. An estimate: reports that are still under way add to it."""
+
+    charge: Money
+    leases: list[LiveLease]
+    leases_left_out: int
+
+
 class UsageEnvelope(TypedDict):
     """One signed report as a CloudEvent. Only `data_base64` is signed (DSSE, Ed25519); the
     other fields must agree with it. `id` and `sequence` are its number, `prevhash` the hash
@@ -1388,6 +1476,15 @@ class UsageEnvelope(TypedDict):
 class UsageFeeRow(TypedDict):
     gpu_class: Literal["development", "professional", "datacenter"]
     per_gpu_hour: Money
+
+
+class UsageOfGroup(TypedDict):
+    """Accrued GPU time and its charge of one client, project, end user or lease."""
+
+    group: str
+    gpu_us: str
+    charge: Money
+    accruals: int
 
 
 class Wallet(TypedDict):
@@ -2395,6 +2492,42 @@ class Client(_Calls):
             query={"limit": limit, "cursor": cursor},
         )
         return cast("Statement", found)
+
+    def read_account_statement(
+        self,
+        account_id: str,
+        *,
+        from_: str | None = None,
+        to: str | None = None,
+        kind: str | None = None,
+        by: Literal["client_id", "project_id", "end_user_ref", "lease_id"] | None = None,
+        client_id: str | None = None,
+        project_id: str | None = None,
+        end_user_ref: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        as_of_position: int | None = None,
+        as_of: str | None = None,
+    ) -> AccountStatement:
+        """A statement of any period, accrued as of now or as of any moment."""
+        found = self._call(
+            "GET",
+            _at("/v1/accounts/{account_id}/statements", account_id=account_id),
+            query={
+                "from": from_,
+                "to": to,
+                "kind": kind,
+                "by": by,
+                "client_id": client_id,
+                "project_id": project_id,
+                "end_user_ref": end_user_ref,
+                "limit": limit,
+                "cursor": cursor,
+                "as_of_position": as_of_position,
+                "as_of": as_of,
+            },
+        )
+        return cast("AccountStatement", found)
 
     def list_earnings(
         self,
