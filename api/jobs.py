@@ -18,6 +18,7 @@ import psycopg
 from api.accrual import accrue
 from api.chain_side import ChainNotReady, ChainSide, is_wanted
 from api.leading import leading
+from api.money_out import mature, sweep
 from api.service import Service
 from api.settlement import settle_due
 from domain.device import AccrueCapacity
@@ -123,6 +124,16 @@ def _book(service: Service, batch: Sequence[AccrueCapacity], now_us: int) -> lis
     return []
 
 
+def run_maturity(service: Service, connection: Connection, now_us: int) -> int:
+    """What was earned becomes payable when its dispute window has passed."""
+    return mature(service.ledger, connection, now_us)
+
+
+def run_sweep(service: Service, connection: Connection, now_us: int) -> int:
+    """What is payable goes to the billing account, once per account and UTC day."""
+    return sweep(service.ledger, connection, now_us)
+
+
 def run_trees(service: Service, connection: Connection, now_us: int) -> int:
     """The audit trees follow both logs, and the head is signed again when it grew."""
     grown = trees.follow_all(connection)
@@ -193,6 +204,8 @@ def all_jobs(service: Service) -> tuple[Job, ...]:
         Job("equivocation", 5, 60, run_equivocation),
         Job("accrual", 5, 7_200, run_accrual),
         Job("capacity", 300, 7_200, run_capacity),
+        Job("maturity", 60, 7_200, run_maturity),
+        Job("sweep", 300, 7_200, run_sweep),
         Job("epochs", 60, 900, run_epochs),
         *((chain_job(service),) if is_wanted(service.settings) else ()),
         Job("pin", service.settings.pin_every_s, 120, run_pin),

@@ -77,6 +77,11 @@ class Reason(Enum):
     DEPOSIT_EXISTS = "deposit_exists"
     DEPOSIT_SOURCE_UNKNOWN = "deposit_source_unknown"
     PURCHASE_EXISTS = "purchase_exists"
+    # Money out.
+    MATURITY_WINDOW = "maturity_window"
+    EARNING_MATURED = "earning_matured"
+    EARNINGS_STATE = "earnings_state"
+    PAYMENT_MODE = "payment_mode"
     # Epochs, policy, payouts.
     TARIFF_UNKNOWN = "tariff_unknown"
     TARIFF_VERSION = "tariff_version"
@@ -148,6 +153,8 @@ STORED_REFUSALS = frozenset(
         # Money in, epochs, payouts.
         Reason.DEPOSIT_EXISTS, Reason.EPOCH_STATE, Reason.PAYOUT_STATE,
         Reason.TARIFF_VERSION, Reason.TARIFF_NOTICE,
+        # Money out.
+        Reason.MATURITY_WINDOW, Reason.EARNING_MATURED,
     }
 )  # fmt: skip
 """Refusals by state (402, 404, 409): kept with the idempotency key, so a retry never changes the

@@ -20,6 +20,7 @@ from domain import (
     epoch,
     job,
     lease,
+    maturity,
     node,
     offer,
     payout,
@@ -36,6 +37,7 @@ Decide = Callable[[Any, World], Sequence[Change]]
 _FILES = (
     account, account_closing, burn, chain_tx, deposit, device, edge_device, epoch, job, lease, node,
     offer, payout, pin, policy, provider, tariff,
+    maturity,
 )  # fmt: skip
 
 STREAMS: dict[str, tuple[Any, Evolve]] = {}

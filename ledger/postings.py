@@ -20,6 +20,7 @@ from domain.draw import Drawn
 from domain.edge_device import DeviceFeeCharged
 from domain.epoch import EpochSealed, RewardsCredited, RewardsMatured
 from domain.lease import EscrowPart, LeaseClosed, LeaseReserved, LeaseSettled, UsageAccrued
+from domain.maturity import EarningsMatured, EarningsSwept
 from domain.money import Amount, Asset
 from domain.payout import EpochMintConfirmed, PayoutConfirmed
 from domain.policy import PolicyPublished
@@ -119,6 +120,18 @@ def _device_fee(fact: DeviceFeeCharged) -> Iterable[Entry]:
     )
 
 
+def _earnings_matured(fact: EarningsMatured) -> Iterable[Entry]:
+    units = fact.amount.units
+    party = f"party:{fact.account_id}"
+    return entry(Asset.CREDIT, (f"{party}:holdback", units), (f"{party}:payable", -units))
+
+
+def _earnings_swept(fact: EarningsSwept) -> Iterable[Entry]:
+    units = fact.amount.units
+    swept, earned = f"party:{fact.account_id}:payable", f"party:{fact.to_account_id}:earned"
+    return entry(Asset.CREDIT, (swept, units), (earned, -units))
+
+
 def _capacity(fact: CapacityAccrued) -> Iterable[Entry]:
     """Physical time starts as idle; what was leased, stranded or unavailable leaves idle.
 
@@ -196,6 +209,8 @@ _BOOKS: dict[type[Any], Callable[[Any], Iterable[Entry]]] = {
     LeaseClosed: _closed,
     LeaseSettled: _closed,
     UsageAccrued: _accrued,
+    EarningsMatured: _earnings_matured,
+    EarningsSwept: _earnings_swept,
     CapacityAccrued: _capacity,
     DeviceFeeCharged: _device_fee,
     PolicyPublished: _policy,

@@ -28,13 +28,15 @@ from projections.earnings import EARNINGS
 from projections.epochs import EPOCHS
 from projections.fleet import FLEET
 from projections.leases import LEASES
+from projections.money_out import MONEY_OUT
 from projections.movements import MOVEMENTS
 from projections.runner import LANES, REBUILD_FACTS_MAX, RETIRED, Connection, Projection, own
 from projections.statements import STATEMENTS
 from projections.usage import USAGE
 
 PROJECTIONS: tuple[Projection, ...] = (
-    ACCESS, FLEET, LEASES, USAGE, STATEMENTS, MOVEMENTS, EARNINGS, EPOCHS, AUDIT_INDEX,
+    ACCESS, FLEET, LEASES, USAGE, STATEMENTS, MOVEMENTS, EARNINGS, EPOCHS,
+    MONEY_OUT, AUDIT_INDEX,
 )  # fmt: skip
 BY_NAME = {projection.name: projection for projection in PROJECTIONS}
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain import burn, deposit, device, edge_device, epoch, lease, payout
+from domain import burn, deposit, device, edge_device, epoch, lease, maturity, payout
 from domain.draw import Drawn
 from domain.earnings import Parts, peel
 from domain.money import PPM, Amount, Asset, credit, token
@@ -178,6 +178,19 @@ matured = st.builds(
 )
 
 
+def earnings_matured(gross: int, reduced: int) -> maturity.EarningsMatured:
+    return maturity.EarningsMatured(
+        account_id=OWNER, after_position=0, through_position=9, gross=credit(gross + reduced),
+        reduced=credit(reduced), amount=credit(gross), at_us=AT_US,
+    )  # fmt: skip
+
+
+def earnings_swept(amount: int, to: str) -> maturity.EarningsSwept:
+    return maturity.EarningsSwept(
+        account_id=OWNER, day=1, amount=credit(amount), to_account_id=to, at_us=AT_US
+    )
+
+
 def minted(amount: int) -> payout.EpochMintConfirmed:
     return payout.EpochMintConfirmed(
         epoch=1, amount=token(amount), settlement_id="22" * 32, tx_hash="0x3", block_number=6,
@@ -231,6 +244,10 @@ FACTS: dict[type[Any], st.SearchStrategy[Any]] = {
     ),
     edge_device.DeviceFeeCharged: st.builds(device_fee, drawings(), units),
     PolicyPublished: st.builds(policy, st.integers(1, 3), positive),
+    maturity.EarningsMatured: st.builds(earnings_matured, units, units),
+    maturity.EarningsSwept: st.builds(
+        earnings_swept, positive, st.sampled_from((OWNER, RENTER))
+    ),
     epoch.EpochSealed: seals(),
     epoch.RewardsCredited: credited,
     epoch.RewardsMatured: matured,
@@ -307,6 +324,17 @@ def test_the_device_fee_is_drawn_from_balances_and_the_rest_is_a_debt() -> None:
         "party:acct_payer:card": 100_000,
         "party:acct_renter:owed": 83_870,
         "network:revenue:device": -483_870,
+    }
+
+
+def test_earnings_go_from_holdback_to_payable_to_the_billing_account() -> None:
+    assert lines(earnings_matured(5, 2)) == {
+        "party:acct_owner:holdback": 5,
+        "party:acct_owner:payable": -5,
+    }
+    assert lines(earnings_swept(5, RENTER)) == {
+        "party:acct_owner:payable": 5,
+        "party:acct_renter:earned": -5,
     }
 
 

@@ -22,6 +22,7 @@ from domain import (
     epoch,
     job,
     lease,
+    maturity,
     node,
     offer,
     payout,
@@ -70,6 +71,7 @@ def story(size: Size) -> Iterator[Told]:
     for index in range(first_half):
         yield from _lease(size, index)
     yield from _epoch_end()
+    yield from _money_out()
     for index in range(first_half, size.leases):
         yield from _lease(size, index)
     yield from _leaving(size)
@@ -421,6 +423,32 @@ def _epoch_end() -> Iterator[Told]:
     yield Stream("claim", "0xd/0xab/67"), payout.PayoutConfirmed(
         distributor="0xd", account_id="acct_provider", address="0xab", seq=1, amount=token(67),
         cumulative=token(67), tx_hash="0x8", log_index=0, block_number=7, at_us=at + 4,
+    )  # fmt: skip
+
+
+def _money_out() -> Iterator[Told]:
+    """The provider's first earnings mature and are swept; the next ones wait."""
+    at = START_US + 604_800_000_000
+    stream, common = Stream("earnings", "acct_provider"), {"account_id": "acct_provider"}
+    yield Stream("maturity", "network"), maturity.MaturityWindowSet(
+        version=1, window_us=0, effective_from_us=at, by="mem_a", at_us=at
+    )  # fmt: skip
+    yield stream, maturity.PaymentModeSet(
+        mode="credits", billing_account_id="acct_cash", destination=None, by="mem_a", at_us=at,
+        **common,
+    )  # fmt: skip
+    yield (
+        stream,
+        maturity.EarningsReduced(position=80, units=5, cause="dispute:one", at_us=at, **common),
+    )
+    for after, through in ((0, 80), (80, 90)):
+        yield stream, maturity.EarningsMatured(
+            after_position=after, through_position=through, gross=credit(105), reduced=credit(5),
+            amount=credit(100), at_us=at, **common,
+        )  # fmt: skip
+    yield stream, maturity.EarningsSwept(
+        day=at // maturity.DAY_US, amount=credit(150), to_account_id="acct_cash", at_us=at,
+        **common,
     )  # fmt: skip
 
 
