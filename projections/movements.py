@@ -26,6 +26,8 @@ KINDS: Mapping[str, str | tuple[str, str]] = {
     "lease.closed.v1": "refund",
     "lease.settled.v1": "refund",
     "edge_device.fee_charged.v1": "device_fee",
+    "earnings.matured.v1": "maturity",
+    "earnings.swept.v1": "sweep",
     "epoch.rewards_credited.v1": "reward",
     "epoch.rewards_matured.v1": "maturity",
     "payout.confirmed.v1": "payout",
