@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from domain import card_money, debt
 from domain.account import account_of, existing_account, require_open
 from domain.money import Amount, Asset
 from domain.refusal import Reason, Refused
@@ -121,7 +122,8 @@ def purchase_of(world: World, burner: str, purchase_id: int) -> PurchaseState:
 
 def decide_deposit(command: ConfirmDeposit, world: World) -> list[Change]:
     """Money that arrived outside. The same deposit again changes nothing; another under its id
-    is refused, whoever confirms it and when.
+    is refused, whoever confirms it and when. A debt is repaid first. Money by card stays card
+    money, for nobody tells when its chargeback window is over (`domain/payment.py` knows).
     """
     account = existing_account(world, command.account_id)
     present = deposit_of(world, command.deposit_id).confirmed
@@ -144,7 +146,13 @@ def decide_deposit(command: ConfirmDeposit, world: World) -> list[Change]:
     if command.source not in DEPOSIT_SOURCES:
         raise Refused(Reason.DEPOSIT_SOURCE_UNKNOWN, source=command.source)
     _require_credits(command.amount)
-    return [Change(Stream("deposit", command.deposit_id), confirmed)]
+    account_id, cause, at_us = command.account_id, command.deposit_id, command.at_us
+    units, is_card = command.amount.units, command.source == "card"
+    return [
+        Change(Stream("deposit", command.deposit_id), confirmed),
+        *(card_money.came_in(world, account_id, units, cause, at_us) if is_card else ()),
+        *debt.repayments(world, account_id, cause, at_us, moved={command.source: units}),
+    ]
 
 
 def decide_purchase(command: ConfirmCreditsPurchase, world: World) -> list[Change]:

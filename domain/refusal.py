@@ -82,6 +82,12 @@ class Reason(Enum):
     EARNING_MATURED = "earning_matured"
     EARNINGS_STATE = "earnings_state"
     PAYMENT_MODE = "payment_mode"
+    PAYMENT_UNKNOWN = "payment_unknown"
+    PAYMENT_STATE = "payment_state"
+    PAYMENT_NOT_DUE = "payment_not_due"
+    PAYMENT_BELOW_MINIMUM = "payment_below_minimum"
+    PAYMENT_TERMS_VERSION = "payment_terms_version"
+    PAYMENT_TERMS_INVALID = "payment_terms_invalid"
     # Epochs, policy, payouts.
     TARIFF_UNKNOWN = "tariff_unknown"
     TARIFF_VERSION = "tariff_version"
@@ -102,6 +108,7 @@ class Reason(Enum):
     # Amounts.
     AMOUNT_NOT_POSITIVE = "amount_not_positive"
     AMOUNT_OUT_OF_RANGE = "amount_out_of_range"
+    AMOUNT_NOT_CENTS = "amount_not_cents"
     IDEMPOTENCY_KEY_REUSED = "idempotency_key_reused"
     # Formulas (conformance suites; values as in the vectors).
     UNKNOWN_GPU_CLASS = "unknown_gpu_class"
@@ -151,7 +158,8 @@ STORED_REFUSALS = frozenset(
         Reason.OFFER_MISMATCH, Reason.PRICE_ABOVE_CAP,
         Reason.UNPAID_DEBT, Reason.CREDIT_TOO_LOW,
         # Money in, epochs, payouts.
-        Reason.DEPOSIT_EXISTS, Reason.EPOCH_STATE, Reason.PAYOUT_STATE,
+        Reason.DEPOSIT_EXISTS, Reason.PAYMENT_UNKNOWN, Reason.PAYMENT_STATE,
+        Reason.PAYMENT_TERMS_VERSION, Reason.EPOCH_STATE, Reason.PAYOUT_STATE,
         Reason.TARIFF_VERSION, Reason.TARIFF_NOTICE,
         # Money out.
         Reason.MATURITY_WINDOW, Reason.EARNING_MATURED,

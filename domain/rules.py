@@ -13,7 +13,9 @@ from domain import (
     account,
     account_closing,
     burn,
+    card_money,
     chain_tx,
+    debt,
     deposit,
     device,
     edge_device,
@@ -23,6 +25,8 @@ from domain import (
     maturity,
     node,
     offer,
+    payment,
+    payment_terms,
     payout,
     pin,
     policy,
@@ -35,9 +39,9 @@ Evolve = Callable[[Any, Any], Any]
 Decide = Callable[[Any, World], Sequence[Change]]
 
 _FILES = (
-    account, account_closing, burn, chain_tx, deposit, device, edge_device, epoch, job, lease, node,
-    offer, payout, pin, policy, provider, tariff,
-    maturity,
+    account, account_closing, burn, chain_tx, deposit, device, edge_device, epoch, job, lease,
+    node, offer, payout, pin, policy, provider, tariff, maturity, card_money, debt, payment,
+    payment_terms,
 )  # fmt: skip
 
 STREAMS: dict[str, tuple[Any, Evolve]] = {}

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from domain.burn import BurnConfirmed
+from domain.card_money import CardMoneyMoved
+from domain.debt import DebtRepaid, DebtWrittenOff, ReserveFunded
 from domain.deposit import CreditsPurchaseConfirmed, DepositConfirmed
 from domain.device import CapacityAccrued
 from domain.draw import Drawn
@@ -22,6 +24,15 @@ from domain.epoch import EpochSealed, RewardsCredited, RewardsMatured
 from domain.lease import EscrowPart, LeaseClosed, LeaseReserved, LeaseSettled, UsageAccrued
 from domain.maturity import EarningsMatured, EarningsSwept
 from domain.money import Amount, Asset
+from domain.payment import (
+    PaymentConfirmed,
+    PaymentReceived,
+    PaymentRefundAsked,
+    PaymentRefunded,
+    PaymentRefundFailed,
+    PaymentReinstated,
+    PaymentReversed,
+)
 from domain.payout import EpochMintConfirmed, PayoutConfirmed
 from domain.policy import PolicyPublished
 
@@ -62,6 +73,79 @@ def _purchase(fact: CreditsPurchaseConfirmed) -> Iterable[Entry]:
     buyer = "network:suspense" if fact.account_id is None else f"party:{fact.account_id}:burned"
     yield from entry(Asset.CREDIT, ("world:burned", credits), (buyer, -credits))
     yield from entry(Asset.TOKEN, ("recycle:authority", burned), ("recycle:pool", -burned))
+
+
+def _world(is_final: bool) -> str:
+    return "world:bank" if is_final else "world:card"
+
+
+def _holder(account_id: str | None, is_final: bool) -> str:
+    """Whose credits stand against money of the world; nobody's wait in suspense."""
+    if account_id is None:
+        return "network:suspense"
+    return f"party:{account_id}:{'cash' if is_final else 'card'}"
+
+
+def _received(fact: PaymentReceived) -> Iterable[Entry]:
+    units, is_final = fact.amount.units, fact.confirm_at_us is None
+    holder = _holder(fact.account_id, is_final)
+    return entry(Asset.CREDIT, (_world(is_final), units), (holder, -units))
+
+
+def _confirmed(fact: PaymentConfirmed) -> Iterable[Entry]:
+    units = fact.amount.units
+    return entry(Asset.CREDIT, ("world:bank", units), ("world:card", -units))
+
+
+def _reversed(fact: PaymentReversed) -> Iterable[Entry]:
+    return entry(
+        Asset.CREDIT,
+        (_holder(fact.account_id, fact.is_final), fact.unspent.units),
+        (f"party:{fact.account_id}:owed", fact.spent.units),
+        (_world(fact.is_final), -fact.amount.units),
+    )
+
+
+def _reinstated(fact: PaymentReinstated) -> Iterable[Entry]:
+    units, holder = fact.amount.units, _holder(fact.account_id, fact.is_final)
+    return entry(Asset.CREDIT, (_world(fact.is_final), units), (holder, -units))
+
+
+def _refund_asked(fact: PaymentRefundAsked) -> Iterable[Entry]:
+    units, holder = fact.amount.units, _holder(fact.account_id, fact.is_final)
+    return entry(Asset.CREDIT, (holder, units), ("payout:in_flight", -units))
+
+
+def _refunded(fact: PaymentRefunded) -> Iterable[Entry]:
+    units = fact.amount.units
+    return entry(Asset.CREDIT, ("payout:in_flight", units), (_world(fact.is_final), -units))
+
+
+def _refund_failed(fact: PaymentRefundFailed) -> Iterable[Entry]:
+    units, holder = fact.amount.units, _holder(fact.account_id, fact.is_final)
+    return entry(Asset.CREDIT, ("payout:in_flight", units), (holder, -units))
+
+
+def _card_money(fact: CardMoneyMoved) -> Iterable[Entry]:
+    units, party = fact.to_cash.units, f"party:{fact.account_id}"
+    return entry(Asset.CREDIT, (f"{party}:card", units), (f"{party}:cash", -units))
+
+
+def _repaid(fact: DebtRepaid) -> Iterable[Entry]:
+    party = f"party:{fact.account_id}"
+    paid = [(f"{party}:{part.source}", part.amount.units) for part in fact.paid]
+    return entry(Asset.CREDIT, *paid, (f"{party}:owed", -sum(units for _, units in paid)))
+
+
+def _written_off(fact: DebtWrittenOff) -> Iterable[Entry]:
+    units, owed = fact.amount.units, f"party:{fact.account_id}:owed"
+    return entry(Asset.CREDIT, ("network:chargeback_reserve", units), (owed, -units))
+
+
+def _reserve(fact: ReserveFunded) -> Iterable[Entry]:
+    units = fact.amount.units
+    lines = (("network:revenue:take", units), ("network:chargeback_reserve", -units))
+    return entry(Asset.CREDIT, *lines)
 
 
 def _escrow(lease_id: str, source: str) -> str:
@@ -205,6 +289,17 @@ def _burn(fact: BurnConfirmed) -> Iterable[Entry]:
 _BOOKS: dict[type[Any], Callable[[Any], Iterable[Entry]]] = {
     DepositConfirmed: _deposit,
     CreditsPurchaseConfirmed: _purchase,
+    PaymentReceived: _received,
+    PaymentConfirmed: _confirmed,
+    PaymentReversed: _reversed,
+    PaymentReinstated: _reinstated,
+    PaymentRefundAsked: _refund_asked,
+    PaymentRefunded: _refunded,
+    PaymentRefundFailed: _refund_failed,
+    CardMoneyMoved: _card_money,
+    DebtRepaid: _repaid,
+    DebtWrittenOff: _written_off,
+    ReserveFunded: _reserve,
     LeaseReserved: _reserved,
     LeaseClosed: _closed,
     LeaseSettled: _closed,

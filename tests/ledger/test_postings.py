@@ -9,7 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain import burn, deposit, device, edge_device, epoch, lease, maturity, payout
+from domain import (
+    burn,
+    card_money,
+    debt,
+    deposit,
+    device,
+    edge_device,
+    epoch,
+    lease,
+    maturity,
+    payment,
+    payout,
+)
 from domain.draw import Drawn
 from domain.earnings import Parts, peel
 from domain.money import PPM, Amount, Asset, credit, token
@@ -229,6 +241,31 @@ def device_fee(drawn: tuple[Drawn, ...], owed: int) -> edge_device.DeviceFeeChar
     )  # fmt: skip
 
 
+holders = st.sampled_from((None, RENTER))
+REFUND: dict[str, st.SearchStrategy[Any]] = {
+    "payment_id": st.just("pay_1"), "account_id": st.just(RENTER), "refund_id": st.just("ref_1"),
+    "amount": positive.map(credit), "at_us": st.just(AT_US),
+}  # fmt: skip
+
+
+def paid_in(account_id: str | None, amount: int, confirm_at_us: int | None) -> Any:
+    return payment.PaymentReceived(
+        payment_id="pay_1", account_id=account_id, method="card", amount=credit(amount),
+        reference="pi_1", saved_method=None, confirm_at_us=confirm_at_us, by="stripe", at_us=AT_US,
+    )  # fmt: skip
+
+
+@st.composite
+def reversals(draw: st.DrawFn) -> Any:
+    account_id, unspent = draw(holders), draw(positive)
+    spent = draw(units) if account_id else 0
+    return payment.PaymentReversed(
+        payment_id="pay_1", account_id=account_id, reference="dp_1",
+        amount=credit(unspent + spent), unspent=credit(unspent), spent=credit(spent),
+        is_final=draw(st.booleans()), reason="fraudulent", at_us=AT_US,
+    )  # fmt: skip
+
+
 FACTS: dict[type[Any], st.SearchStrategy[Any]] = {
     deposit.DepositConfirmed: deposits(),
     deposit.CreditsPurchaseConfirmed: purchases(),
@@ -254,6 +291,47 @@ FACTS: dict[type[Any], st.SearchStrategy[Any]] = {
     payout.EpochMintConfirmed: positive.map(minted),
     payout.PayoutConfirmed: positive.map(paid),
     burn.BurnConfirmed: st.builds(burned, positive, positive),
+    payment.PaymentReceived: st.builds(
+        paid_in, holders, positive, st.sampled_from((None, AT_US + 1))
+    ),
+    payment.PaymentConfirmed: st.builds(
+        payment.PaymentConfirmed, payment_id=st.just("pay_1"), account_id=holders,
+        amount=positive.map(credit), at_us=st.just(AT_US),
+    ),
+    payment.PaymentReversed: reversals(),
+    payment.PaymentReinstated: st.builds(
+        payment.PaymentReinstated, payment_id=st.just("pay_1"), account_id=holders,
+        reference=st.just("dp_1"), amount=positive.map(credit), is_final=st.booleans(),
+        at_us=st.just(AT_US),
+    ),
+    payment.PaymentRefundAsked: st.builds(
+        payment.PaymentRefundAsked, **REFUND, is_final=st.booleans(), by=st.just("op"),
+    ),
+    payment.PaymentRefunded: st.builds(
+        payment.PaymentRefunded, **REFUND, is_final=st.booleans(), reference=st.just("re_1"),
+    ),
+    payment.PaymentRefundFailed: st.builds(
+        payment.PaymentRefundFailed, **REFUND, is_final=st.booleans(), reason=st.just("closed"),
+    ),
+    card_money.CardMoneyMoved: st.builds(
+        card_money.CardMoneyMoved, account_id=st.just(RENTER), cause=st.just("pay_1"),
+        exposed=units.map(credit), settled=units.map(credit), to_cash=units.map(credit),
+        at_us=st.just(AT_US),
+    ),
+    debt.DebtRepaid: st.builds(
+        debt.DebtRepaid, account_id=st.just(RENTER), cause=st.just("pay_1"), at_us=st.just(AT_US),
+        paid=st.lists(
+            st.builds(debt.Repaid, st.sampled_from(debt.REPAYS), positive.map(credit)),
+            min_size=1, max_size=3, unique_by=lambda part: part.source,
+        ).map(tuple),
+    ),
+    debt.DebtWrittenOff: st.builds(
+        debt.DebtWrittenOff, account_id=st.just(RENTER), amount=positive.map(credit),
+        reason=st.just("gone"), by=st.just("op"), at_us=st.just(AT_US),
+    ),
+    debt.ReserveFunded: st.builds(
+        debt.ReserveFunded, amount=positive.map(credit), by=st.just("op"), at_us=st.just(AT_US)
+    ),
 }  # fmt: skip
 
 
@@ -429,6 +507,7 @@ def test_the_time_of_a_device_is_booked_whatever_its_own_name_is(device_id: str)
 OF_NO_PARTY = {
     "device.capacity_accrued.v1", "policy.published.v1", "epoch.sealed.v1",
     "epoch.mint_confirmed.v1", "burn.confirmed.v1",
+    "payment.confirmed.v1", "payment.refunded.v1", "reserve.funded.v1",
 }  # fmt: skip
 """Facts that move no party's account and no escrow: no bill shows them."""
 
