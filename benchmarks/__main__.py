@@ -27,7 +27,7 @@ from typing import Any
 import psycopg
 
 from api.embedded_postgres import EmbeddedPostgres
-from benchmarks import append, append_market, export, ingest, projections
+from benchmarks import append, append_market, books, export, ingest, projections
 
 RESULTS = Path(__file__).parent / "results" / "latest.json"
 ROOT = Path(__file__).parents[1]
@@ -107,6 +107,23 @@ def append_market_lines(result: dict[str, Any]) -> Iterator[Line]:
             )
 
 
+def books_lines(result: dict[str, Any]) -> Iterator[Line]:
+    best = max(row["to_peer"] for row in result["results"])
+    for row in result["results"]:
+        is_best = row["to_peer"] == best
+        yield Line(
+            f"double entry x{row['batch']}",
+            f">= {books.FIGURE:.0f} x peer" if is_best else "",
+            row["to_peer"] >= books.FIGURE if is_best else None,
+            row["ours"],
+            row["peer"],
+            row["limit"],
+            row["to_peer"],
+            row["of_limit"],
+            f"the peer: {books.PEER_BATCH} statements a transaction",
+        )
+
+
 def projections_lines(result: dict[str, Any]) -> Iterator[Line]:
     market, usage, matcher = result["market"], result["usage"], result["matcher"]
     peer, limit = market["peer_per_second"], market["limit_per_second"]
@@ -182,6 +199,7 @@ BENCHMARKS = (
     Benchmark("ingest", ingest.run, ingest_lines),
     Benchmark("append", append.run, append_lines),
     Benchmark("append_market", append_market.run, append_market_lines),
+    Benchmark("books", books.run, books_lines),
     Benchmark("projections", projections.run, projections_lines),
     Benchmark("export", export.run, export_lines),
 )

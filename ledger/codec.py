@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import json
 from collections.abc import Callable
 from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 from uuid import UUID
+
+import msgspec
 
 from domain import (
     account,
@@ -154,9 +155,8 @@ assert len(NAME_OF) == len(NAMES), "a fact has two names"
 
 _ASSETS = {asset.value: asset for asset in Asset}
 _ENVELOPE = ("command_id", "blind")
-_dumps = json.JSONEncoder(
-    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-).encode
+_dumps = msgspec.json.Encoder(order="sorted").encode
+_loads = msgspec.json.Decoder().decode
 
 
 class NotStorable(ValueError):
@@ -180,9 +180,9 @@ def encode(fact: Any, command_id: str, blind: str) -> tuple[str, bytes]:
     assert command_id
     values["command_id"] = command_id
     values["blind"] = blind
-    body: bytes = _dumps(values).encode()
+    body = _dumps(values)
     assert len(body) <= BODY_BYTES_MAX, f"{NAME_OF[fact_type]}: {len(body)} bytes"
-    assert b"\\u0000" not in body or not _has_nul(json.loads(body)), "NUL in a fact"
+    assert b"\\u0000" not in body or not _has_nul(_loads(body)), "NUL in a fact"
     return NAME_OF[fact_type], body
 
 
@@ -192,7 +192,7 @@ def decode(name: str, body: bytes) -> Any:
     Raises NotStorable when the bytes do not have exactly that shape.
     """
     try:
-        values = json.loads(body)
+        values = _loads(body)
     except ValueError as error:
         raise NotStorable(f"{name}: {error}") from error
     return decode_values(name, values)
@@ -219,13 +219,12 @@ def decode_values(name: str, values: Values) -> Any:
 
 def encode_state(state: Any) -> bytes:
     """The bytes of a folded state: for snapshots only, in no hash, read by nobody else."""
-    body: bytes = _dumps(_encoder(type(state), _any_int)(state)).encode()
-    return body
+    return _dumps(_encoder(type(state), _any_int)(state))
 
 
 def decode_state(state_type: type[Any], body: bytes) -> Any:
     """The state that `encode_state` wrote. Raises NotStorable when it has another shape."""
-    return _decoder(state_type)(json.loads(body))
+    return _decoder(state_type)(_loads(body))
 
 
 # From type hints to plain JSON values and back. One function per type, built once.

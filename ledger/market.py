@@ -20,10 +20,12 @@ from uuid import UUID
 from eventsourcing.application import AggregateNotFoundError, Application
 from eventsourcing.domain import DomainEventProtocol
 from eventsourcing.persistence import (
+    EventStore,
     InfrastructureFactory,
     IntegrityError,
     JSONTranscoder,
     Mapper,
+    Recording,
     StoredEvent,
 )
 from eventsourcing.utils import Environment
@@ -140,6 +142,18 @@ class MarketMapper(Mapper[UUID]):
         return Held(kind, stream, version, codec.decode_state(state_type, stored.state))
 
 
+class MarketEvents(EventStore[UUID]):
+    """The library's store of events, without a description of what was stored: nobody reads it."""
+
+    def put(
+        self, domain_events: Sequence[DomainEventProtocol[UUID]], **kwargs: Any
+    ) -> list[Recording[UUID]]:
+        """Append all of them or none; how it ended is in `append.appended`."""
+        stored = [self.mapper.to_stored_event(event) for event in domain_events]
+        self.recorder.insert_events(stored, **kwargs)
+        return []
+
+
 class Market(Application[UUID]):
     """The application named `market`. Its settings are the arguments: no environment variable of
     the machine reaches the library.
@@ -178,6 +192,9 @@ class Market(Application[UUID]):
 
     def construct_mapper(self) -> Mapper[UUID]:
         return MarketMapper(self._blinding_key, self.rules, self._fingerprint)
+
+    def construct_event_store(self) -> EventStore[UUID]:
+        return MarketEvents(self.mapper, self.recorder)
 
     def load(self, stream: Stream) -> Held:
         """The present state of a stream, version 0 and the initial state if it has no facts."""

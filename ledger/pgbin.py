@@ -95,10 +95,14 @@ def _fixed(element_oid: int, width: int, code: str, values: Sequence[int]) -> by
 
 
 def _variable(element_oid: int, values: Sequence[bytes]) -> bytes:
-    parts = [_HEAD(1, 0, element_oid, len(values), 1)]
-    for value in values:
-        parts.append(len(value).to_bytes(4, "big"))
-        parts.append(value)
+    head = _HEAD(1, 0, element_oid, len(values), 1)
+    lengths = set(map(len, values))
+    if len(lengths) == 1:  # ids, hashes, one name over and over
+        prefix = lengths.pop().to_bytes(4, "big")
+        return b"".join((head, prefix, prefix.join(values)))
+    parts = [head] * (2 * len(values) + 1)
+    parts[1::2] = [len(value).to_bytes(4, "big") for value in values]
+    parts[2::2] = values
     return b"".join(parts)
 
 
