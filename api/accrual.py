@@ -7,7 +7,7 @@ domain and records what the domain decides. It keeps no cursor of its own: what 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -160,16 +160,22 @@ class NodeReader:
             for row in by_lease.get(lease_id, ())
         )
 
-    def _read(self, node_id: str, after_position: int) -> None:
-        lane = lane_of(node_id)
-        head = self.head(lane)
-        known = self.connection.execute(_NODE_SEQ_AT, (lane, node_id, after_position)).fetchone()
+    def reports(
+        self, node_id: str, after_position: int, until_position: int
+    ) -> Iterator[StoredReport]:
+        """A node's reports with after < lane position <= until, in order."""
+        found = (lane_of(node_id), node_id, after_position)
+        known = self.connection.execute(_NODE_SEQ_AT, found).fetchone()
         after_seq = 0 if known is None else known[0]
-        found: list[tuple[int, dict[str, list[UsageRow]]]] = []
         while batch := reports_of_node(self.connection, node_id, after_seq):
-            found.extend((r.position, rows_of(r)) for r in batch if r.position <= head)
+            yield from (one for one in batch if one.position <= until_position)
+            if batch[-1].position > until_position:
+                return
             after_seq = batch[-1].node_seq
-        self._reports[node_id] = found
+
+    def _read(self, node_id: str, after_position: int) -> None:
+        found = self.reports(node_id, after_position, self.head(lane_of(node_id)))
+        self._reports[node_id] = [(one.position, rows_of(one)) for one in found]
         self._read_from[node_id] = after_position
 
 

@@ -33,6 +33,7 @@ from api import (
     openapi_document,
     payouts,
     providers,
+    statement_lines,
     statements,
     tariffs,
 )
@@ -50,7 +51,8 @@ from api.waiting import HeadWait
 RESOURCES: tuple[Resource, ...] = (
     accounts.resource, providers.resource, nodes.resource, devices.resource, offers.resource,
     compute_jobs.resource, leases.resource, billing.resource, statements.resource,
-    earnings.resource, epochs.resource, payouts.resource, tariffs.resource, audit.resource,
+    statement_lines.resource, earnings.resource, epochs.resource, payouts.resource,
+    tariffs.resource, audit.resource,
 )  # fmt: skip
 
 DESCRIPTION = """\

@@ -71,7 +71,8 @@ from domain.refusal import Reason, Refused
 from domain.report import lane_of
 from domain.stream import Stream
 from ledger import codec
-from projections import fleet, leases, usage
+from projections import access, fleet, leases, usage
+from projections.access import ACCESS
 from projections.fleet import FLEET
 from projections.leases import LEASES
 from projections.usage import USAGE
@@ -204,6 +205,26 @@ class InventoryTold(Told):
     devices: list[DeviceForm]
     host: HostForm
     reported_at: Told_at | None = None
+
+
+class NodeKeyTold(Told):
+    """An Ed25519 public key. Before it is confirmed, and once it equivocated, nothing it signs is
+    taken; a retired node still sends what it had kept.
+    """
+
+    key_id: str
+    public_key: Hex32
+    confirmed_at: Told_at | None = None
+    retired_at: Told_at | None = None
+    equivocated_at: Told_at | None = None
+
+
+class NodeKeysTold(Told):
+    """Every key of a node."""
+
+    node_id: NodeId
+    data: list[NodeKeyTold]
+    position: Position | None = None
 
 
 class NodeTold(NodeStateTold):
@@ -458,6 +479,25 @@ def read_node(node_id: NodeInPath, call: Caller) -> Response:
     """Read a node."""
     with call.read(FLEET) as view:
         return call.answer(view, _node(_visible_node(call, view, node_id)))
+
+
+@resource.get("/v1/nodes/{node_id}/keys", everybody(), NodeKeysTold, problems=[Reason.NODE_UNKNOWN])
+def list_node_keys(node_id: NodeInPath, call: Caller) -> Response:
+    """The public keys a node signs its reports with: anybody may check them."""
+    with call.read(ACCESS) as view:
+        keys = access.read_node_keys(view.connection, node_id)
+        if not keys:
+            raise Refused(Reason.NODE_UNKNOWN, node_id=node_id)
+        told = [
+            NodeKeyTold(
+                key_id=key.key_id, public_key=key.public_key,
+                confirmed_at=moment_or_none(key.confirmed_at_us),
+                retired_at=moment_or_none(key.retired_at_us),
+                equivocated_at=moment_or_none(key.equivocated_at_us),
+            )
+            for key in keys
+        ]  # fmt: skip
+        return call.answer(view, NodeKeysTold(node_id=node_id, data=told))
 
 
 def _visible_node(call: Call, view: View, node_id: str) -> fleet.Node:
