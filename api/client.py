@@ -301,6 +301,34 @@ class Closing(TypedDict):
     code: NotRequired[int | None]
 
 
+class ConsumedReport(TypedDict):
+    """A signed report that the accrual read, and what its rows of this lease came to.
+    `hash` is what the next report of the node names as `prev`; `leaf` stands in the lane's
+    tree.
+    """
+
+    lane: int
+    usage_position: int
+    node_id: str
+    seq: int
+    key_id: str
+    received_at: str
+    hash: str
+    leaf: str
+    rows: int
+    ppm_us: str
+    refused_us: str
+
+
+class ConsumedReportPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[ConsumedReport]
+
+
 class Deposit(TypedDict):
     deposit_id: str
     source: Literal["cash", "card", "burned"]
@@ -790,6 +818,22 @@ class Line(TypedDict):
     position: int
 
 
+class LineDetail(TypedDict):
+    """A fact as stored, the entry it booked, the caller's lines of it, and the arithmetic.
+    `body` is what the leaf's hash covers, the blind left out; the proof holds it whole.
+    """
+
+    position: int
+    type: str
+    version: int
+    recorded_at: str
+    leaf: str
+    lines: list[StatementLine]
+    entry: list[Moved]
+    arithmetic: list[Step]
+    body: dict[str, Any]
+
+
 class LinePage(TypedDict):
     """One page of a list; `next_cursor` is there when `has_more` is true."""
 
@@ -865,6 +909,15 @@ class Money(TypedDict):
 
     asset: Literal["CREDIT", "TOKEN", "GPU_MS"]
     units: str
+
+
+class Moved(TypedDict):
+    """One account's part of the entry: debits above zero, credits below; an entry sums to
+    zero.
+    """
+
+    name: str
+    movement: SignedMoney
 
 
 class NewAccount(TypedDict):
@@ -1044,6 +1097,26 @@ class NodeHourPage(TypedDict):
     next_cursor: NotRequired[str]
     position: int
     data: list[NodeHour]
+
+
+class NodeKey(TypedDict):
+    """An Ed25519 public key. Before it is confirmed, and once it equivocated, nothing it
+    signs is taken; a retired node still sends what it had kept.
+    """
+
+    key_id: str
+    public_key: str
+    confirmed_at: NotRequired[str]
+    retired_at: NotRequired[str]
+    equivocated_at: NotRequired[str]
+
+
+class NodeKeys(TypedDict):
+    """Every key of a node."""
+
+    node_id: str
+    data: list[NodeKey]
+    position: NotRequired[int]
 
 
 class NodePage(TypedDict):
@@ -1410,6 +1483,19 @@ class StatementUsage(TypedDict):
     by: NotRequired[str]
     groups: list[UsageOfGroup]
     groups_left_out: bool
+
+
+class Step(TypedDict):
+    """One quantity of the arithmetic: its formula, the numbers in it, its total before and
+    after. `new` = `after` - `before` is what this accrual added.
+    """
+
+    name: str
+    formula: str
+    given: dict[str, str]
+    before: str
+    after: str
+    new: str
 
 
 class Stored(TypedDict):
@@ -2067,6 +2153,17 @@ class Client(_Calls):
         )
         return cast("Node", found)
 
+    def list_node_keys(
+        self,
+        node_id: str,
+    ) -> NodeKeys:
+        """The public keys a node signs its reports with: anybody may check them."""
+        found = self._call(
+            "GET",
+            _at("/v1/nodes/{node_id}/keys", node_id=node_id),
+        )
+        return cast("NodeKeys", found)
+
     def list_assignments(
         self,
         node_id: str,
@@ -2528,6 +2625,78 @@ class Client(_Calls):
             },
         )
         return cast("AccountStatement", found)
+
+    def read_statement_line(
+        self,
+        account_id: str,
+        position: int,
+    ) -> LineDetail:
+        """The fact behind a line, what it booked, and how its amounts came about."""
+        found = self._call(
+            "GET",
+            _at(
+                "/v1/accounts/{account_id}/statements/lines/{position}",
+                account_id=account_id,
+                position=position,
+            ),
+        )
+        return cast("LineDetail", found)
+
+    def read_statement_line_proof(
+        self,
+        account_id: str,
+        position: int,
+    ) -> str:
+        """The proof of a line's fact under the last signed head, as a `.tlog-proof` file."""
+        found = self._call(
+            "GET",
+            _at(
+                "/v1/accounts/{account_id}/statements/lines/{position}/proof",
+                account_id=account_id,
+                position=position,
+            ),
+        )
+        return cast("str", found)
+
+    def list_statement_line_reports(
+        self,
+        account_id: str,
+        position: int,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> ConsumedReportPage:
+        """The signed reports that an accrual read, and what each was worth. Their sum is
+        the line.
+        """
+        found = self._call(
+            "GET",
+            _at(
+                "/v1/accounts/{account_id}/statements/lines/{position}/reports",
+                account_id=account_id,
+                position=position,
+            ),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("ConsumedReportPage", found)
+
+    def read_statement_line_report_proof(
+        self,
+        account_id: str,
+        position: int,
+        usage_position: int,
+    ) -> str:
+        """One report's signed bytes and its proof under the first pin that covers it."""
+        found = self._call(
+            "GET",
+            _at(
+                "/v1/accounts/{account_id}/statements/lines/{position}/reports/{usage_position}/proof",
+                account_id=account_id,
+                position=position,
+                usage_position=usage_position,
+            ),
+        )
+        return cast("str", found)
 
     def list_earnings(
         self,
