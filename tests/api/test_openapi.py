@@ -69,7 +69,10 @@ def test_text_is_declared_as_text() -> None:
         if "text/plain" in operation["responses"].get("200", {}).get("content", ())
     }
     assert texts == {one.name for one in operations() if one.is_text}
-    assert texts == {"read_checkpoint", "read_proof", "read_usage_proof"}
+    assert texts == {
+        "read_checkpoint", "read_proof", "read_usage_proof", "read_statement_line_proof",
+        "read_statement_line_report_proof",
+    }  # fmt: skip
 
 
 def test_no_number_with_a_fraction_and_no_form_of_the_framework_leaks_out() -> None:
