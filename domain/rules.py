@@ -31,6 +31,7 @@ from domain import (
     pin,
     policy,
     provider,
+    resource_usage,
     tariff,
 )
 from domain.stream import Change, World
@@ -41,7 +42,7 @@ Decide = Callable[[Any, World], Sequence[Change]]
 _FILES = (
     account, account_closing, burn, chain_tx, deposit, device, edge_device, epoch, job, lease,
     node, offer, payout, pin, policy, provider, tariff, maturity, card_money, debt, payment,
-    payment_terms,
+    payment_terms, resource_usage,
 )  # fmt: skip
 
 STREAMS: dict[str, tuple[Any, Evolve]] = {}

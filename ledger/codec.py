@@ -43,6 +43,7 @@ from domain import (
     pin,
     policy,
     provider,
+    resource_usage,
     tariff,
 )
 from domain.money import Amount, Asset
@@ -140,6 +141,8 @@ NAMES: dict[str, type[Any]] = {
     "region.name_taken.v1": provider.RegionNameTaken,
     "region.policy_set.v1": provider.RegionPolicySet,
     "reserve.funded.v1": debt.ReserveFunded,
+    "resource.accrued.v1": resource_usage.ResourceAccrued,
+    "resource.storage_released.v1": resource_usage.StorageReleased,
     "tariff.published.v1": tariff.TariffPublished,
     "usage.pinned.v1": pin.UsagePinned,
 }

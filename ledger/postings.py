@@ -35,6 +35,7 @@ from domain.payment import (
 )
 from domain.payout import EpochMintConfirmed, PayoutConfirmed
 from domain.policy import PolicyPublished
+from domain.resource_usage import ResourceAccrued
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +217,22 @@ def _earnings_swept(fact: EarningsSwept) -> Iterable[Entry]:
     return entry(Asset.CREDIT, (swept, units), (earned, -units))
 
 
+def _resource(fact: ResourceAccrued) -> Iterable[Entry]:
+    """Balances to provider and platform; credits bought by burning are retired at use."""
+    new = fact.parts_new
+    burned = sum(one.amount.units for one in fact.drawn if one.source == "burned")
+    assert 0 <= burned <= new.burn, fact
+    return entry(
+        Asset.CREDIT,
+        *_taken(fact.account_id, fact.drawn, fact.owed),
+        ("network:revenue:usage", -new.fee),
+        (f"party:{fact.provider_account_id}:holdback", -new.provider),
+        ("network:revenue:take", -new.platform),
+        ("world:burned", -burned),
+        ("network:burn_due", burned - new.burn),
+    )
+
+
 def _capacity(fact: CapacityAccrued) -> Iterable[Entry]:
     """Physical time starts as idle; what was leased, stranded or unavailable leaves idle.
 
@@ -308,6 +325,7 @@ _BOOKS: dict[type[Any], Callable[[Any], Iterable[Entry]]] = {
     EarningsSwept: _earnings_swept,
     CapacityAccrued: _capacity,
     DeviceFeeCharged: _device_fee,
+    ResourceAccrued: _resource,
     PolicyPublished: _policy,
     EpochSealed: _sealed,
     RewardsCredited: _credited,

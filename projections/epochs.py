@@ -125,6 +125,19 @@ _RULES = (
         ON CONFLICT (epoch, account_id) DO UPDATE
             SET burned = w.burned + excluded.burned, gpu_us = w.gpu_us + excluded.gpu_us""",
     ),
+    # What no node signed is burned like any charge, and has no weight for rewards.
+    Rule(
+        ("resource.accrued.v1",),
+        "provider_account_id text, parts_new json, drawn json",
+        """INSERT INTO own.burning
+        SELECT position, provider_account_id, units, 0 FROM (
+            SELECT position, provider_account_id, (parts_new->>'burn')::bigint - coalesce((
+                SELECT sum((part->'amount'->>'units')::bigint)
+                FROM json_array_elements(f.drawn) part WHERE part->>'source' = 'burned'
+            ), 0)::bigint AS units
+            FROM facts f) due
+        WHERE units > 0""",
+    ),
     Rule(
         ("burn.intended.v1",),
         "burn_id bigint, first_position bigint, last_position bigint, credits json, tokens json,"

@@ -39,6 +39,7 @@ KINDS: Mapping[str, str | tuple[str, str]] = {
     "epoch.rewards_credited.v1": "reward",
     "epoch.rewards_matured.v1": "maturity",
     "payout.confirmed.v1": "payout",
+    "resource.accrued.v1": ("resources", "earning"),
 }
 """What a fact's lines are for; of two kinds the second is that of the parts a party earns on."""
 

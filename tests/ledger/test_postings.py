@@ -21,6 +21,7 @@ from domain import (
     maturity,
     payment,
     payout,
+    resource_usage,
 )
 from domain.draw import Drawn
 from domain.earnings import Parts, peel
@@ -266,6 +267,28 @@ def reversals(draw: st.DrawFn) -> Any:
     )  # fmt: skip
 
 
+@st.composite
+def resources(draw: st.DrawFn) -> resource_usage.ResourceAccrued:
+    """In cash, split by shares; or burned credits, and whatever is left to burn for the rest."""
+    drawn, owed = draw(drawings()), draw(units)
+    is_burn = draw(st.booleans())
+    drawn = tuple(one for one in drawn if (one.source == "burned") == is_burn)
+    charge = sum(one.amount.units for one in drawn) + owed
+    shares = (draw(st.integers(0, PPM)), draw(st.integers(0, PPM)))
+    return resource(drawn, owed, Parts(0, 0, 0, charge) if is_burn else peel(charge, 1, 0, *shares))
+
+
+def resource(drawn: tuple[Drawn, ...], owed: int, parts: Parts) -> resource_usage.ResourceAccrued:
+    return resource_usage.ResourceAccrued(
+        lease_id=LEASE, meter="storage", unit="GB-second", node_id="node_1", account_id=RENTER,
+        provider_account_id=OWNER, client_id="direct", project_id="", end_user_ref="",
+        after_position=0, through_position=1, events=1, events_chain="11" * 32, log_position=1,
+        log_chain="22" * 32, sources=(), quantity=1, quantity_new=1, rate=None, tariff_version=1,
+        charge=credit(parts.total), charge_new=credit(parts.total), parts=parts, parts_new=parts,
+        drawn=drawn, owed=credit(owed), refused=(), at_us=AT_US,
+    )  # fmt: skip
+
+
 FACTS: dict[type[Any], st.SearchStrategy[Any]] = {
     deposit.DepositConfirmed: deposits(),
     deposit.CreditsPurchaseConfirmed: purchases(),
@@ -280,6 +303,7 @@ FACTS: dict[type[Any], st.SearchStrategy[Any]] = {
         units, units, units, units,
     ),
     edge_device.DeviceFeeCharged: st.builds(device_fee, drawings(), units),
+    resource_usage.ResourceAccrued: resources(),
     PolicyPublished: st.builds(policy, st.integers(1, 3), positive),
     maturity.EarningsMatured: st.builds(earnings_matured, units, units),
     maturity.EarningsSwept: st.builds(
@@ -414,6 +438,23 @@ def test_earnings_go_from_holdback_to_payable_to_the_billing_account() -> None:
         "party:acct_owner:payable": 5,
         "party:acct_renter:earned": -5,
     }
+
+
+def test_a_resource_is_drawn_from_balances_and_shared_like_a_charge() -> None:
+    """R-7, J-6: other resources than the GPU are billed."""
+    drawn = (Drawn(RENTER, "cash", credit(70)),)
+    assert lines(resource(drawn, 30, Parts(0, 50, 40, 10))) == {
+        "party:acct_renter:cash": 70, "party:acct_renter:owed": 30,
+        "party:acct_owner:holdback": -50, "network:revenue:take": -40, "network:burn_due": -10,
+    }  # fmt: skip
+
+
+def test_burned_credits_pay_for_resources_by_being_retired_and_the_debt_is_left_to_burn() -> None:
+    drawn = (Drawn(RENTER, "burned", credit(70)),)
+    assert lines(resource(drawn, 30, Parts(0, 0, 0, 100))) == {
+        "party:acct_renter:burned": 70, "party:acct_renter:owed": 30, "world:burned": -70,
+        "network:burn_due": -30,
+    }  # fmt: skip
 
 
 def test_an_accrual_that_earned_nothing_books_nothing() -> None:
