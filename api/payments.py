@@ -169,9 +169,11 @@ class ChargeFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChargeReversed:
-    """The bank of whoever paid took money back. `dispute` is the processor's number of it."""
+    """The bank of whoever paid took money back. `charge` is the reference the charge was paid
+    under, `dispute` the processor's number of the taking.
+    """
 
-    payment_id: str
+    charge: str
     dispute: str
     amount: Amount
     reason: str
@@ -182,7 +184,7 @@ class ChargeReversed:
 class ChargeReinstated:
     """A reversal was won: the money of this dispute is back."""
 
-    payment_id: str
+    charge: str
     dispute: str
     amount: Amount
     at_us: int
@@ -192,7 +194,7 @@ class ChargeReinstated:
 class ChargeRefunded:
     """One refund reached whoever paid. `refund_id` is ours; None: made by hand at the processor."""
 
-    payment_id: str
+    charge: str
     refund_id: str | None
     reference: str
     amount: Amount
@@ -203,9 +205,10 @@ class ChargeRefunded:
 class RefundFailed:
     """One refund did not reach whoever paid: the money is back with the processor."""
 
-    payment_id: str
+    charge: str
     refund_id: str | None
     reference: str
+    amount: Amount
     reason: str
     at_us: int
 

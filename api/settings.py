@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -16,7 +17,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 PREFIX = "TALLYSTICK_"
-SECRET = frozenset({"database_url"})
+SECRET = frozenset({"database_url", "stripe_secret_key", "stripe_webhook_secret"})
 
 
 class SettingsInvalid(Exception):
@@ -48,6 +49,12 @@ class Settings:
     chain_password_file: Path | None = None  # unlocks both
     treasury_address: str | None = None
     embedded_chain: bool = False  # an EVM in data_dir with public keys; development only
+    # Shown to who pays by bank transfer: where to.
+    bank_instructions: str = "The operator tells you which account to transfer to."
+    stripe_secret_key: str | None = field(default=None, repr=False)  # None: no payment by card
+    stripe_webhook_secret: str | None = field(default=None, repr=False)  # signs Stripe's events
+    stripe_url: str | None = None  # another address of its API; None: Stripe's own
+    payment_return_url: str | None = None  # the page a payer comes back to
     reports_per_second: int = 1
     reports_burst: int = 120
     requests_per_second: int = 50
@@ -71,8 +78,26 @@ class Settings:
             raise SettingsInvalid("embedded_chain and chain_url: one of them")
         if self.trusted_proxies is not None:
             _check_proxies(self.trusted_proxies)
+        _check_stripe(self)
         if (self.ssl_certfile is None) != (self.ssl_keyfile is None):
             raise SettingsInvalid("ssl_certfile and ssl_keyfile: both or neither")
+
+
+def _check_stripe(settings: Settings) -> None:
+    """All of it or nothing, and no secret over an open line. Raises SettingsInvalid."""
+    names = ("stripe_secret_key", "stripe_webhook_secret", "payment_return_url")
+    given = [name for name in names if getattr(settings, name)]
+    if "stripe_secret_key" in given and len(given) < len(names):
+        missing = next(name for name in names if name not in given)
+        raise SettingsInvalid(f"{missing}: needed with stripe_secret_key")
+    key = settings.stripe_secret_key
+    if key is not None and re.fullmatch(r"[!-~]{8,255}", key) is None:
+        raise SettingsInvalid("stripe_secret_key: 8 to 255 visible ASCII characters")
+    for name in ("stripe_url", "payment_return_url"):
+        address = urlsplit(getattr(settings, name) or "https://unset")
+        is_open = address.scheme == "http" and settings.environment == "development"
+        if (address.scheme != "https" and not is_open) or not address.hostname:
+            raise SettingsInvalid(f"{name}: an https address")
 
 
 def _check_proxies(text: str) -> None:
