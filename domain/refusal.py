@@ -88,6 +88,15 @@ class Reason(Enum):
     PAYMENT_BELOW_MINIMUM = "payment_below_minimum"
     PAYMENT_TERMS_VERSION = "payment_terms_version"
     PAYMENT_TERMS_INVALID = "payment_terms_invalid"
+    # Invoices.
+    INVOICE_KIND_UNKNOWN = "invoice_kind_unknown"
+    BAD_PERIOD = "bad_period"
+    PERIOD_NOT_OVER = "period_not_over"
+    INVOICE_UNKNOWN = "invoice_unknown"
+    INVOICE_EXISTS = "invoice_exists"
+    NOTHING_TO_INVOICE = "nothing_to_invoice"
+    INVOICE_LINE_UNKNOWN = "invoice_line_unknown"
+    CREDIT_ABOVE_LINE = "credit_above_line"
     # Epochs, policy, payouts.
     TARIFF_UNKNOWN = "tariff_unknown"
     TARIFF_VERSION = "tariff_version"
@@ -157,6 +166,9 @@ STORED_REFUSALS = frozenset(
         Reason.LEASE_EXISTS, Reason.LEASE_NOT_OPEN, Reason.LEASE_STATE, Reason.NO_MATCH,
         Reason.OFFER_MISMATCH, Reason.PRICE_ABOVE_CAP,
         Reason.UNPAID_DEBT, Reason.CREDIT_TOO_LOW,
+        # Invoices.
+        Reason.INVOICE_UNKNOWN, Reason.INVOICE_EXISTS, Reason.NOTHING_TO_INVOICE,
+        Reason.CREDIT_ABOVE_LINE,
         # Money in, epochs, payouts.
         Reason.DEPOSIT_EXISTS, Reason.PAYMENT_UNKNOWN, Reason.PAYMENT_STATE,
         Reason.PAYMENT_TERMS_VERSION, Reason.EPOCH_STATE, Reason.PAYOUT_STATE,

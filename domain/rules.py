@@ -20,6 +20,7 @@ from domain import (
     device,
     edge_device,
     epoch,
+    invoice,
     job,
     lease,
     maturity,
@@ -43,6 +44,7 @@ _FILES = (
     account, account_closing, burn, chain_tx, deposit, device, edge_device, epoch, job, lease,
     node, offer, payout, pin, policy, provider, tariff, maturity, card_money, debt, payment,
     payment_terms, resource_usage,
+    invoice,
 )  # fmt: skip
 
 STREAMS: dict[str, tuple[Any, Evolve]] = {}

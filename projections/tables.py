@@ -27,6 +27,7 @@ from projections.audit_index import AUDIT_INDEX
 from projections.earnings import EARNINGS
 from projections.epochs import EPOCHS
 from projections.fleet import FLEET
+from projections.invoices import INVOICES
 from projections.leases import LEASES
 from projections.money_out import MONEY_OUT
 from projections.movements import MOVEMENTS
@@ -36,7 +37,7 @@ from projections.usage import USAGE
 
 PROJECTIONS: tuple[Projection, ...] = (
     ACCESS, FLEET, LEASES, USAGE, STATEMENTS, MOVEMENTS, EARNINGS, EPOCHS,
-    MONEY_OUT, AUDIT_INDEX,
+    INVOICES, MONEY_OUT, AUDIT_INDEX,
 )  # fmt: skip
 BY_NAME = {projection.name: projection for projection in PROJECTIONS}
 

@@ -20,6 +20,7 @@ from domain import (
     deposit,
     device,
     epoch,
+    invoice,
     job,
     lease,
     maturity,
@@ -34,6 +35,7 @@ from domain.gpu_time import GPU_HOUR_US, charge_for
 from domain.money import PPM, Amount, Asset, credit, token
 from domain.stream import Stream
 from domain.tariff import TariffPublished, UsageFee
+from domain.tax import TaxLine
 from ledger import codec
 from ledger.chain import GENESIS_MARKET, chain, market_leaf
 from ledger.chart import kind_of
@@ -75,6 +77,7 @@ def story(size: Size) -> Iterator[Told]:
     for index in range(first_half, size.leases):
         yield from _lease(size, index)
     yield from _leaving(size)
+    yield from _invoices()
 
 
 def _at(minutes: int) -> int:
@@ -478,6 +481,29 @@ def _leaving(size: Size) -> Iterator[Told]:
             device_id=gone, node_id=size.node(0), provider_id="prov_1", vendor="nvidia",
             model="M0", gpu_class="datacenter", memory_mib=40_960, at_us=at,
         )  # fmt: skip
+
+
+def _invoices() -> Iterator[Told]:
+    at = _at(2 * 10**5)
+    tax = TaxLine("VAT DE", 190_000, credit(10), credit(1), 0)
+    line = invoice.InvoiceLine("usage", "datacenter", 3_600_000_000, "GPU-microsecond", credit(11))
+    series = Stream("invoice-series", "INV")
+    invoice_id = invoice.invoice_id_of("charges", "acct_cash", "2026-11")
+    yield series, invoice.DocumentNumbered(
+        series="INV", number=1, invoice_id=invoice_id, at_us=at
+    )  # fmt: skip
+    common: dict[str, Any] = {
+        "invoice_id": invoice_id, "account_id": "acct_cash", "kind": "charges", "taxes": (tax,),
+        "net": credit(10), "total": credit(11), "document_sha256": "0a" * 32, "by": "job",
+    }  # fmt: skip
+    yield Stream("invoice", invoice_id), invoice.InvoiceIssued(
+        period="2026-11", series="INV", number=1, first_position=0, last_position=9, lines=(line,),
+        at_us=at, **common,
+    )  # fmt: skip
+    yield Stream("invoice", invoice_id), invoice.CreditNoteIssued(
+        series="CN", number=1, corrects="INV-000001", lines=(invoice.CreditLine(1, credit(11)),),
+        cause="adjustment:9", reason="dispute", at_us=at + 1, **common,
+    )  # fmt: skip
 
 
 # --- writing ---------------------------------------------------------------------------------
