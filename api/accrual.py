@@ -24,6 +24,7 @@ from domain.lease import (
     CloseLease,
     Lease,
     SettleLease,
+    refill_due,
 )
 from domain.refusal import Reason, Refused
 from domain.report import lane_of
@@ -197,6 +198,9 @@ def due_commands(
     commands: list[Any] = []
     end_us = lease.window_end_us
     is_over = lease.closed is not None
+    refill = refill_due(lease, lease_id, now_us)
+    if refill is not None:
+        commands.append(refill)
     if not is_over and end_us <= now_us:
         by_term = lease.opened.term_end_us == end_us
         commands.append(

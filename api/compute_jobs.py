@@ -34,7 +34,7 @@ from api.models import (
 )
 from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
-from domain.job import CancelJob, JobState, SubmitJob, workload_hash
+from domain.job import PARTICIPANTS_MAX, CancelJob, JobState, SubmitJob, workload_hash
 from domain.lease import MatchDecided
 from domain.refusal import Reason, Refused
 from domain.stream import Stream
@@ -50,6 +50,8 @@ DIRECT = "direct"
 """The client of a job that its renter submits without one."""
 
 JobKind = Literal["batch", "notebook", "endpoint", "scheduled", "queue"]
+Federated = Literal["inference", "training"]
+SlaName = Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,32}$")]
 JobStateName = Literal["open", "cancelled", "completed"]
 Word = Annotated[str, Field(max_length=4_096)]
 Ref = Annotated[str, Field(max_length=100, pattern=r"^[0-9A-Za-z_.:@/-]*$")]
@@ -66,7 +68,9 @@ EXAMPLE = {
 class NewJob(Asked):
     """An image or a command, and what it needs: `share_ppm` on each of `gpu_count` devices.
 
-    `env_refs` name secrets and never hold one. `models` empty: any model.
+    `env_refs` name secrets and never hold one. `models` empty: any model. `federated`: the accounts
+    in `participants` may lease for it in projects of theirs, and pay the usage; the federated fee
+    of the tariff is yours. `sla_class`: an availability that the tariff promises.
     """
 
     kind: JobKind = "batch"
@@ -80,6 +84,11 @@ class NewJob(Asked):
     max_price_per_gpu_hour: Money
     project_id: Ref = ""
     end_user_ref: Ref = ""
+    federated: Federated | None = None
+    participants: Annotated[list[AccountId], Field(max_length=PARTICIPANTS_MAX)] = Field(
+        default_factory=list
+    )
+    sla_class: SlaName | None = None
 
     model_config = with_examples(EXAMPLE)
 
@@ -87,6 +96,8 @@ class NewJob(Asked):
     def _has_work(self) -> NewJob:
         if not self.image and not self.command:
             raise ValueError("a job has an image or a command")
+        if (self.federated is None) == bool(self.participants):
+            raise ValueError("a federated job names its participants, and no other job does")
         return self
 
     def submit(self, call: Call, job_id: str) -> SubmitJob:
@@ -100,6 +111,8 @@ class NewJob(Asked):
             gpu_count=self.gpu_count, share_ppm=self.share_ppm,
             mem_ppm=self.mem_ppm or self.share_ppm, models=tuple(self.models),
             max_price_per_gpu_hour=self.max_price_per_gpu_hour.amount(), at_us=call.now_us,
+            federated=self.federated, participants=tuple(self.participants) or None,
+            sla_class=self.sla_class,
         )  # fmt: skip
 
 
@@ -119,6 +132,9 @@ class JobTold(Told):
     mem_ppm: Ppm
     models: list[str]
     max_price_per_gpu_hour: Money
+    federated: Federated | None = None
+    participants: list[AccountId] | None = None
+    sla_class: SlaName | None = None
     state: JobStateName
     submitted_at: Told_at
     ended_at: Told_at | None = None
@@ -171,7 +187,8 @@ def submit_job(body: NewJob, call: Caller) -> Response:
     job_id = call.id("job")
     command = body.submit(call, job_id)
     told = JobTold(
-        **body.model_dump(exclude={"mem_ppm"}), mem_ppm=command.mem_ppm, job_id=job_id,
+        **body.model_dump(exclude={"mem_ppm", "participants"}), mem_ppm=command.mem_ppm,
+        participants=body.participants or None, job_id=job_id,
         account_id=command.account_id, client_id=command.client_id, state="open",
         workload_sha256=workload_hash(command.image, command.command, command.env_refs),
         submitted_at=moment(call.now_us),
@@ -206,11 +223,17 @@ def read_job(job_id: JobInPath, call: Caller) -> Response:
         return call.answer(view, _job(found))
 
 
-def own_job(call: Call, job_id: str) -> JobState:
-    """The caller's job. Raises Refused: JOB_UNKNOWN, also for another account's."""
+def own_job(call: Call, job_id: str, *, as_participant: bool = False) -> JobState:
+    """The caller's job, or one they take part in. Raises Refused: JOB_UNKNOWN, also for another
+    account's.
+    """
     state = call.service.ledger.market.load(Stream("job", job_id)).state
     assert isinstance(state, JobState)
-    if state.submitted is None or not call.principal.owns(state.submitted.account_id):
+    parties: list[str] = []
+    if state.submitted is not None:
+        parties = [state.submitted.account_id]
+        parties += state.submitted.participants or () if as_participant else ()
+    if not any(call.principal.owns(account_id) for account_id in parties):
         raise Refused(Reason.JOB_UNKNOWN, job_id=job_id)
     return state
 
@@ -277,7 +300,8 @@ def _job(row: leases.Job) -> JobTold:
         project_id=row.project_id, end_user_ref=row.end_user_ref, kind=told.kind,
         image=row.image, command=row.command, env_refs=row.env_refs,
         workload_sha256=row.workload_sha256, gpu_count=row.gpu_count, share_ppm=row.share_ppm,
-        mem_ppm=row.mem_ppm, models=row.models,
+        mem_ppm=row.mem_ppm, models=row.models, federated=told.federated,
+        participants=row.participants, sla_class=row.sla_class,
         max_price_per_gpu_hour=credits_(row.price_max_units), state=told.state,
         submitted_at=moment(row.at_us), ended_at=moment_or_none(row.ended_at_us),
     )  # fmt: skip

@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 from api.amounts import Money, Units, credits_, credits_or_none, money
 from api.auth import with_scope
 from api.call import After, Call, Caller
-from api.compute_jobs import EXAMPLE, NewJob, own_job
+from api.compute_jobs import EXAMPLE, NewJob, Ref, own_job
 from api.models import (
     AccountId,
     Asked,
@@ -50,6 +50,7 @@ from domain.lease import (
     Lease,
     RequestLease,
     ReserveLease,
+    TopUpLease,
 )
 from domain.matching import RULE, Need, choose
 from domain.offer import SETTLEMENTS
@@ -84,7 +85,9 @@ State = Literal["requested", "reserved", "active", "closing", "settled"]
 class NewLease(Asked):
     """A job of yours, or a new one. `term_seconds`: a fixed term, paid for in full beforehand;
     else the lease runs until it is closed or `funds` end (default: one hour's price).
-    `settlement` absent: whatever the account has credits for.
+    `settlement` absent: whatever the account has credits for. `refill`: an open-ended lease is
+    topped up from the balance, an hour at a time, before its funds end. `project_id`: the project
+    of yours that takes part in somebody's federated job; absent: the job's.
     """
 
     job_id: JobId | None = None
@@ -92,6 +95,8 @@ class NewLease(Asked):
     term_seconds: Annotated[int, Field(ge=1, le=TERM_SECONDS_MAX)] | None = None
     funds: Money | None = None
     settlement: Literal["cash", "burn"] | None = None
+    refill: bool = False
+    project_id: Ref | None = None
 
     model_config = with_examples(
         {"job": EXAMPLE, "funds": {"asset": "CREDIT", "units": "5000000"}},
@@ -104,6 +109,8 @@ class NewLease(Asked):
             raise ValueError("job_id or job, one of them")
         if self.term_seconds is not None and self.funds is not None:
             raise ValueError("a fixed term names no funds: it holds the largest possible charge")
+        if self.term_seconds is not None and self.refill:
+            raise ValueError("a fixed term is paid for beforehand: there is nothing to refill")
         if self.funds is not None and self.funds.asset != "CREDIT":
             raise ValueError("funds are CREDIT")
         return self
@@ -168,6 +175,10 @@ class LeaseTold(Told):
     closed_by: Literal["renter", "provider", "job", "operator"] | None = None
     close_code: Count | None = None
     settled_at: Told_at | None = None
+    sla_class: str | None = None
+    client_account_id: AccountId | None = None
+    federated_account_id: AccountId | None = None
+    federated_fee_per_hour: Money | None = None
     charge: Money
     gpu_us: Units
     hours_accrued: Count
@@ -212,12 +223,23 @@ class LeaseHourTold(Told):
 class DrawnTold(Told):
     """Which credits of the escrow paid."""
 
-    source: Literal["grant", "earned", "cash", "card", "burned"]
+    source: str
+    amount: Money
+    account_id: AccountId | None = None
+    purpose: Literal["federated"] | None = None
+
+
+class OwnerTold(Told):
+    """One owner's part of what the provider earned."""
+
+    account_id: AccountId
     amount: Money
 
 
 class LeaseChargeTold(Told):
-    """What one accrual cost and where it went: fee + provider + platform + burn = charge."""
+    """What one accrual cost and where it went: fee + provider + client + platform + burn = charge.
+    The federated fee is beside the charge, paid by the job's creator.
+    """
 
     hour_index: Count
     until: Told_at
@@ -227,6 +249,9 @@ class LeaseChargeTold(Told):
     provider: Money
     platform: Money
     burn: Money
+    client: Money | None = None
+    owners: list[OwnerTold] | None = None
+    federated: Money | None = None
     drawn: list[DrawnTold]
     cumulative_charge: Money
     position: Position
@@ -274,7 +299,7 @@ def _opening(body: NewLease, call: Call, lease_id: str) -> list[Any]:
         commands.append(spec)
     else:
         assert body.job_id is not None
-        job = own_job(call, body.job_id)
+        job = own_job(call, body.job_id, as_participant=True)
         if not job.is_open:
             raise Refused(Reason.JOB_STATE, job_id=body.job_id, phase=job.phase)
         assert job.submitted is not None
@@ -284,7 +309,8 @@ def _opening(body: NewLease, call: Call, lease_id: str) -> list[Any]:
         RequestLease(
             lease_id=lease_id, job_id=spec.job_id, account_id=call.principal.account_id,
             term_us=term_us, funds=None if body.funds is None else body.funds.amount(),
-            at_us=call.now_us, settlement=body.settlement,
+            at_us=call.now_us, settlement=body.settlement, project_id=body.project_id,
+            refill=body.refill,
         )
     )  # fmt: skip
     commands.append(_match(call, lease_id, spec, term_us, body.settlement))
@@ -299,11 +325,12 @@ def _match(
     settlement: str | None,
 ) -> ReserveLease:
     """The best node as the fleet stands now. Raises Refused: NO_MATCH."""
+    renter = call.principal.account_id
     need = Need(
         gpu_count=spec.gpu_count, share_ppm=spec.share_ppm, mem_ppm=spec.mem_ppm,
         models=spec.models, price_max=spec.max_price_per_gpu_hour.units,
-        account_id=spec.account_id,
-        settlements=_payable(call, spec.account_id) if settlement is None else (settlement,),
+        account_id=renter,
+        settlements=_payable(call, renter) if settlement is None else (settlement,),
     )  # fmt: skip
     until_us = call.now_us + (term_us or MIN_RUNWAY_US)
     with call.service.connection() as connection:
@@ -371,6 +398,48 @@ def close_lease(lease_id: LeaseInPath, body: Closing, call: Caller) -> Response:
             closed_by=lease.closed.party, close_code=lease.closed.code,
             charge=credits_(lease.charge_units),
         )  # fmt: skip
+
+    return call.record(commands, told)
+
+
+class TopUp(Asked):
+    """`federated`: into what pays the federated fee, which is the job creator's."""
+
+    amount: Money
+    federated: bool = False
+
+    model_config = with_examples({"amount": {"asset": "CREDIT", "units": "1000000"}})
+
+
+class ToppedUpTold(Told):
+    """`funds_end_at`: absent while the lease waits for its node."""
+
+    lease_id: LeaseId
+    deposited: Money
+    funds_end_at: Told_at | None = None
+    position: Position | None = None
+
+
+@resource.post(
+    "/v1/leases/{lease_id}/top-up", WRITE, ToppedUpTold,
+    problems=[Reason.LEASE_UNKNOWN, Reason.LEASE_STATE, Reason.UNPAID_DEBT, Reason.CREDIT_TOO_LOW,
+              Reason.AMOUNT_NOT_POSITIVE, Reason.ACCOUNT_CLOSED],
+)  # fmt: skip
+def fund_lease(lease_id: LeaseInPath, body: TopUp, call: Caller) -> Response:
+    """Put credits of yours into the escrow of a lease: yours, or another account's you pay for."""
+
+    def commands() -> TopUpLease:
+        return TopUpLease(
+            lease_id=lease_id, account_id=call.principal.account_id, amount=body.amount.amount(),
+            at_us=call.now_us, federated=body.federated,
+        )  # fmt: skip
+
+    def told(after: After) -> Told:
+        lease: Lease = after.state(Stream("lease", lease_id))
+        ends_us = None if lease.opened is None else lease.window_end_us
+        return ToppedUpTold(
+            lease_id=lease_id, deposited=body.amount, funds_end_at=moment_or_none(ends_us)
+        )
 
     return call.record(commands, told)
 
@@ -510,7 +579,19 @@ def _charge(row: tuple[int, bytes]) -> LeaseChargeTold:
         hour_index=fact.hour_index, until=moment(fact.until_us), gpu_us=str(fact.gpu_us_new),
         charge=money(fact.charge_new), fee=credits_(parts.fee), provider=credits_(parts.provider),
         platform=credits_(parts.platform), burn=credits_(parts.burn),
-        drawn=[DrawnTold(source=one.source, amount=money(one.amount)) for one in fact.drawn],
+        client=credits_or_none(parts.client),
+        owners=None if fact.owners is None else [
+            OwnerTold(account_id=one.account_id, amount=credits_(one.units_new))
+            for one in fact.owners
+        ],
+        federated=None if fact.federated_new is None else money(fact.federated_new),
+        drawn=[
+            DrawnTold(
+                source=one.source, amount=money(one.amount), account_id=one.account_id,
+                purpose=one.purpose,
+            )
+            for one in fact.drawn
+        ],
         cumulative_charge=money(fact.charge), position=row[0],
     )  # fmt: skip
 
@@ -552,6 +633,9 @@ def _lease(row: leases.LeaseRow) -> LeaseTold:
         term_end_at=moment_or_none(row.term_end_us),
         closed_at=moment_or_none(row.closed_at_us), closed_by=told.close_party,
         close_code=row.close_code, settled_at=moment_or_none(row.settled_at_us),
+        sla_class=row.sla_class, client_account_id=row.client_account_id,
+        federated_account_id=row.federated_account_id,
+        federated_fee_per_hour=credits_or_none(row.federated_fee_units),
         charge=credits_(row.charge_units), gpu_us=str(row.gpu_us), hours_accrued=row.hours,
         version=row.version,
     )  # fmt: skip

@@ -1,10 +1,10 @@
-"""Where a charge goes: usage fee, provider, burn and platform, peeled from it one after the other.
+"""Where a charge goes: usage fee, then the buckets of the tariff, peeled one after the other.
 
     fee = floor(charge x fee_rate / price);   rest = charge - fee
-    provider = floor(rest x share / 10^6);    burn = floor((rest - provider) x burn_share / 10^6)
-    platform = what is left
+    x_k = floor(rest x share_k / (10^6 - earlier shares));   rest -= x_k
+    the residual bucket gets the last rest
 
-    fee + provider + burn + platform == charge;   every part is monotone in the charge
+    fee + provider + client + platform + burn == charge;   every part is monotone in the charge
 
 Never floored side by side against time: there one part can fall while another rises, and a posting
 would be negative. Hence parts are computed from the cumulative charge, and a posting is the
@@ -16,9 +16,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from domain.gpu_time import GPU_HOUR_US, charge_for
+from domain.gpu_time import GPU_HOUR_US, charge_for, fee_for
 from domain.money import PPM, Big
 from domain.refusal import Reason, Refused
+from domain.tariff import Split
 
 FEDERATED_PER_HOUR: Mapping[str, int] = {"none": 0, "inference": 1_850_000, "training": 2_650_000}
 """Federated fee in micro-credits per hour, whatever the number of accelerators."""
@@ -26,16 +27,17 @@ FEDERATED_PER_HOUR: Mapping[str, int] = {"none": 0, "inference": 1_850_000, "tra
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Where a charge goes, in its own units. fee + provider + platform + burn == charge."""
+    """Where a charge goes, in its own units; the parts sum to the charge."""
 
     fee: Big
     provider: Big
     platform: Big
     burn: Big
+    client: Big | None = None  # of the compute client that brought the job; None: it has no share
 
     @property
     def total(self) -> int:
-        return self.fee + self.provider + self.platform + self.burn
+        return self.fee + self.provider + self.platform + self.burn + (self.client or 0)
 
     def __sub__(self, before: Parts) -> Parts:
         """What is new since `before`; never negative, as every part is monotone."""
@@ -44,6 +46,7 @@ class Parts:
             provider=self.provider - before.provider,
             platform=self.platform - before.platform,
             burn=self.burn - before.burn,
+            client=None if self.client is None else self.client - (before.client or 0),
         )
 
 
@@ -51,12 +54,21 @@ NOTHING = Parts(fee=0, provider=0, platform=0, burn=0)
 
 
 def peel(
-    charge: int, price: int, fee_rate: int, provider_share_ppm: int, burn_share_ppm: int
+    charge: int,
+    price: int,
+    fee_rate: int,
+    provider_share_ppm: int,
+    burn_share_ppm: int,
+    split: Split | None = None,
+    *,
+    has_client: bool = False,
 ) -> Parts:
-    """Split a cumulative charge. `price` and `fee_rate` are per GPU-hour, `fee_rate` <= `price`;
-    `burn_share_ppm` is of what neither fee nor provider takes; the platform owns every remainder.
+    """Split a cumulative charge. `price` and `fee_rate` are per GPU-hour, `fee_rate` <= `price`.
 
-    For the user's own hardware pass the fee as the price: the whole charge is fee then.
+    By the tariff's `split`, in its order; the share of a client that is not there falls to those
+    after it. Without a split: the provider's share, then the burn's of what is left, and the
+    platform owns every remainder. For the user's own hardware pass the fee as the price: the whole
+    charge is fee then. Source: design economics 3, conformance suite `earnings`.
     """
     assert 0 <= fee_rate <= price, (fee_rate, price)
     assert 0 <= provider_share_ppm <= PPM, provider_share_ppm
@@ -64,10 +76,29 @@ def peel(
     assert charge == 0 or (charge > 0 and price > 0), (charge, price)
     fee = charge * fee_rate // price if price else 0
     rest = charge - fee
+    if split is not None:
+        return _peel_in_order(fee, rest, split, has_client=has_client)
     provider = rest * provider_share_ppm // PPM
     rest -= provider
     burn = rest * burn_share_ppm // PPM
     return Parts(fee=fee, provider=provider, platform=rest - burn, burn=burn)
+
+
+def _peel_in_order(fee: int, rest: int, split: Split, *, has_client: bool) -> Parts:
+    parts = {"provider": 0, "client": 0, "platform": 0, "burn": 0}
+    left_ppm = PPM
+    for share in split.shares:
+        if share.bucket == "client" and not has_client:
+            continue
+        part = rest * share.share_ppm // left_ppm if left_ppm else 0
+        parts[share.bucket] = part
+        rest -= part
+        left_ppm -= share.share_ppm
+    assert rest >= 0, split
+    owner = "platform" if split.residual == "client" and not has_client else split.residual
+    parts[owner] += rest
+    client = parts.pop("client")
+    return Parts(fee=fee, **parts, client=client if has_client else None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,7 +187,7 @@ def earned_after(terms: Member, elapsed_us: int) -> Earned:
     parts = peel(
         charge, terms.price_per_gpu_hour, terms.fee_per_gpu_hour, terms.provider_share_ppm, 0
     )
-    federated = terms.federated_fee_per_hour * elapsed_us // GPU_HOUR_US
+    federated = fee_for(elapsed_us, terms.federated_fee_per_hour)
     return Earned(
         customer_total=charge,
         usage_fee=parts.fee,

@@ -36,3 +36,10 @@ def charge_for(gpu_time_us: int, price_per_gpu_hour: int) -> int:
     assert gpu_time_us >= 0, gpu_time_us
     assert price_per_gpu_hour >= 0, price_per_gpu_hour
     return gpu_time_us * price_per_gpu_hour // GPU_HOUR_US
+
+
+def fee_for(time_us: int, fee_per_hour: int) -> int:
+    """What a fee by wall time has come to: floor(fee x time / hour), cumulative."""
+    assert time_us >= 0, time_us
+    assert fee_per_hour >= 0, fee_per_hour
+    return time_us * fee_per_hour // GPU_HOUR_US

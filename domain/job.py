@@ -39,6 +39,18 @@ class JobSubmitted:
     models: tuple[str, ...]  # allowed models; empty: any
     max_price_per_gpu_hour: Amount
     at_us: int
+    federated: str | None = None  # FEDERATED_KINDS: it runs across projects (C-21)
+    participants: tuple[str, ...] | None = None  # accounts that may lease for it, beside its own
+    sla_class: str | None = None  # of the tariff: what availability its leases are promised
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FederatedFeeCarried:
+    """This lease carries the federated fee of the job, where the tariff counts it once a job."""
+
+    job_id: str
+    lease_id: str
+    at_us: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +86,9 @@ class SubmitJob:
     models: tuple[str, ...]
     max_price_per_gpu_hour: Amount
     at_us: int
+    federated: str | None = None
+    participants: tuple[str, ...] | None = None
+    sla_class: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +105,8 @@ class CompleteJob:
 
 
 JOB_KINDS = ("batch", "notebook", "endpoint", "scheduled", "queue")
+FEDERATED_KINDS = ("inference", "training")
+PARTICIPANTS_MAX = 100
 
 GPU_COUNT_MAX = 64
 """Devices of one lease, which is one node."""
@@ -104,6 +121,7 @@ WORK_BYTES_MAX = 40_000
 class JobState:
     submitted: JobSubmitted | None = None
     phase: str = ""  # "", "submitted", "cancelled", "completed"
+    fee_carrier: str | None = None  # the lease that carries the federated fee of the whole job
 
     @property
     def exists(self) -> bool:
@@ -115,7 +133,9 @@ class JobState:
         return self.phase == "submitted"
 
 
-def evolve(state: JobState, fact: JobSubmitted | JobCancelled | JobCompleted) -> JobState:
+def evolve(
+    state: JobState, fact: JobSubmitted | JobCancelled | JobCompleted | FederatedFeeCarried
+) -> JobState:
     match fact:
         case JobSubmitted():
             return JobState(fact, "submitted")
@@ -123,6 +143,8 @@ def evolve(state: JobState, fact: JobSubmitted | JobCancelled | JobCompleted) ->
             return replace(state, phase="cancelled")
         case JobCompleted():
             return replace(state, phase="completed")
+        case FederatedFeeCarried():
+            return replace(state, fee_carrier=fact.lease_id)
         case _:
             assert_never(fact)
 
@@ -171,6 +193,7 @@ def decide_submit(command: SubmitJob, world: World) -> list[Change]:
     require_shape(command.gpu_count, command.share_ppm, command.mem_ppm)
     if command.kind not in JOB_KINDS:
         raise Refused(Reason.UNKNOWN_MODE, kind=command.kind)
+    _require_participants(command)
     return [Change(Stream("job", command.job_id), submitted)]
 
 
@@ -215,6 +238,19 @@ def _require_text(command: SubmitJob) -> None:
         )
 
 
+def _require_participants(command: SubmitJob) -> None:
+    """Raises Refused: UNKNOWN_MODE, COUNT_OUT_OF_RANGE, DUPLICATE_ID."""
+    participants = command.participants or ()
+    if command.federated is None and not participants:
+        return
+    if command.federated not in FEDERATED_KINDS:
+        raise Refused(Reason.UNKNOWN_MODE, federated=command.federated)
+    if not 1 <= len(participants) <= PARTICIPANTS_MAX:
+        raise Refused(Reason.COUNT_OUT_OF_RANGE, participants=len(participants))
+    if len({command.account_id, *participants}) != len(participants) + 1:
+        raise Refused(Reason.DUPLICATE_ID, rule="each participant once, and not the creator")
+
+
 def _submitted(command: SubmitJob) -> JobSubmitted:
     return JobSubmitted(
         job_id=command.job_id,
@@ -233,6 +269,9 @@ def _submitted(command: SubmitJob) -> JobSubmitted:
         models=command.models,
         max_price_per_gpu_hour=command.max_price_per_gpu_hour,
         at_us=command.at_us,
+        federated=command.federated,
+        participants=command.participants,
+        sla_class=command.sla_class,
     )
 
 

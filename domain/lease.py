@@ -5,8 +5,9 @@
     requested, reserved --LeaseClosed + LeaseSettled--> settled, charge 0
 
     charged == floor(gpu_us x price_per_gpu_hour / 3_600_000_000)            after every accrual
-    fee + provider + platform + burn == charge                               to the unit
-    escrow == charged + refunded + held                                      always
+    federated == floor(time x fee_per_hour / 3_600_000_000)                  time = gpu_us per share
+    fee + provider + client + platform + burn == charge                      to the unit
+    put in == charged + federated + refunded + held                          always
 
 Read top to bottom: what can happen, what can be asked, what we remember, how we decide.
 """
@@ -17,21 +18,34 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, assert_never
 
-from domain.account import account_of, require_open
+from domain.account import account_of, open_account, require_open
 from domain.accrual import Reach, RefusedTime, UsageRow, Watermark, Window, count, due
 from domain.device import DeviceState, device_of, release, reserve
 from domain.earnings import NOTHING, Parts, peel
 from domain.escrow import funds_end_us
 from domain.funding import sources_of
-from domain.gpu_time import charge_for
-from domain.job import existing_job, job_of
-from domain.money import PPM, Amount, Big, credit
+from domain.gpu_time import charge_for, fee_for
+from domain.job import FederatedFeeCarried, existing_job, job_of
+from domain.lease_funds import (
+    FEDERATED,
+    Held,
+    collect,
+    deposits_of,
+    fee_funds_end_us,
+    for_purpose,
+    take,
+    total,
+    without,
+)
+from domain.lease_funds import EscrowPart as EscrowPart
+from domain.money import PPM, Amount, Asset, Big, credit
 from domain.node import existing_node
 from domain.offer import SETTLEMENTS, OfferPublished, existing_offer, offer_of
 from domain.provider import existing_provider
 from domain.refusal import Reason, Refused
+from domain.revenue_share import OwnerPart, OwnerShare, shares_of, split_among
 from domain.stream import Change, Stream, World
-from domain.tariff import tariff_in_force, usage_fee
+from domain.tariff import Split, TariffPublished, sla_class, tariff_in_force, usage_fee
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +60,12 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class EscrowPart:
-    """Credits of one source held for one lease. Drained in order."""
+class FederatedTerms:
+    """The fee for a job that runs across projects: its creator pays it, by wall time (C-21)."""
 
-    source: str  # "grant", "earned", "cash", "card" or "burned"
-    amount: Amount
+    account_id: str  # the job's creator
+    kind: str  # "inference" or "training"
+    fee_per_hour: Amount  # 0 where another lease of the job carries the job's one fee
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +87,8 @@ class LeaseRequested:
     term_us: int | None  # fixed term, or open end
     funds: Amount | None  # open end: what to hold; fixed term: the largest possible charge
     at_us: int
+    refill: bool | None = None  # topped up from the balance before its funds end
+    sla_class: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,8 +127,13 @@ class LeaseReserved:
     fee_per_gpu_hour: Amount
     provider_share_ppm: int
     burn_share_ppm: int
-    escrow: tuple[EscrowPart, ...]
+    escrow: tuple[EscrowPart, ...]  # for usage, and for the federated fee where there is one
     at_us: int
+    split: Split | None = None  # of the tariff; None: by the two shares above
+    client_account_id: str | None = None  # the compute client that has a share
+    owners: tuple[OwnerShare, ...] | None = None  # who shares the provider's part
+    federated: FederatedTerms | None = None
+    sla_class: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +153,18 @@ class LeaseOpened:
     opened_at_us: int
     funds_end_us: int
     term_end_us: int | None
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseToppedUp:
+    """More credits in the escrow, from any account that wants the lease to go on."""
+
+    lease_id: str
+    account_id: str  # the lease's
+    depositor_account_id: str
+    parts: tuple[EscrowPart, ...]
+    funds_end_us: int | None  # None: the lease has not opened yet
     at_us: int
 
 
@@ -161,6 +195,10 @@ class UsageAccrued:
     watermarks: tuple[Watermark, ...]
     refused: tuple[RefusedTime, ...]  # new: time that earned nothing
     at_us: int
+    client_account_id: str | None = None
+    owners: tuple[OwnerPart, ...] | None = None  # the provider's part, where several own it
+    federated: Amount | None = None  # cumulative; paid by the job's creator, beside the charge
+    federated_new: Amount | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,6 +228,7 @@ Fact: TypeAlias = (
     | LeaseReserved
     | LeaseReady
     | LeaseOpened
+    | LeaseToppedUp
     | UsageAccrued
     | LeaseClosed
     | LeaseSettled
@@ -200,7 +239,10 @@ Fact: TypeAlias = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestLease:
-    """Ask for the devices a job needs: for a fixed term, or for as long as `funds` last."""
+    """Ask for the devices a job needs: for a fixed term, or for as long as `funds` last.
+
+    Of a federated job the accounts it names as participants may ask too, for a project of theirs.
+    """
 
     lease_id: str
     job_id: str
@@ -209,6 +251,8 @@ class RequestLease:
     funds: Amount | None
     at_us: int
     settlement: str | None = None
+    project_id: str | None = None  # None: the job's
+    refill: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,6 +278,22 @@ class ReadyLease:
     node_id: str
     endpoint: str | None
     at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopUpLease:
+    """Put more credits into the escrow of a lease: of any account, whoever rents.
+
+    `federated`: into what pays the federated fee. `at_most`: take less where less is there, as the
+    timer does that keeps a lease with `refill` going.
+    """
+
+    lease_id: str
+    account_id: str
+    amount: Amount
+    at_us: int
+    federated: bool = False
+    at_most: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -279,6 +339,8 @@ MIN_RUNWAY_US = HOUR_US
 """An open-ended lease holds at least this much of its price before it starts."""
 START_TIMEOUT_US = 600_000_000
 """How long a reserved lease waits for its node to be ready; then it is closed at charge 0."""
+FEDERATED_HOLD_US = 24 * HOUR_US
+"""The creator of a federated job holds its fee for so long ahead at most, and tops it up."""
 LATE_WINDOW_US = 24 * HOUR_US
 """How long a closed lease waits for reports that are still on their way."""
 
@@ -310,6 +372,8 @@ class Lease:
     charge_units: Big = 0
     parts: Parts = NOTHING
     held: tuple[EscrowPart, ...] = ()
+    deposits: int = 0
+    funds_end_us: int = 0
     marks: tuple[Watermark, ...] = ()
 
     @property
@@ -319,7 +383,26 @@ class Lease:
 
     @property
     def held_units(self) -> int:
-        return sum(part.amount.units for part in self.held)
+        """What is left to pay for usage."""
+        return total(for_purpose(self.held, None))
+
+    @property
+    def gpu_ppm_total(self) -> int:
+        """The share of all its devices together; one whole GPU is 1,000,000."""
+        assert self.reserved is not None
+        return len(self.reserved.device_ids) * self.reserved.share_ppm
+
+    @property
+    def is_live(self) -> bool:
+        """Whether it holds devices."""
+        return self.status in ("reserved", "active")
+
+    def federated_units(self, ppm_us: int) -> int:
+        """The federated fee for so much metered time, cumulative; 0 when there is none."""
+        if self.reserved is None or self.reserved.federated is None:
+            return 0
+        fee = self.reserved.federated.fee_per_hour.units
+        return fee_for(ppm_us // self.gpu_ppm_total, fee)
 
     @property
     def ready_until_us(self) -> int:
@@ -343,8 +426,7 @@ class Lease:
         if self.closed is not None:
             return self.closed.closed_at_us
         term_end_us = self.opened.term_end_us
-        funds_end_us = self.opened.funds_end_us
-        return funds_end_us if term_end_us is None else min(funds_end_us, term_end_us)
+        return self.funds_end_us if term_end_us is None else min(self.funds_end_us, term_end_us)
 
 
 def evolve(lease: Lease, fact: Fact) -> Lease:
@@ -355,11 +437,30 @@ def evolve(lease: Lease, fact: Fact) -> Lease:
         case MatchDecided():
             return lease
         case LeaseReserved():
-            return replace(lease, status="reserved", reserved=fact, held=fact.escrow)
+            return replace(
+                lease,
+                status="reserved",
+                reserved=fact,
+                held=fact.escrow,
+                deposits=deposits_of(fact.escrow),
+            )
         case LeaseReady():
             return lease
         case LeaseOpened():
-            return replace(lease, status="active", opened=fact, accrued_until_us=fact.opened_at_us)
+            return replace(
+                lease,
+                status="active",
+                opened=fact,
+                accrued_until_us=fact.opened_at_us,
+                funds_end_us=fact.funds_end_us,
+            )
+        case LeaseToppedUp():
+            return replace(
+                lease,
+                held=(*lease.held, *fact.parts),
+                deposits=max(lease.deposits, deposits_of(fact.parts)),
+                funds_end_us=fact.funds_end_us or lease.funds_end_us,
+            )
         case UsageAccrued():
             return replace(
                 lease,
@@ -370,11 +471,11 @@ def evolve(lease: Lease, fact: Fact) -> Lease:
                 ppm_us=fact.ppm_us,
                 charge_units=fact.charge.units,
                 parts=fact.parts,
-                held=_without(lease.held, fact.drawn),
+                held=without(lease.held, fact.drawn),
                 marks=fact.watermarks,
             )
         case LeaseClosed():
-            held = _without(lease.held, fact.refund)
+            held = without(lease.held, fact.refund)
             return replace(lease, status="closing", closed=fact, held=held)
         case LeaseSettled():
             return replace(lease, status="settled", held=())
@@ -401,7 +502,7 @@ def decide_request(command: RequestLease, world: World) -> list[Change]:
         raise Refused(Reason.LEASE_EXISTS, lease_id=command.lease_id)
     spec = existing_job(world, command.job_id)
     job = job_of(world, command.job_id)
-    if spec.account_id != command.account_id:
+    if command.account_id not in (spec.account_id, *(spec.participants or ())):
         raise Refused(Reason.JOB_UNKNOWN, job_id=command.job_id)
     require_open(account_of(world, command.account_id), command.account_id)
     if not job.is_open:
@@ -418,9 +519,9 @@ def decide_request(command: RequestLease, world: World) -> list[Change]:
             LeaseRequested(
                 lease_id=command.lease_id,
                 job_id=command.job_id,
-                account_id=spec.account_id,
+                account_id=command.account_id,
                 client_id=spec.client_id,
-                project_id=spec.project_id,
+                project_id=command.project_id or spec.project_id,
                 end_user_ref=spec.end_user_ref,
                 gpu_count=spec.gpu_count,
                 share_ppm=spec.share_ppm,
@@ -431,6 +532,8 @@ def decide_request(command: RequestLease, world: World) -> list[Change]:
                 term_us=command.term_us,
                 funds=command.funds,
                 at_us=command.at_us,
+                refill=True if command.refill else None,
+                sla_class=spec.sla_class,
             ),
         )
     ]
@@ -462,7 +565,8 @@ def decide_reserve(command: ReserveLease, world: World) -> list[Change]:
     if terms.price_per_gpu_hour < terms.fee_per_gpu_hour:
         # Offered under an earlier tariff, or for devices of another class: no charge could pay it.
         raise Refused(Reason.OFFER_MISMATCH, usage_fee=terms.fee_per_gpu_hour.units)
-    reserved = replace(terms, escrow=_escrow(asked, terms, world), device_ids=command.device_ids)
+    reserved = replace(terms, device_ids=command.device_ids)
+    reserved = replace(reserved, escrow=_escrow(asked, reserved, world))
     stream = Stream("lease", command.lease_id)
     decided = MatchDecided(
         lease_id=command.lease_id,
@@ -482,7 +586,8 @@ def decide_reserve(command: ReserveLease, world: World) -> list[Change]:
         )
         for device_id, device in zip(command.device_ids, devices, strict=True)
     ]
-    return [Change(stream, decided), Change(stream, reserved), *held]
+    carried = _fee_carried(asked, reserved)
+    return [Change(stream, decided), Change(stream, reserved), *held, *carried]
 
 
 def _check_devices(
@@ -552,29 +657,113 @@ def _terms(
         burn_share_ppm=tariff.burn_share_ppm,
         escrow=(),
         at_us=at_us,
+        split=tariff.split,
+        client_account_id=_client_with_a_share(asked, tariff, world),
+        owners=shares_of(world, offer.node_id) or None,
+        federated=_federated(asked, tariff, world),
+        sla_class=None if asked.sla_class is None else sla_class(tariff, asked.sla_class).name,
     )
 
 
-def _escrow(asked: LeaseRequested, terms: LeaseReserved, world: World) -> tuple[EscrowPart, ...]:
-    """Hold the largest possible charge of a fixed term, else the funds given (an hour at least)."""
-    owed = world.balance(f"party:{asked.account_id}:owed")
-    if owed > 0:
-        raise Refused(Reason.UNPAID_DEBT, owed=owed)
+def _client_with_a_share(
+    asked: LeaseRequested, tariff: TariffPublished, world: World
+) -> str | None:
+    """The compute client that brought the job, where the tariff has a share for clients (R-17)."""
+    split = tariff.split
+    if split is None or "client" not in {split.residual, *(one.bucket for one in split.shares)}:
+        return None
+    client = account_of(world, asked.client_id)
+    return asked.client_id if client.kind == "client" and client.is_open else None
+
+
+def _federated(
+    asked: LeaseRequested, tariff: TariffPublished, world: World
+) -> FederatedTerms | None:
+    """The federated fee of a lease that is not its job's creator's: cross-project work (C-21)."""
+    job, fees = existing_job(world, asked.job_id), tariff.federated
+    if job.federated is None or fees is None or job.account_id == asked.account_id:
+        return None
+    fee = fees.training_per_hour if job.federated == "training" else fees.inference_per_hour
+    if fees.unit == "job":
+        carrier = job_of(world, asked.job_id).fee_carrier
+        if carrier is not None and lease_of(world, carrier).is_live:
+            fee = credit(0)
+    return FederatedTerms(account_id=job.account_id, kind=job.federated, fee_per_hour=fee)
+
+
+def _fee_carried(asked: LeaseRequested, reserved: LeaseReserved) -> list[Change]:
+    """Which lease carries a job's fee is remembered with the job, so no second one does."""
+    federated = reserved.federated
+    if federated is None or not federated.fee_per_hour.units:
+        return []
+    fact = FederatedFeeCarried(job_id=asked.job_id, lease_id=asked.lease_id, at_us=reserved.at_us)
+    return [Change(Stream("job", asked.job_id), fact)]
+
+
+def _escrow(asked: LeaseRequested, terms: LeaseReserved, world: World) -> Held:
+    """Hold the largest possible charge of a fixed term, else the funds given (an hour at least),
+    and the federated fee for as long.
+    """
+    _require_no_debt(world, asked.account_id)
     rate = asked.gpu_count * asked.share_ppm
     price = terms.price_per_gpu_hour.units
     least = charge_for(rate * (asked.term_us or MIN_RUNWAY_US) // PPM, price)
     needed = least if asked.term_us is not None or asked.funds is None else asked.funds.units
     if needed < least:
         raise Refused(Reason.CREDIT_TOO_LOW, needed=least, available=needed)
-    parts, left = [], needed
-    for source in sources_of(world, asked.account_id, terms.settlement, terms.at_us):
-        units = min(left, source.units)
-        if units:
-            parts.append(EscrowPart(source.name, credit(units)))
-            left -= units
-    if left:
-        raise Refused(Reason.CREDIT_TOO_LOW, needed=needed, available=needed - left)
-    return tuple(parts)
+    parts = _collected(world, asked.account_id, terms, needed, needed, lease=asked, deposits=0)
+    if terms.federated is None or not terms.federated.fee_per_hour.units:
+        return parts
+    return (*parts, *_federated_escrow(asked, terms, terms.federated, deposits_of(parts), world))
+
+
+def _federated_escrow(
+    asked: LeaseRequested,
+    terms: LeaseReserved,
+    federated: FederatedTerms,
+    deposits: int,
+    world: World,
+) -> Held:
+    """The fee for the whole term; of an open end for an hour at least, a day at most."""
+    _require_no_debt(world, federated.account_id)
+    fee = federated.fee_per_hour.units
+    least = fee_for(asked.term_us or MIN_RUNWAY_US, fee)
+    wanted = least if asked.term_us is not None else fee_for(FEDERATED_HOLD_US, fee)
+    return _collected(
+        world, federated.account_id, terms, least, wanted, lease=asked, deposits=deposits,
+        purpose=FEDERATED,
+    )  # fmt: skip
+
+
+def _collected(
+    world: World,
+    account_id: str,
+    terms: LeaseReserved,
+    least: int,
+    wanted: int,
+    *,
+    lease: LeaseRequested,
+    deposits: int,
+    purpose: str | None = None,
+) -> Held:
+    """`wanted` credits of an account, or as many as there are. Raises Refused: CREDIT_TOO_LOW,
+    when that is less than `least`.
+    """
+    settlement = "cash" if purpose == FEDERATED else terms.settlement
+    sources = sources_of(world, account_id, settlement, terms.at_us)
+    parts = collect(
+        sources, wanted, lease_account_id=lease.account_id, deposits=deposits, purpose=purpose
+    )
+    if total(parts) < least:
+        raise Refused(Reason.CREDIT_TOO_LOW, needed=least, available=total(parts))
+    return parts
+
+
+def _require_no_debt(world: World, account_id: str) -> None:
+    """Raises Refused: UNPAID_DEBT."""
+    owed = world.balance(f"party:{account_id}:owed")
+    if owed > 0:
+        raise Refused(Reason.UNPAID_DEBT, owed=owed)
 
 
 def decide_ready(command: ReadyLease, world: World) -> list[Change]:
@@ -592,12 +781,7 @@ def decide_ready(command: ReadyLease, world: World) -> list[Change]:
         raise Refused(Reason.LEASE_STATE, ready_until_us=lease.ready_until_us)
     asked = lease.requested
     assert asked is not None
-    funded_to_us = funds_end_us(
-        command.at_us,
-        lease.held_units,
-        reserved.price_per_gpu_hour.units,
-        len(reserved.device_ids) * reserved.share_ppm,
-    )
+    funded_to_us = _funded_to_us(lease, lease.held, command.at_us)
     term_end_us = None if asked.term_us is None else command.at_us + asked.term_us
     if term_end_us is not None:
         # A fixed term is funded in full; its end need not be a whole second after the opening.
@@ -618,6 +802,79 @@ def decide_ready(command: ReadyLease, world: World) -> list[Change]:
         at_us=command.at_us,
     )
     return [Change(stream, ready), Change(stream, opened)]
+
+
+def _funded_to_us(lease: Lease, held: Held, opened_at_us: int) -> int:
+    """When the first of the two holds ends. Time not reported yet counts as if it were billed."""
+    reserved = lease.reserved
+    assert reserved is not None
+    ends = [
+        funds_end_us(
+            opened_at_us,
+            lease.charge_units + total(for_purpose(held, None)),
+            reserved.price_per_gpu_hour.units,
+            lease.gpu_ppm_total,
+        )
+    ]
+    if reserved.federated is not None:
+        units = lease.federated_units(lease.ppm_us) + total(for_purpose(held, FEDERATED))
+        fee = reserved.federated.fee_per_hour.units
+        ends.append(fee_funds_end_us(opened_at_us, units, fee))
+    return min(ends)
+
+
+def decide_top_up(command: TopUpLease, world: World) -> list[Change]:
+    """More credits, and a later end. What has ended stays ended, whether or not a timer said so.
+
+    Raises Refused: LEASE_UNKNOWN, LEASE_STATE, AMOUNT_NOT_POSITIVE, UNPAID_DEBT, CREDIT_TOO_LOW.
+    """
+    lease = lease_of(world, command.lease_id)
+    asked, reserved = lease.requested, lease.reserved
+    if not lease.is_live or asked is None or reserved is None:
+        raise Refused(Reason.LEASE_STATE, lease_id=command.lease_id, status=lease.status)
+    if lease.opened is not None and command.at_us >= lease.window_end_us:
+        raise Refused(Reason.LEASE_STATE, ended_at_us=lease.window_end_us)
+    if command.federated and reserved.federated is None:
+        raise Refused(Reason.LEASE_STATE, lease_id=command.lease_id, federated=False)
+    if command.amount.units <= 0 or command.amount.asset is not Asset.CREDIT:
+        raise Refused(Reason.AMOUNT_NOT_POSITIVE, field="amount")
+    open_account(world, command.account_id)
+    _require_no_debt(world, command.account_id)
+    parts = _collected(
+        world, command.account_id, replace(reserved, at_us=command.at_us),
+        1 if command.at_most else command.amount.units, command.amount.units,
+        lease=asked, deposits=lease.deposits, purpose=FEDERATED if command.federated else None,
+    )  # fmt: skip
+    held = (*lease.held, *parts)
+    opened = lease.opened
+    ends_us = None if opened is None else _funded_to_us(lease, held, opened.opened_at_us)
+    if opened is not None and opened.term_end_us is not None and ends_us is not None:
+        ends_us = max(ends_us, opened.term_end_us)
+    topped = LeaseToppedUp(
+        lease_id=command.lease_id,
+        account_id=asked.account_id,
+        depositor_account_id=command.account_id,
+        parts=parts,
+        funds_end_us=ends_us,
+        at_us=command.at_us,
+    )
+    return [Change(Stream("lease", command.lease_id), topped)]
+
+
+def refill_due(lease: Lease, lease_id: str, now_us: int) -> TopUpLease | None:
+    """The top-up that keeps a lease with `refill` going: an hour more, when less than half of one
+    is funded.
+    """
+    asked, opened = lease.requested, lease.opened
+    if asked is None or not asked.refill or opened is None or lease.closed is not None:
+        return None
+    if not now_us < lease.window_end_us < now_us + MIN_RUNWAY_US // 2:
+        return None
+    hour = charge_for(lease.gpu_ppm_total * MIN_RUNWAY_US // PPM, opened.price_per_gpu_hour.units)
+    return TopUpLease(
+        lease_id=lease_id, account_id=asked.account_id, amount=credit(max(1, hour)),
+        at_us=now_us, at_most=True,
+    )  # fmt: skip
 
 
 def decide_accrue(command: AccrueUsage, world: World) -> list[Change]:
@@ -746,6 +1003,10 @@ def _accrued(
     assert parts.total == charge_units, (parts, charge_units)
     new_units = charge_units - lease.charge_units
     assert new_units >= 0, (charge_units, lease.charge_units)
+    federated = lease.federated_units(ppm_us)
+    federated_new = federated - lease.federated_units(lease.ppm_us)
+    assert federated_new >= 0, (federated, federated_new)
+    has_fee = reserved.federated is not None
     return UsageAccrued(
         lease_id=command.lease_id,
         hour_index=lease.hours_accrued,
@@ -768,11 +1029,30 @@ def _accrued(
         charge_new=credit(new_units),
         parts=parts,
         parts_new=parts - lease.parts,
-        drawn=take(lease.held, new_units),
+        drawn=(
+            *take(for_purpose(lease.held, None), new_units),
+            *take(for_purpose(lease.held, FEDERATED), federated_new),
+        ),
         watermarks=counted.watermarks,
         refused=counted.refused,
         at_us=command.at_us,
+        client_account_id=reserved.client_account_id,
+        owners=_owners(reserved, parts.provider, lease.parts.provider),
+        federated=credit(federated) if has_fee else None,
+        federated_new=credit(federated_new) if has_fee else None,
     )
+
+
+def _owners(reserved: LeaseReserved, provider: int, before: int) -> tuple[OwnerPart, ...] | None:
+    """The provider's cumulative part among the owners, and what is new of it; None: it has one."""
+    if reserved.owners is None:
+        return None
+    now = split_among(provider, reserved.owners, reserved.provider_account_id)
+    earlier = dict(split_among(before, reserved.owners, reserved.provider_account_id))
+    parts = tuple(OwnerPart(who, units, units - earlier[who]) for who, units in now)
+    assert sum(part.units for part in parts) == provider, (parts, provider)
+    assert all(part.units_new >= 0 for part in parts), parts
+    return parts
 
 
 def _parts(reserved: LeaseReserved, charge_units: int) -> Parts:
@@ -787,6 +1067,8 @@ def _parts(reserved: LeaseReserved, charge_units: int) -> Parts:
         fee_rate=reserved.fee_per_gpu_hour.units,
         provider_share_ppm=reserved.provider_share_ppm,
         burn_share_ppm=reserved.burn_share_ppm,
+        split=reserved.split,
+        has_client=reserved.client_account_id is not None,
     )
 
 
@@ -831,35 +1113,20 @@ def _surplus(lease: Lease, closed_at_us: int) -> tuple[EscrowPart, ...]:
     """The part of the escrow that no report still to come can use: given back at closing."""
     assert lease.reserved is not None
     assert lease.opened is not None
-    rate = len(lease.reserved.device_ids) * lease.reserved.share_ppm
     open_us = closed_at_us - lease.opened.opened_at_us
-    most = charge_for(rate * open_us // PPM, lease.opened.price_per_gpu_hour.units)
-    still_due = max(0, most - lease.charge_units)
-    assert still_due <= lease.held_units, (still_due, lease.held_units)
-    return _without(lease.held, take(lease.held, still_due))
-
-
-def take(held: tuple[EscrowPart, ...], units: int) -> tuple[EscrowPart, ...]:
-    """The first `units` of an escrow, in the order it is drained."""
-    taken, left = [], units
-    for part in held:
-        here = min(left, part.amount.units)
-        if here:
-            taken.append(EscrowPart(part.source, credit(here)))
-            left -= here
-    assert left == 0, (held, units)
-    return tuple(taken)
-
-
-def _without(held: tuple[EscrowPart, ...], taken: tuple[EscrowPart, ...]) -> tuple[EscrowPart, ...]:
-    """An escrow less some of its parts; each source stands once."""
-    less = {part.source: part.amount.units for part in taken}
-    rest = [
-        EscrowPart(part.source, credit(part.amount.units - less.get(part.source, 0)))
-        for part in held
-    ]
-    assert all(part.amount.units >= 0 for part in rest), (held, taken)
-    return tuple(part for part in rest if part.amount.units)
+    most_ppm_us = lease.gpu_ppm_total * open_us
+    most = charge_for(most_ppm_us // PPM, lease.opened.price_per_gpu_hour.units)
+    most_federated = lease.federated_units(most_ppm_us)
+    due = {
+        None: max(0, most - lease.charge_units),
+        FEDERATED: max(0, most_federated - lease.federated_units(lease.ppm_us)),
+    }
+    kept: Held = ()
+    for purpose, units in due.items():
+        held = for_purpose(lease.held, purpose)
+        assert units <= total(held), (purpose, units, held)
+        kept = (*kept, *take(held, units))
+    return without(lease.held, kept)
 
 
 STREAMS: dict[str, tuple[Any, Any]] = {"lease": (Lease(), evolve)}
@@ -867,6 +1134,7 @@ DECIDERS: dict[type[Any], Any] = {
     RequestLease: decide_request,
     ReserveLease: decide_reserve,
     ReadyLease: decide_ready,
+    TopUpLease: decide_top_up,
     AccrueUsage: decide_accrue,
     CloseLease: decide_close,
     SettleLease: decide_settle,

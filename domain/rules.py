@@ -33,6 +33,7 @@ from domain import (
     policy,
     provider,
     resource_usage,
+    revenue_share,
     tariff,
 )
 from domain.stream import Change, World
@@ -46,6 +47,30 @@ _FILES = (
     payment_terms, resource_usage,
     invoice,
 )  # fmt: skip
+    account,
+    account_closing,
+    burn,
+    card_money,
+    chain_tx,
+    debt,
+    deposit,
+    device,
+    edge_device,
+    epoch,
+    job,
+    lease,
+    maturity,
+    node,
+    offer,
+    payment,
+    payment_terms,
+    payout,
+    pin,
+    policy,
+    provider,
+    revenue_share,
+    tariff,
+)
 
 STREAMS: dict[str, tuple[Any, Evolve]] = {}
 DECIDERS: dict[type[Any], Decide] = {}

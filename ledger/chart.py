@@ -16,7 +16,7 @@ from typing import Any
 
 from domain.account import AccountClosed
 from domain.account_closing import books_of
-from domain.lease import LeaseReserved
+from domain.lease import LeaseReserved, LeaseToppedUp
 from domain.money import Asset
 from domain.refusal import Reason
 
@@ -70,12 +70,21 @@ def guards_for(fact: Any) -> tuple[str, ...]:
     nothing is left in an account that is closed.
     """
     match fact:
-        case LeaseReserved():
-            return (f"party:{fact.account_id}:owed",)
+        case LeaseReserved() | LeaseToppedUp():
+            return tuple(f"party:{account_id}:owed" for account_id in dict.fromkeys(_debtors(fact)))
         case AccountClosed():
             return books_of(fact.account_id)
         case _:
             return ()
+
+
+def _debtors(fact: LeaseReserved | LeaseToppedUp) -> Iterable[str]:
+    """Who must owe nothing: whoever opens a lease, and everybody whose credits it takes."""
+    if isinstance(fact, LeaseReserved):
+        yield fact.account_id
+    parts = fact.escrow if isinstance(fact, LeaseReserved) else fact.parts
+    for part in parts:
+        yield fact.account_id if part.account_id is None else part.account_id
 
 
 def refusal_of_guards(facts: Iterable[Any]) -> Reason:

@@ -21,7 +21,14 @@ from domain.device import CapacityAccrued
 from domain.draw import Drawn
 from domain.edge_device import DeviceFeeCharged
 from domain.epoch import EpochSealed, RewardsCredited, RewardsMatured
-from domain.lease import EscrowPart, LeaseClosed, LeaseReserved, LeaseSettled, UsageAccrued
+from domain.lease import (
+    EscrowPart,
+    LeaseClosed,
+    LeaseReserved,
+    LeaseSettled,
+    LeaseToppedUp,
+    UsageAccrued,
+)
 from domain.maturity import EarningsMatured, EarningsSwept
 from domain.money import Amount, Asset
 from domain.payment import (
@@ -149,42 +156,55 @@ def _reserve(fact: ReserveFunded) -> Iterable[Entry]:
     return entry(Asset.CREDIT, *lines)
 
 
-def _escrow(lease_id: str, source: str) -> str:
-    """The escrow of a lease: first deposit, one account per source."""
-    return f"escrow:{lease_id}:1:{source}"
+def _escrow(lease_id: str, part: EscrowPart) -> str:
+    """The escrow account of one deposit and source."""
+    return f"escrow:{lease_id}:{part.number}:{part.source}"
+
+
+def _deposited(
+    lease_account_id: str, lease_id: str, parts: tuple[EscrowPart, ...], sign: int
+) -> Iterable[Entry]:
+    """Credits into the escrow (sign 1), or back to whoever put them there (sign -1)."""
+    lines: list[tuple[str, int]] = []
+    for part in parts:
+        units = sign * part.amount.units
+        lines.append((f"party:{part.account_id or lease_account_id}:{part.source}", units))
+        lines.append((_escrow(lease_id, part), -units))
+    return entry(Asset.CREDIT, *lines)
 
 
 def _reserved(fact: LeaseReserved) -> Iterable[Entry]:
-    lines: list[tuple[str, int]] = []
-    for part in fact.escrow:
-        lines.append((f"party:{fact.account_id}:{part.source}", part.amount.units))
-        lines.append((_escrow(fact.lease_id, part.source), -part.amount.units))
-    return entry(Asset.CREDIT, *lines)
+    return _deposited(fact.account_id, fact.lease_id, fact.escrow, 1)
 
 
-def _refund(account_id: str, lease_id: str, refund: tuple[EscrowPart, ...]) -> Iterable[Entry]:
-    lines: list[tuple[str, int]] = []
-    for part in refund:
-        lines.append((_escrow(lease_id, part.source), part.amount.units))
-        lines.append((f"party:{account_id}:{part.source}", -part.amount.units))
-    return entry(Asset.CREDIT, *lines)
+def _topped_up(fact: LeaseToppedUp) -> Iterable[Entry]:
+    return _deposited(fact.account_id, fact.lease_id, fact.parts, 1)
 
 
 def _closed(fact: LeaseClosed | LeaseSettled) -> Iterable[Entry]:
-    return _refund(fact.account_id, fact.lease_id, fact.refund)
+    return _deposited(fact.account_id, fact.lease_id, fact.refund, -1)
 
 
 def _accrued(fact: UsageAccrued) -> Iterable[Entry]:
-    """Escrow to provider and platform; credits bought by burning are retired at use."""
+    """Escrow to the owners, the client and the platform; burned credits are retired at use."""
     new = fact.parts_new
-    drawn = [(_escrow(fact.lease_id, part.source), part.amount.units) for part in fact.drawn]
+    drawn = [(_escrow(fact.lease_id, part), part.amount.units) for part in fact.drawn]
     burned = sum(part.amount.units for part in fact.drawn if part.source == "burned")
     assert burned in (0, new.burn), fact
+    federated = 0 if fact.federated_new is None else fact.federated_new.units
+    owners = [(fact.provider_account_id, new.provider)]
+    if fact.owners is not None:
+        owners = [(part.account_id, part.units_new) for part in fact.owners]
+    assert sum(units for _, units in owners) == new.provider, fact
+    if new.client:
+        assert fact.client_account_id is not None, fact
+        owners.append((fact.client_account_id, new.client))
     return entry(
         Asset.CREDIT,
         *drawn,
         ("network:revenue:usage", -new.fee),
-        (f"party:{fact.provider_account_id}:holdback", -new.provider),
+        ("network:revenue:federated", -federated),
+        *((f"party:{account_id}:holdback", -units) for account_id, units in owners),
         ("network:revenue:take", -new.platform),
         ("world:burned", -burned),
         ("network:burn_due", burned - new.burn),
@@ -318,6 +338,7 @@ _BOOKS: dict[type[Any], Callable[[Any], Iterable[Entry]]] = {
     DebtWrittenOff: _written_off,
     ReserveFunded: _reserve,
     LeaseReserved: _reserved,
+    LeaseToppedUp: _topped_up,
     LeaseClosed: _closed,
     LeaseSettled: _closed,
     UsageAccrued: _accrued,

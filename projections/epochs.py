@@ -110,7 +110,8 @@ _RULES = (
                     coalesce(bool_or(source = 'burned'), false) AS is_burned
                 FROM (
                     SELECT (part->'amount'->>'units')::numeric AS units, part->>'source' AS source
-                    FROM json_array_elements(f.drawn) part) p) d
+                    FROM json_array_elements(f.drawn) part
+                    WHERE part->>'purpose' IS NULL) p) d
         ), due AS (
             INSERT INTO own.burning
             SELECT position, provider_account_id, burn, CASE

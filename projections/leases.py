@@ -22,6 +22,7 @@ _TABLES = """
         kind text NOT NULL, image text, command text[] NOT NULL, env_refs text[] NOT NULL,
         workload_sha256 text NOT NULL, gpu_count int NOT NULL, share_ppm int NOT NULL,
         mem_ppm int NOT NULL, models text[] NOT NULL, price_max_units bigint NOT NULL,
+        federated text, participants text[], sla_class text,
         state text NOT NULL, ended_at_us bigint, at_us bigint NOT NULL, position bigint NOT NULL
     ) WITH (fillfactor = 70);
     CREATE TABLE own.lease (
@@ -37,7 +38,8 @@ _TABLES = """
         reserved_at_us bigint, ready_position bigint, ready_at_us bigint, endpoint text,
         opened_position bigint, opened_at_us bigint, funds_end_us bigint, term_end_us bigint,
         closed_position bigint, closed_at_us bigint, close_party text, close_code int,
-        settled_position bigint, settled_at_us bigint,
+        settled_position bigint, settled_at_us bigint, sla_class text, client_account_id text,
+        federated_account_id text, federated_fee_units bigint,
         state text NOT NULL, charge_units bigint NOT NULL, gpu_us bigint NOT NULL,
         hours int NOT NULL, usage_position bigint NOT NULL, version bigint NOT NULL
     ) WITH (fillfactor = 50);
@@ -64,6 +66,7 @@ _LEASE_FACTS = (
     "lease.reserved.v1",
     "lease.ready.v1",
     "lease.opened.v1",
+    "lease.topped_up.v1",
     "lease.usage_accrued.v1",
     "lease.closed.v1",
     "lease.settled.v1",
@@ -79,11 +82,13 @@ _RULES = (
         "job_id text, account_id text, client_id text, project_id text, end_user_ref text,"
         " kind text, image text, command text[], env_refs text[], workload_sha256 text,"
         " gpu_count int, share_ppm int, mem_ppm int, models text[],"
-        " max_price_per_gpu_hour json, at_us bigint",
+        " max_price_per_gpu_hour json, at_us bigint, federated text, participants text[],"
+        " sla_class text",
         """INSERT INTO own.job
         SELECT job_id, account_id, client_id, project_id, end_user_ref, kind, image, command,
             env_refs, workload_sha256, gpu_count, share_ppm, mem_ppm, models,
-            (max_price_per_gpu_hour->>'units')::bigint, 'open', NULL, at_us, position
+            (max_price_per_gpu_hour->>'units')::bigint, federated, participants, sla_class,
+            'open', NULL, at_us, position
         FROM facts""",
     ),
     Rule(
@@ -121,7 +126,8 @@ _RULES = (
         ("lease.reserved.v1",),
         "lease_id text, node_id text, provider_id text, provider_account_id text, offer_id text,"
         " device_ids text[], gpu_class text, price_per_gpu_hour json, settlement text,"
-        " own boolean, tariff_version int, fee_per_gpu_hour json, escrow json, at_us bigint",
+        " own boolean, tariff_version int, fee_per_gpu_hour json, escrow json, at_us bigint,"
+        " sla_class text, client_account_id text, federated json",
         """UPDATE own.lease l SET reserved_position = f.position, node_id = f.node_id,
             provider_id = f.provider_id, provider_account_id = f.provider_account_id,
             offer_id = f.offer_id, device_ids = f.device_ids, gpu_class = f.gpu_class,
@@ -130,7 +136,10 @@ _RULES = (
             fee_units = (f.fee_per_gpu_hour->>'units')::bigint, escrow_units = (
                 SELECT coalesce(sum((part->'amount'->>'units')::bigint), 0)
                 FROM json_array_elements(f.escrow) part),
-            reserved_at_us = f.at_us
+            reserved_at_us = f.at_us, sla_class = f.sla_class,
+            client_account_id = f.client_account_id,
+            federated_account_id = f.federated->>'account_id',
+            federated_fee_units = (f.federated->'fee_per_hour'->>'units')::bigint
         FROM facts f WHERE l.lease_id = f.lease_id""",
     ),
     Rule(
@@ -147,6 +156,17 @@ _RULES = (
         """UPDATE own.lease l SET opened_position = f.position, opened_at_us = f.opened_at_us,
             funds_end_us = f.funds_end_us, term_end_us = f.term_end_us
         FROM facts f WHERE l.lease_id = f.lease_id""",
+    ),
+    Rule(
+        ("lease.topped_up.v1",),
+        "lease_id text, parts json, funds_end_us bigint",
+        """UPDATE own.lease l SET escrow_units = l.escrow_units + f.units,
+            funds_end_us = coalesce(f.funds_end_us, l.funds_end_us)
+        FROM (SELECT lease_id, max(funds_end_us) AS funds_end_us, sum((
+                SELECT sum((part->'amount'->>'units')::bigint)
+                FROM json_array_elements(parts) part))::bigint AS units
+            FROM facts GROUP BY lease_id) f
+        WHERE l.lease_id = f.lease_id""",
     ),
     Rule(
         ("lease.closed.v1",),
@@ -208,6 +228,9 @@ class Job:
     mem_ppm: int
     models: list[str]
     price_max_units: int
+    federated: str | None
+    participants: list[str] | None
+    sla_class: str | None
     state: str
     ended_at_us: int | None
     at_us: int
@@ -265,6 +288,10 @@ class LeaseRow:
     close_code: int | None
     settled_position: int | None
     settled_at_us: int | None
+    sla_class: str | None
+    client_account_id: str | None
+    federated_account_id: str | None
+    federated_fee_units: int | None
     state: str
     charge_units: int
     gpu_us: int

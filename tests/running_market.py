@@ -203,7 +203,8 @@ class Market:
         if term_us is None and funds is None:
             funds = 24 * PRICE * gpus
         on = self.nodes[node]
-        lease_id, job_id, at = f"lease_{name:0>32}", f"job_{name}", {"at_us": at_us}
+        lease_id, job_id = f"lease_{name:0>32}", f"job_{name}"
+        at: dict[str, Any] = {"at_us": at_us}
         self.do(
             at_us,
             SubmitJob(

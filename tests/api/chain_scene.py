@@ -187,7 +187,7 @@ class Scene:
     def lease(self, name: str, settles: str, seconds: int, *, settled: bool = True) -> str:
         """A lease of one GPU, from now on for so many seconds; settled when it is over."""
         lease_id, start_us = f"lease_{name}", self.now_us
-        at = {"at_us": start_us}
+        at: dict[str, Any] = {"at_us": start_us}
         self.handle(
             SubmitJob(
                 job_id=f"job_{name}", account_id=RENTER, client_id="direct", project_id="p",

@@ -10,6 +10,7 @@ from domain.earnings import NOTHING, Parts, earned_after, member, peel, postings
 from domain.gpu_time import GPU_HOUR_US
 from domain.money import PPM
 from domain.refusal import Reason, Refused
+from domain.tariff import PRESETS, Split, SplitShare
 
 FEES = {"development": 50_000, "professional": 100_000, "datacenter": 250_000}
 charges = st.integers(0, 10**18)
@@ -163,3 +164,51 @@ def test_ones_own_hardware_costs_the_fee_whatever_its_price() -> None:
     lease = member(**terms(own=True, price_per_gpu_hour=1))  # type: ignore[arg-type]
     earned = earned_after(lease, GPU_HOUR_US)
     assert (earned.customer_total, earned.usage_fee, earned.provider) == (250_000, 250_000, 0)
+
+
+BUCKETS = ("provider", "client", "platform", "burn")
+
+
+@st.composite
+def splits(draw: st.DrawFn) -> Split:
+    buckets = draw(st.permutations(BUCKETS))
+    shares, left = [], PPM
+    for bucket in buckets[:-1]:
+        share_ppm = draw(st.integers(0, left))
+        shares.append(SplitShare(bucket, share_ppm))
+        left -= share_ppm
+    return Split(tuple(shares), buckets[-1])
+
+
+@given(
+    split=splits(), has_client=st.booleans(), price=st.integers(1, 10**8), fee_ppm=ppm,
+    charges=st.lists(st.integers(0, 10**9), min_size=1, max_size=10),
+)  # fmt: skip
+def test_every_part_of_every_split_only_grows_and_they_sum_to_the_charge(
+    split: Split, has_client: bool, price: int, fee_ppm: int, charges: list[int]
+) -> None:
+    before = NOTHING
+    for charge in sorted(charges):
+        parts = peel(charge, price, price * fee_ppm // PPM, 0, 0, split, has_client=has_client)
+        assert parts.total == charge
+        assert (parts.client is None) != has_client
+        new = parts - before
+        assert min(new.fee, new.provider, new.platform, new.burn, new.client or 0) >= 0
+        before = parts
+
+
+@pytest.mark.parametrize(
+    ("preset", "provider", "platform", "burn"),
+    [
+        ("cloudbender", 500_000, 500_000, 0),
+        ("rnp_006", 0, 50_000, 950_000),
+        ("rnp_023_sce", 350_000, 50_000, 600_000),
+        ("rnp_023_sgs", 600_000, 50_000, 350_000),
+    ],
+)
+def test_published_regimes_share_a_charge_as_they_say(
+    preset: str, provider: int, platform: int, burn: int
+) -> None:
+    terms = PRESETS[preset]
+    parts = peel(PPM, PPM, 0, terms.provider_share_ppm, terms.burn_share_ppm, terms.split)
+    assert (parts.provider, parts.platform, parts.burn) == (provider, platform, burn)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -27,6 +28,7 @@ from domain.draw import Drawn
 from domain.earnings import Parts, peel
 from domain.money import PPM, Amount, Asset, credit, token
 from domain.policy import EmissionSegment, PolicyPublished
+from domain.revenue_share import OwnerPart, OwnerShare, split_among
 from ledger import codec, postings
 from ledger.chart import kind_of
 from ledger.postings import Entry, entries_for, entry
@@ -138,7 +140,35 @@ def accruals(draw: st.DrawFn) -> Any:
         draw(st.integers(0, PPM)),
         draw(st.integers(0, PPM)),
     )
-    return accrued(drawn, peel(charge, price, fee, share, burned))
+    fact = accrued(drawn, peel(charge, price, fee, share, burned))
+    return draw(shared(fact)) if draw(st.booleans()) else fact
+
+
+@st.composite
+def shared(draw: st.DrawFn, fact: lease.UsageAccrued) -> lease.UsageAccrued:
+    """The same charge with a client, several owners and a federated fee of another account."""
+    new = fact.parts_new
+    client, federated = draw(st.integers(0, new.platform)), draw(positive)
+    parts = replace(new, platform=new.platform - client, client=client)
+    shares = (OwnerShare("acct_a", 300_000), OwnerShare("acct_b", 500_000))
+    owners = tuple(
+        OwnerPart(who, part, part) for who, part in split_among(new.provider, shares, OWNER)
+    )
+    paid = lease.EscrowPart("cash", credit(federated), 2, "acct_creator", "federated")
+    return replace(
+        fact, parts=parts, parts_new=parts, client_account_id="client_1", owners=owners,
+        federated=credit(federated), federated_new=credit(federated), drawn=(*fact.drawn, paid),
+    )  # fmt: skip
+
+
+def topped_up(units: int) -> lease.LeaseToppedUp:
+    parts = (
+        lease.EscrowPart("cash", credit(units), 2), lease.EscrowPart("card", credit(1), 3, OWNER)
+    )  # fmt: skip
+    return lease.LeaseToppedUp(
+        lease_id=LEASE, account_id=RENTER, depositor_account_id=OWNER, parts=parts,
+        funds_end_us=None, at_us=AT_US,
+    )  # fmt: skip
 
 
 def capacity(physical: int, leased: int, stranded: int, unavailable: int) -> device.CapacityAccrued:
@@ -295,6 +325,7 @@ FACTS: dict[type[Any], st.SearchStrategy[Any]] = {
     lease.LeaseReserved: reservations(),
     lease.LeaseClosed: closings(),
     lease.LeaseSettled: settlements(),
+    lease.LeaseToppedUp: positive.map(topped_up),
     lease.UsageAccrued: accruals(),
     device.CapacityAccrued: st.builds(
         lambda leased, stranded, away, idle: capacity(

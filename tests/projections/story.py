@@ -250,7 +250,7 @@ def _lease(size: Size, index: int) -> Iterator[Told]:
     share = PPM if index % 3 else PPM // 4
     at = _at(10 + index)
     stream = Stream("lease", lease_id)
-    common = {
+    common: dict[str, Any] = {
         "account_id": who, "client_id": "client_1", "project_id": "prj", "end_user_ref": "u1",
     }  # fmt: skip
     yield Stream("job", job_id), job.JobSubmitted(
@@ -290,6 +290,11 @@ def _lease(size: Size, index: int) -> Iterator[Told]:
         lease_id=lease_id, price_per_gpu_hour=credit(PRICE), opened_at_us=at,
         funds_end_us=at + GPU_HOUR_US * (size.hours + 1), term_end_us=None, at_us=at,
     )  # fmt: skip
+    yield stream, lease.LeaseToppedUp(
+        lease_id=lease_id, account_id=who, depositor_account_id="acct_burn",
+        parts=(lease.EscrowPart("burned", credit(5), 2, "acct_burn"),),
+        funds_end_us=at + GPU_HOUR_US * (size.hours + 2), at_us=at,
+    )  # fmt: skip
     charged, closing = 0, size.hours - 1
     for hour in range(size.hours):
         if hour == closing:
@@ -307,7 +312,10 @@ def _lease(size: Size, index: int) -> Iterator[Told]:
         yield here, _capacity(device_id, index, hour, size.hours, share)
     yield stream, lease.LeaseSettled(
         lease_id=lease_id, account_id=who, charge=credit(charged), gpu_us=accrued.gpu_us,
-        refund=(lease.EscrowPart(source, credit(escrow - charged)),),
+        refund=(
+            lease.EscrowPart(source, credit(escrow - charged)),
+            lease.EscrowPart("burned", credit(5), 2, "acct_burn"),
+        ),
         at_us=at + size.hours * GPU_HOUR_US,
     )  # fmt: skip
     ended = job.JobCompleted if index % 4 else job.JobCancelled
