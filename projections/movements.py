@@ -4,7 +4,8 @@
     sum(change of a kind, from M to N) == kind_change(N) - kind_change(M)
 
 A part is what a party has of one sort: `cash`, `holdback`, and `escrow.cash` for everything it has
-put into escrows from that source, whatever the lease and whoever rents. Every fact moves a part at
+put into escrows from that source, whatever the lease and whoever rents; `escrow.federated.cash` for
+what it holds for federated fees. Every fact moves a part at
 most once, so each unit that moves stands in exactly one line, and each line has exactly one kind:
 what the fact was for. Running totals stand beside every line, so sums between any two positions
 cost the same for a long month as for a short one, and for a long log as for a short one.
@@ -30,6 +31,7 @@ KINDS: Mapping[str, str | tuple[str, str]] = {
     "debt.repaid.v1": "debt",
     "debt.written_off.v1": "write_off",
     "lease.reserved.v1": "hold",
+    "lease.topped_up.v1": "hold",
     "lease.usage_accrued.v1": ("usage", "earning"),
     "lease.closed.v1": "refund",
     "lease.settled.v1": "refund",
@@ -47,7 +49,8 @@ OTHER = "other"
 EARNED_PARTS = ("holdback", "payable")
 
 _TABLES = """
-    CREATE TABLE own.escrow (account int PRIMARY KEY, party text COLLATE "C" NOT NULL);
+    CREATE TABLE own.escrow (
+        account int PRIMARY KEY, party text COLLATE "C" NOT NULL, purpose text COLLATE "C");
     COMMENT ON TABLE own.escrow IS 'Who put the money into an escrow account, and gets it back';
     CREATE TABLE own.book (
         book int PRIMARY KEY, party text COLLATE "C" NOT NULL, part text COLLATE "C" NOT NULL,
@@ -81,12 +84,17 @@ def _kind(topic: str, part: str) -> str:
            else f"CASE WHEN {earned} THEN '{kind[1]}' ELSE '{kind[0]}' END")
         for name, kind in KINDS.items()
     ]  # fmt: skip
-    return f"CASE {topic} {' '.join(whens)} ELSE '{OTHER}' END"
+    for_fees = f"{topic} = 'lease.usage_accrued.v1' AND starts_with({part}, 'escrow.federated.')"
+    return (
+        f"CASE WHEN {for_fees} THEN 'federated_fee' ELSE"
+        f" CASE {topic} {' '.join(whens)} ELSE '{OTHER}' END END"
+    )
 
 
 _ESCROW = """INSERT INTO own.escrow
-    SELECT DISTINCT ON (a.id) a.id, n.party FROM (
+    SELECT DISTINCT ON (a.id) a.id, n.party, n.purpose FROM (
         SELECT f.position, coalesce(p->>'account_id', f.account_id) AS party,
+            p->>'purpose' AS purpose,
             'escrow:' || f.lease_id || ':' || coalesce(p->>'deposit', '1') || ':'
                 || (p->>'source') AS name
         FROM facts f, json_array_elements(f.escrow) p) n
@@ -102,7 +110,7 @@ _BOOKS = """WITH touched AS (
         SELECT t.position, a.id, a.asset, a.side,
             coalesce(e.party, split_part(a.name, ':', 2)) AS party,
             CASE WHEN e.party IS NULL THEN split_part(a.name, ':', 3)
-                ELSE 'escrow.' || split_part(a.name, ':', 4) END AS part
+                ELSE concat_ws('.', 'escrow', e.purpose, split_part(a.name, ':', 4)) END AS part
         FROM touched t JOIN public.account a ON a.id = t.account
         LEFT JOIN own.escrow e ON e.account = a.id
         LEFT JOIN own.holder h ON h.account = a.id
@@ -151,6 +159,11 @@ _MOVEMENTS = f"""WITH moved AS (
 
 _RULES = (
     Rule(("lease.reserved.v1",), "lease_id text, account_id text, escrow json", _ESCROW),
+    Rule(
+        ("lease.topped_up.v1",),
+        "lease_id text, account_id text, parts json",
+        _ESCROW.replace("f.escrow", "f.parts"),
+    ),
     Rule((), "", _BOOKS),
     Rule((), "", _MOVEMENTS),
 )
