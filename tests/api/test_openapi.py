@@ -40,10 +40,36 @@ def test_every_operation_is_there_once_under_a_verb_and_a_noun() -> None:
     names = [operation["operationId"] for _, _, operation in _operations()]
     assert sorted(names) == sorted(operation.name for operation in operations())
     assert len(set(names)) == len(names)
-    verbs = {"create", "list", "read", "add", "remove", "rotate", "delete", "link", "register",
-             "open", "set", "join", "confirm", "admit", "activate", "start", "retire", "report",
-             "ingest", "publish", "search", "withdraw", "submit", "cancel", "explain", "close",
-             "preview"}  # fmt: skip
+    verbs = {
+        "activate",
+        "add",
+        "admit",
+        "cancel",
+        "close",
+        "confirm",
+        "create",
+        "delete",
+        "explain",
+        "fund",
+        "ingest",
+        "join",
+        "link",
+        "list",
+        "open",
+        "preview",
+        "publish",
+        "read",
+        "register",
+        "remove",
+        "report",
+        "retire",
+        "rotate",
+        "search",
+        "set",
+        "start",
+        "submit",
+        "withdraw",
+    }
     assert {name.partition("_")[0] for name in names} <= verbs
 
 
