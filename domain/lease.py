@@ -164,6 +164,7 @@ class LeaseToppedUp:
     account_id: str  # the lease's
     depositor_account_id: str
     parts: tuple[EscrowPart, ...]
+    put_in: Amount  # into the escrow so far, these parts included
     funds_end_us: int | None  # None: the lease has not opened yet
     at_us: int
 
@@ -385,6 +386,11 @@ class Lease:
     def held_units(self) -> int:
         """What is left to pay for usage."""
         return total(for_purpose(self.held, None))
+
+    @property
+    def put_in_units(self) -> int:
+        """Everything put into the escrow so far; right until something goes back at the close."""
+        return self.charge_units + self.federated_units(self.ppm_us) + total(self.held)
 
     @property
     def gpu_ppm_total(self) -> int:
@@ -855,6 +861,7 @@ def decide_top_up(command: TopUpLease, world: World) -> list[Change]:
         account_id=asked.account_id,
         depositor_account_id=command.account_id,
         parts=parts,
+        put_in=credit(lease.put_in_units + total(parts)),
         funds_end_us=ends_us,
         at_us=command.at_us,
     )

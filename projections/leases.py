@@ -46,7 +46,8 @@ _TABLES = """
     CREATE TABLE own.lease_history (
         lease_id text COLLATE "C" NOT NULL, position bigint NOT NULL, version bigint NOT NULL,
         topic text NOT NULL, at_us bigint NOT NULL, state text NOT NULL, charge_units bigint,
-        gpu_us bigint, hours int, usage_position bigint);
+        gpu_us bigint, hours int, usage_position bigint, escrow_units bigint,
+        funds_end_us bigint);
 """
 
 _INDEXES = """
@@ -126,16 +127,14 @@ _RULES = (
         ("lease.reserved.v1",),
         "lease_id text, node_id text, provider_id text, provider_account_id text, offer_id text,"
         " device_ids text[], gpu_class text, price_per_gpu_hour json, settlement text,"
-        " own boolean, tariff_version int, fee_per_gpu_hour json, escrow json, at_us bigint,"
+        " own boolean, tariff_version int, fee_per_gpu_hour json, at_us bigint,"
         " sla_class text, client_account_id text, federated json",
         """UPDATE own.lease l SET reserved_position = f.position, node_id = f.node_id,
             provider_id = f.provider_id, provider_account_id = f.provider_account_id,
             offer_id = f.offer_id, device_ids = f.device_ids, gpu_class = f.gpu_class,
             price_units = (f.price_per_gpu_hour->>'units')::bigint, settlement = f.settlement,
             own = f.own, tariff_version = f.tariff_version,
-            fee_units = (f.fee_per_gpu_hour->>'units')::bigint, escrow_units = (
-                SELECT coalesce(sum((part->'amount'->>'units')::bigint), 0)
-                FROM json_array_elements(f.escrow) part),
+            fee_units = (f.fee_per_gpu_hour->>'units')::bigint,
             reserved_at_us = f.at_us, sla_class = f.sla_class,
             client_account_id = f.client_account_id,
             federated_account_id = f.federated->>'account_id',
@@ -152,21 +151,10 @@ _RULES = (
     ),
     Rule(
         ("lease.opened.v1",),
-        "lease_id text, opened_at_us bigint, funds_end_us bigint, term_end_us bigint",
+        "lease_id text, opened_at_us bigint, term_end_us bigint",
         """UPDATE own.lease l SET opened_position = f.position, opened_at_us = f.opened_at_us,
-            funds_end_us = f.funds_end_us, term_end_us = f.term_end_us
+            term_end_us = f.term_end_us
         FROM facts f WHERE l.lease_id = f.lease_id""",
-    ),
-    Rule(
-        ("lease.topped_up.v1",),
-        "lease_id text, parts json, funds_end_us bigint",
-        """UPDATE own.lease l SET escrow_units = l.escrow_units + f.units,
-            funds_end_us = coalesce(f.funds_end_us, l.funds_end_us)
-        FROM (SELECT lease_id, max(funds_end_us) AS funds_end_us, sum((
-                SELECT sum((part->'amount'->>'units')::bigint)
-                FROM json_array_elements(parts) part))::bigint AS units
-            FROM facts GROUP BY lease_id) f
-        WHERE l.lease_id = f.lease_id""",
     ),
     Rule(
         ("lease.closed.v1",),
@@ -184,23 +172,28 @@ _RULES = (
     Rule(
         _LEASE_FACTS,
         "lease_id text, at_us bigint, charge json, gpu_us bigint, hour_index int,"
-        " usage_position bigint",
+        " usage_position bigint, escrow json, put_in json, funds_end_us bigint",
         f""", told AS (
             INSERT INTO own.lease_history
             SELECT f.lease_id, f.position, f.stream_version, f.topic, f.at_us,
                 {_STATE.format(at="f.position")}, (f.charge->>'units')::bigint, f.gpu_us,
-                f.hour_index + 1, f.usage_position
+                f.hour_index + 1, f.usage_position, coalesce((f.put_in->>'units')::bigint, (
+                    SELECT sum((part->'amount'->>'units')::bigint)
+                    FROM json_array_elements(f.escrow) part)), f.funds_end_us
             FROM facts f JOIN own.lease l ON l.lease_id = f.lease_id
             RETURNING *
         )
         UPDATE own.lease l SET state = {_STATE.format(at="t.position")}, version = t.version,
             charge_units = coalesce(t.charge_units, l.charge_units),
             gpu_us = coalesce(t.gpu_us, l.gpu_us), hours = coalesce(t.hours, l.hours),
-            usage_position = coalesce(t.usage_position, l.usage_position)
+            usage_position = coalesce(t.usage_position, l.usage_position),
+            escrow_units = coalesce(t.escrow_units, l.escrow_units),
+            funds_end_us = coalesce(t.funds_end_us, l.funds_end_us)
         FROM (
             SELECT lease_id, max(position) AS position, max(version) AS version,
                 max(charge_units) AS charge_units, max(gpu_us) AS gpu_us, max(hours) AS hours,
-                max(usage_position) AS usage_position
+                max(usage_position) AS usage_position, max(escrow_units) AS escrow_units,
+                max(funds_end_us) AS funds_end_us
             FROM told GROUP BY lease_id) t
         WHERE l.lease_id = t.lease_id""",
     ),
@@ -314,6 +307,8 @@ class LeaseFact:
     gpu_us: int | None
     hours: int | None
     usage_position: int | None
+    escrow_units: int | None
+    funds_end_us: int | None
 
 
 _PARTY = """
@@ -418,10 +413,11 @@ _SINCE = {
     "reserved_position": (
         "reserved_position", "node_id", "provider_id", "provider_account_id", "offer_id",
         "device_ids", "gpu_class", "price_units", "settlement", "own", "tariff_version",
-        "fee_units", "escrow_units", "reserved_at_us",
+        "fee_units", "reserved_at_us", "sla_class", "client_account_id",
+        "federated_account_id", "federated_fee_units",
     ),
     "ready_position": ("ready_position", "ready_at_us", "endpoint"),
-    "opened_position": ("opened_position", "opened_at_us", "funds_end_us", "term_end_us"),
+    "opened_position": ("opened_position", "opened_at_us", "term_end_us"),
     "closed_position": ("closed_position", "closed_at_us", "close_party", "close_code"),
     "settled_position": ("settled_position", "settled_at_us"),
 }  # fmt: skip
@@ -437,7 +433,8 @@ _AS_OF = f"""
         SELECT (array_agg(h.state ORDER BY h.position DESC))[1] AS state,
             coalesce(max(h.charge_units), 0) AS charge_units, coalesce(max(h.gpu_us), 0) AS gpu_us,
             coalesce(max(h.hours), 0) AS hours,
-            coalesce(max(h.usage_position), 0) AS usage_position, max(h.version) AS version
+            coalesce(max(h.usage_position), 0) AS usage_position, max(h.version) AS version,
+            max(h.escrow_units) AS escrow_units, max(h.funds_end_us) AS funds_end_us
         FROM proj_leases.lease_history h
         WHERE h.lease_id = l.lease_id AND h.position <= %(at)s) s
     WHERE l.position <= %(at)s

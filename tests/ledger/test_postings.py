@@ -167,7 +167,7 @@ def topped_up(units: int) -> lease.LeaseToppedUp:
     )  # fmt: skip
     return lease.LeaseToppedUp(
         lease_id=LEASE, account_id=RENTER, depositor_account_id=OWNER, parts=parts,
-        funds_end_us=None, at_us=AT_US,
+        put_in=credit(units + 1), funds_end_us=None, at_us=AT_US,
     )  # fmt: skip
 
 

@@ -290,11 +290,13 @@ def _lease(size: Size, index: int) -> Iterator[Told]:
         lease_id=lease_id, price_per_gpu_hour=credit(PRICE), opened_at_us=at,
         funds_end_us=at + GPU_HOUR_US * (size.hours + 1), term_end_us=None, at_us=at,
     )  # fmt: skip
-    yield stream, lease.LeaseToppedUp(
-        lease_id=lease_id, account_id=who, depositor_account_id="acct_burn",
-        parts=(lease.EscrowPart("burned", credit(5), 2, "acct_burn"),),
-        funds_end_us=at + GPU_HOUR_US * (size.hours + 2), at_us=at,
-    )  # fmt: skip
+    more: tuple[lease.EscrowPart, ...] = ()
+    if index == 5:
+        more = (lease.EscrowPart("burned", credit(5), 2),)
+        yield stream, lease.LeaseToppedUp(
+            lease_id=lease_id, account_id=who, depositor_account_id=who, parts=more,
+            put_in=credit(escrow + 5), funds_end_us=at + GPU_HOUR_US * (size.hours + 2), at_us=at,
+        )  # fmt: skip
     charged, closing = 0, size.hours - 1
     for hour in range(size.hours):
         if hour == closing:
@@ -314,7 +316,7 @@ def _lease(size: Size, index: int) -> Iterator[Told]:
         lease_id=lease_id, account_id=who, charge=credit(charged), gpu_us=accrued.gpu_us,
         refund=(
             lease.EscrowPart(source, credit(escrow - charged)),
-            lease.EscrowPart("burned", credit(5), 2, "acct_burn"),
+            *more,
         ),
         at_us=at + size.hours * GPU_HOUR_US,
     )  # fmt: skip

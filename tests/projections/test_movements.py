@@ -111,6 +111,7 @@ def test_lines_say_what_they_were_for_and_come_in_pages(
         ("lease.usage_accrued.v1", "escrow.cash", "usage"),
         ("lease.settled.v1", "cash", "refund"),
         ("lease.settled.v1", "escrow.cash", "refund"),
+        ("earnings.swept.v1", "earned", "sweep"),
     }
     paged, key = [], (0, "")
     while page := movements.read_movements(connection, "acct_cash", last=head, after=key, limit=3):
@@ -126,4 +127,6 @@ def test_lines_say_what_they_were_for_and_come_in_pages(
     assert {line.end_user_ref for line in usage} == {"u1"}
     assert movements.read_movements(connection, "acct_cash", last=head, project_id="another") == []
     earned = movements.read_movements(connection, "acct_provider", last=head, limit=500)
-    assert {line.kind for line in earned if line.asset == "CREDIT"} == {"earning"}
+    assert {line.kind for line in earned if line.asset == "CREDIT"} == {
+        "earning", "maturity", "sweep",
+    }  # fmt: skip

@@ -210,8 +210,10 @@ def test_a_statement_names_fact_time_and_lease_and_comes_in_pages(
 def test_earnings_sum_to_what_the_books_hold_back(connection: psycopg.Connection[Any]) -> None:
     rows = earnings.read_earnings(connection, by=("node_id", "lease_id", "epoch"), limit=500)
     assert len(rows) == 6
-    held = statements.read_balances(connection, names=["party:acct_provider:holdback"])
-    assert sum(row.provider for row in rows) == held[0].units
+    names = ["party:acct_provider:holdback", "party:acct_provider:payable"]
+    names.append("party:acct_cash:earned")  # where the provider's earnings were swept to
+    held = statements.read_balances(connection, names=names)
+    assert sum(row.provider for row in rows) == sum(balance.units for balance in held)
     for row in rows:
         assert row.fee + row.provider + row.platform + row.burn == row.charge
     by_epoch = earnings.read_earnings(connection, by=("epoch",))
