@@ -42,11 +42,6 @@ Evolve = Callable[[Any, Any], Any]
 Decide = Callable[[Any, World], Sequence[Change]]
 
 _FILES = (
-    account, account_closing, burn, chain_tx, deposit, device, edge_device, epoch, job, lease,
-    node, offer, payout, pin, policy, provider, tariff, maturity, card_money, debt, payment,
-    payment_terms, resource_usage,
-    invoice,
-)  # fmt: skip
     account,
     account_closing,
     burn,
@@ -57,6 +52,7 @@ _FILES = (
     device,
     edge_device,
     epoch,
+    invoice,
     job,
     lease,
     maturity,
@@ -68,6 +64,7 @@ _FILES = (
     pin,
     policy,
     provider,
+    resource_usage,
     revenue_share,
     tariff,
 )
