@@ -393,8 +393,10 @@ class DevicePage(TypedDict):
 class Drawn(TypedDict):
     """Which credits of the escrow paid."""
 
-    source: Literal["grant", "earned", "cash", "card", "burned"]
+    source: str
     amount: Money
+    account_id: NotRequired[str]
+    purpose: NotRequired[Literal["federated"]]
 
 
 class Earning(TypedDict):
@@ -559,6 +561,9 @@ class Job(TypedDict):
     mem_ppm: int
     models: list[str]
     max_price_per_gpu_hour: Money
+    federated: NotRequired[Literal["inference", "training"]]
+    participants: NotRequired[list[str]]
+    sla_class: NotRequired[str]
     state: Literal["open", "cancelled", "completed"]
     submitted_at: str
     ended_at: NotRequired[str]
@@ -674,6 +679,10 @@ class Lease(TypedDict):
     closed_by: NotRequired[Literal["renter", "provider", "job", "operator"]]
     close_code: NotRequired[int]
     settled_at: NotRequired[str]
+    sla_class: NotRequired[str]
+    client_account_id: NotRequired[str]
+    federated_account_id: NotRequired[str]
+    federated_fee_per_hour: NotRequired[Money]
     charge: Money
     gpu_us: str
     hours_accrued: int
@@ -682,7 +691,9 @@ class Lease(TypedDict):
 
 
 class LeaseCharge(TypedDict):
-    """What one accrual cost and where it went: fee + provider + platform + burn = charge."""
+    """What one accrual cost and where it went: fee + provider + client + platform + burn =
+    charge. The federated fee is beside the charge, paid by the job's creator.
+    """
 
     hour_index: int
     until: str
@@ -692,6 +703,9 @@ class LeaseCharge(TypedDict):
     provider: Money
     platform: Money
     burn: Money
+    client: NotRequired[Money]
+    owners: NotRequired[list[Owner]]
+    federated: NotRequired[Money]
     drawn: list[Drawn]
     cumulative_charge: Money
     position: int
@@ -980,7 +994,10 @@ class NewDeposit(TypedDict):
 
 class NewJob(TypedDict):
     """An image or a command, and what it needs: `share_ppm` on each of `gpu_count` devices.
-    `env_refs` name secrets and never hold one. `models` empty: any model.
+    `env_refs` name secrets and never hold one. `models` empty: any model. `federated`: the
+    accounts in `participants` may lease for it in projects of theirs, and pay the usage;
+    the federated fee of the tariff is yours. `sla_class`: an availability that the tariff
+    promises.
     """
 
     kind: NotRequired[Literal["batch", "notebook", "endpoint", "scheduled", "queue"]]
@@ -994,12 +1011,18 @@ class NewJob(TypedDict):
     max_price_per_gpu_hour: Money
     project_id: NotRequired[str]
     end_user_ref: NotRequired[str]
+    federated: NotRequired[Literal["inference", "training"] | None]
+    participants: NotRequired[list[str]]
+    sla_class: NotRequired[str | None]
 
 
 class NewLease(TypedDict):
     """A job of yours, or a new one. `term_seconds`: a fixed term, paid for in full
     beforehand; else the lease runs until it is closed or `funds` end (default: one hour's
-    price). `settlement` absent: whatever the account has credits for.
+    price). `settlement` absent: whatever the account has credits for. `refill`: an
+    open-ended lease is topped up from the balance, an hour at a time, before its funds end.
+    `project_id`: the project of yours that takes part in somebody's federated job; absent:
+    the job's.
     """
 
     job_id: NotRequired[str | None]
@@ -1007,6 +1030,8 @@ class NewLease(TypedDict):
     term_seconds: NotRequired[int | None]
     funds: NotRequired[Money | None]
     settlement: NotRequired[Literal["cash", "burn"] | None]
+    refill: NotRequired[bool]
+    project_id: NotRequired[str | None]
 
 
 class NewMember(TypedDict):
@@ -1042,6 +1067,12 @@ class NewRegion(TypedDict):
     setting: Literal["edge", "datacenter"]
     admission: Literal["operator", "permissionless"]
     allow_public_jobs: bool
+
+
+class NewRevenueShares(TypedDict):
+    """Who shares what the node's provider earns; the provider's own account owns the rest."""
+
+    shares: list[OwnerShareRow]
 
 
 class NewTariff(TypedDict):
@@ -1187,6 +1218,18 @@ class OfferWithdrawn(TypedDict):
     offer_id: str
     withdrawn: bool
     position: NotRequired[int]
+
+
+class Owner(TypedDict):
+    """One owner's part of what the provider earned."""
+
+    account_id: str
+    amount: Money
+
+
+class OwnerShareRow(TypedDict):
+    account_id: str
+    share_ppm: int
 
 
 class Part(TypedDict):
@@ -1348,6 +1391,15 @@ class RegionPage(TypedDict):
 
 class RegionPolicy(TypedDict):
     allow_public_jobs: bool
+
+
+class RevenueShares(TypedDict):
+    """`provider_ppm`: what is left for the provider's own account."""
+
+    node_id: str
+    shares: list[OwnerShareRow]
+    provider_ppm: int
+    position: NotRequired[int]
 
 
 class Reward(TypedDict):
@@ -1529,6 +1581,22 @@ class Tariffs(TypedDict):
 
     data: list[Tariff]
     position: int
+
+
+class TopUp(TypedDict):
+    """`federated`: into what pays the federated fee, which is the job creator's."""
+
+    amount: Money
+    federated: NotRequired[bool]
+
+
+class ToppedUp(TypedDict):
+    """`funds_end_at`: absent while the lease waits for its node."""
+
+    lease_id: str
+    deposited: Money
+    funds_end_at: NotRequired[str]
+    position: NotRequired[int]
 
 
 class Unbilled(TypedDict):
@@ -2028,6 +2096,34 @@ class Client(_Calls):
         )
         return cast("NodeState", found)
 
+    def set_revenue_shares(
+        self,
+        node_id: str,
+        body: NewRevenueShares,
+        *,
+        idempotency_key: str | None = None,
+    ) -> RevenueShares:
+        """Split what a node earns among its owners, for leases reserved from now on."""
+        found = self._call(
+            "POST",
+            _at("/v1/nodes/{node_id}/revenue-shares", node_id=node_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("RevenueShares", found)
+
+    def read_revenue_shares(
+        self,
+        node_id: str,
+    ) -> RevenueShares:
+        """Who shares what the node's provider earns."""
+        found = self._call(
+            "GET",
+            _at("/v1/nodes/{node_id}/revenue-shares", node_id=node_id),
+        )
+        return cast("RevenueShares", found)
+
     def admit_node(
         self,
         node_id: str,
@@ -2468,6 +2564,25 @@ class Client(_Calls):
             records=True,
         )
         return cast("LeaseClosed", found)
+
+    def fund_lease(
+        self,
+        lease_id: str,
+        body: TopUp,
+        *,
+        idempotency_key: str | None = None,
+    ) -> ToppedUp:
+        """Put credits of yours into the escrow of a lease: yours, or another account's you
+        pay for.
+        """
+        found = self._call(
+            "POST",
+            _at("/v1/leases/{lease_id}/top-up", lease_id=lease_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("ToppedUp", found)
 
     def read_lease(
         self,
