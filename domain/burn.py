@@ -144,9 +144,10 @@ def decide_intend(command: IntendBurn, world: World) -> list[Change]:
     due = world.balance("network:burn_due")
     if command.credits.units > due:
         raise Refused(Reason.CREDIT_TOO_LOW, credits=command.credits.units, burn_due=due)
-    bank = world.balance("world:bank")
+    bank = world.balance("world:bank") - world.balance("payout:in_flight")
     if command.credits.units > bank:
-        # A burn is paid in cash: card money is not there before its chargeback window is over.
+        # A burn is paid in cash: card money is not there before its chargeback window is over,
+        # and what is on its way out is not there any more.
         raise Refused(Reason.CREDIT_TOO_LOW, credits=command.credits.units, bank=bank)
     tokens = tokens_for(command.credits.units, command.price_micro_usd)
     fact = BurnIntended(

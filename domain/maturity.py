@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, assert_never
 
+from domain import debt
 from domain.account import account_of, existing_account, open_account, require_open
 from domain.gpu_time import SECOND_US
 from domain.money import Amount, Big, credit
@@ -35,6 +36,8 @@ CLOUDBENDER_WINDOW_US = 0
 """The CloudBender preset: what was earned is payable at once."""
 WINDOW_US_MAX = 90 * DAY_US
 MODES = ("credits", "cash")
+DESTINATION_DELAY_US = 72 * HOUR_US
+"""A changed destination waits this long, as a changed wallet does: a theft can be noticed."""
 CAUSE_LENGTH_MAX = 200
 
 # What can happen.
@@ -99,6 +102,7 @@ class PaymentModeSet:
     destination: str | None  # the payee's account at the payment processor
     by: str
     at_us: int
+    destination_from_us: int | None = None  # nothing is paid to it before
 
 
 EarningsFact = EarningsMatured | EarningsReduced | EarningsSwept | PaymentModeSet
@@ -140,6 +144,8 @@ class SweepEarnings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetPaymentMode:
+    """`destination` None keeps the present one."""
+
     account_id: str
     mode: str
     billing_account_id: str
@@ -168,6 +174,7 @@ class Earnings:
     mode: str = "credits"
     billing_account_id: str | None = None  # None: the account itself
     destination: str | None = None
+    destination_from_us: int = 0
 
 
 NETWORK = Stream("maturity", "network")
@@ -198,6 +205,7 @@ def evolve_earnings(state: Earnings, fact: EarningsFact) -> Earnings:
                 mode=fact.mode,
                 billing_account_id=fact.billing_account_id,
                 destination=fact.destination,
+                destination_from_us=fact.destination_from_us or 0,
             )
         case _:
             assert_never(fact)
@@ -347,7 +355,8 @@ def decide_mature(command: MatureEarnings, world: World) -> list[Change]:
 def decide_sweep(command: SweepEarnings, world: World) -> list[Change]:
     """All that is payable; a second run on the same UTC day changes nothing (C-24).
 
-    A billing account that has been closed meanwhile gets nothing: the account itself does.
+    A billing account that has been closed meanwhile gets nothing: the account itself does. What
+    whoever gets it owes is repaid in the same append (`domain/debt.py`).
     """
     state = earnings_of(world, command.account_id)
     day = command.at_us // DAY_US
@@ -366,19 +375,29 @@ def decide_sweep(command: SweepEarnings, world: World) -> list[Change]:
         to_account_id=to,
         at_us=command.at_us,
     )
-    return [Change(stream_of(command.account_id), fact)]
+    repaid = debt.repayments(
+        world, to, f"sweep:{command.account_id}/{day}", command.at_us, moved={"earned": units}
+    )
+    return [Change(stream_of(command.account_id), fact), *repaid]
 
 
 def decide_set_mode(command: SetPaymentMode, world: World) -> list[Change]:
     """Credits go to any open account; cash only to whom it belongs, and needs a destination.
+
+    The first destination is paid at once, a changed one after `DESTINATION_DELAY_US`.
 
     Raises Refused: ACCOUNT_UNKNOWN, ACCOUNT_CLOSED, PAYMENT_MODE.
     """
     open_account(world, command.account_id)
     if command.mode not in MODES:
         raise Refused(Reason.PAYMENT_MODE, mode=command.mode)
-    if (command.mode == "cash") != (command.destination is not None):
-        raise Refused(Reason.PAYMENT_MODE, mode=command.mode, rule="cash has a destination")
+    state = earnings_of(world, command.account_id)
+    destination, from_us = state.destination, state.destination_from_us
+    if command.destination not in (None, destination):
+        from_us = 0 if destination is None else command.at_us + DESTINATION_DELAY_US
+        destination = command.destination
+    if command.mode == "cash" and destination is None:
+        raise Refused(Reason.PAYMENT_MODE, mode=command.mode, rule="cash needs a destination")
     if command.mode == "cash" and command.billing_account_id != command.account_id:
         raise Refused(Reason.PAYMENT_MODE, mode="cash", rule="cash is paid to its own account")
     require_open(existing_account(world, command.billing_account_id), command.billing_account_id)
@@ -386,11 +405,11 @@ def decide_set_mode(command: SetPaymentMode, world: World) -> list[Change]:
         account_id=command.account_id,
         mode=command.mode,
         billing_account_id=command.billing_account_id,
-        destination=command.destination,
+        destination=destination,
         by=command.by,
         at_us=command.at_us,
+        destination_from_us=from_us or None,
     )
-    state = earnings_of(world, command.account_id)
     if evolve_earnings(state, fact) == state:
         return []
     return [Change(stream_of(command.account_id), fact)]

@@ -82,6 +82,11 @@ class Reason(Enum):
     EARNING_MATURED = "earning_matured"
     EARNINGS_STATE = "earnings_state"
     PAYMENT_MODE = "payment_mode"
+    CASH_OUT_UNKNOWN = "cash_out_unknown"
+    CASH_OUT_HELD = "cash_out_held"
+    CASH_OUT_STATE = "cash_out_state"
+    CASH_OUT_TOO_SMALL = "cash_out_too_small"
+    DIFFERENCE_UNKNOWN = "difference_unknown"
     PAYMENT_UNKNOWN = "payment_unknown"
     PAYMENT_STATE = "payment_state"
     PAYMENT_NOT_DUE = "payment_not_due"
@@ -174,7 +179,8 @@ STORED_REFUSALS = frozenset(
         Reason.PAYMENT_TERMS_VERSION, Reason.EPOCH_STATE, Reason.PAYOUT_STATE,
         Reason.TARIFF_VERSION, Reason.TARIFF_NOTICE,
         # Money out.
-        Reason.MATURITY_WINDOW, Reason.EARNING_MATURED,
+        Reason.MATURITY_WINDOW, Reason.EARNING_MATURED, Reason.CASH_OUT_UNKNOWN,
+        Reason.CASH_OUT_HELD, Reason.CASH_OUT_STATE, Reason.DIFFERENCE_UNKNOWN,
     }
 )  # fmt: skip
 """Refusals by state (402, 404, 409): kept with the idempotency key, so a retry never changes the

@@ -14,6 +14,7 @@ from domain import (
     account_closing,
     burn,
     card_money,
+    cash_out,
     chain_tx,
     debt,
     deposit,
@@ -29,6 +30,7 @@ from domain import (
     payment,
     payment_terms,
     payout,
+    payout_matching,
     pin,
     policy,
     provider,
@@ -68,6 +70,9 @@ _FILES = (
     revenue_share,
     tariff,
 )
+    payment_terms,
+    cash_out, payout_matching,
+)  # fmt: skip
 
 STREAMS: dict[str, tuple[Any, Evolve]] = {}
 DECIDERS: dict[type[Any], Decide] = {}

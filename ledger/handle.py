@@ -143,7 +143,12 @@ class _World:
 
     def balance(self, account: str) -> int:
         if account not in self._balances:
-            self._balances[account] = self._books.balance(account)
+            # What this call has decided before it asked for this account counts, too.
+            moved = sum(
+                u for _, entry in self.entries for name, u in entry.lines if name == account
+            )
+            side = kind_of(account).side if moved else 1
+            self._balances[account] = self._books.balance(account) + side * moved
         return self._balances[account]
 
     def apply(self, changes: Sequence[Change]) -> None:

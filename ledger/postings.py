@@ -15,6 +15,13 @@ from typing import Any
 
 from domain.burn import BurnConfirmed
 from domain.card_money import CardMoneyMoved
+from domain.cash_out import (
+    CashOutCancelled,
+    CashOutFailed,
+    CashOutPaid,
+    CashOutRequested,
+    CashOutReturned,
+)
 from domain.debt import DebtRepaid, DebtWrittenOff, ReserveFunded
 from domain.deposit import CreditsPurchaseConfirmed, DepositConfirmed
 from domain.device import CapacityAccrued
@@ -253,6 +260,24 @@ def _resource(fact: ResourceAccrued) -> Iterable[Entry]:
     )
 
 
+def _cash_out_requested(fact: CashOutRequested) -> Iterable[Entry]:
+    units, earned = fact.amount.units, f"party:{fact.account_id}:earned"
+    return entry(Asset.CREDIT, (earned, units), ("payout:in_flight", -units))
+
+
+def _cash_out_paid(fact: CashOutPaid) -> Iterable[Entry]:
+    units = fact.amount.units
+    return entry(Asset.CREDIT, ("payout:in_flight", units), ("world:bank", -units))
+
+
+def _cash_out_back(fact: CashOutFailed | CashOutCancelled | CashOutReturned) -> Iterable[Entry]:
+    """To whoever had earned it; to suspense when that account was closed meanwhile."""
+    units, closed = fact.amount.units, fact.account_id is None
+    source = "world:bank" if isinstance(fact, CashOutReturned) else "payout:in_flight"
+    back = "network:suspense" if closed else f"party:{fact.account_id}:earned"
+    return entry(Asset.CREDIT, (source, units), (back, -units))
+
+
 def _capacity(fact: CapacityAccrued) -> Iterable[Entry]:
     """Physical time starts as idle; what was leased, stranded or unavailable leaves idle.
 
@@ -344,6 +369,11 @@ _BOOKS: dict[type[Any], Callable[[Any], Iterable[Entry]]] = {
     UsageAccrued: _accrued,
     EarningsMatured: _earnings_matured,
     EarningsSwept: _earnings_swept,
+    CashOutRequested: _cash_out_requested,
+    CashOutPaid: _cash_out_paid,
+    CashOutFailed: _cash_out_back,
+    CashOutCancelled: _cash_out_back,
+    CashOutReturned: _cash_out_back,
     CapacityAccrued: _capacity,
     DeviceFeeCharged: _device_fee,
     ResourceAccrued: _resource,

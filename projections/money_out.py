@@ -4,11 +4,13 @@
 
 `held` has one row per position that credited an account's holdback and has not matured: whatever
 fact it was, the books say it. Rows go when they mature, so whoever looks for what is due reads
-only that. `payee` has one row per account that ever earned, was swept to, or said how it is paid.
+only that. `payee` has one row per account that ever earned, was swept to, or said how it is paid;
+`cash_out`, `hold` and `difference` one per fact that began them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from projections import read
@@ -27,11 +29,30 @@ _TABLES = """
         mode text NOT NULL DEFAULT 'credits', billing_account_id text, destination text)
         WITH (fillfactor = 70);
     COMMENT ON COLUMN own.payee.matured IS 'matured, reduced and swept are lifetime totals';
+    CREATE TABLE own.cash_out (
+        cash_out_id text COLLATE "C" PRIMARY KEY, account_id text COLLATE "C" NOT NULL,
+        units bigint NOT NULL, destination text NOT NULL, requested_by text NOT NULL,
+        requested_us bigint NOT NULL, position bigint NOT NULL, state text NOT NULL,
+        processor text, asked_us bigint, reference text, instructions text, reason text,
+        ended_us bigint, returned bigint NOT NULL DEFAULT 0) WITH (fillfactor = 70);
+    CREATE TABLE own.hold (
+        account_id text COLLATE "C", hold_id text COLLATE "C", reason text NOT NULL,
+        held_by text NOT NULL, held_us bigint NOT NULL, position bigint NOT NULL,
+        released_us bigint, PRIMARY KEY (account_id, hold_id));
+    CREATE TABLE own.difference (
+        difference_id text COLLATE "C" PRIMARY KEY, kind text NOT NULL, reference text,
+        cash_out_id text, expected bigint, found bigint, found_us bigint NOT NULL,
+        position bigint NOT NULL, note text, settled_by text, settled_us bigint);
 """
 
 _INDEXES = """
     CREATE INDEX ON own.held (account_id, position);
     CREATE INDEX ON own.payee (account_id) WHERE payable > 0;
+    CREATE INDEX ON own.payee (account_id) WHERE mode = 'cash';
+    CREATE INDEX ON own.cash_out (account_id, position);
+    CREATE INDEX ON own.cash_out (position) WHERE state IN ('requested', 'started', 'sent');
+    CREATE INDEX ON own.cash_out (asked_us) WHERE asked_us IS NOT NULL;
+    CREATE INDEX ON own.difference (position);
 """
 
 
@@ -102,6 +123,79 @@ _RULES = (
         ON CONFLICT (account_id) DO UPDATE SET mode = excluded.mode,
             billing_account_id = excluded.billing_account_id,
             destination = excluded.destination""",
+    ),
+    Rule(
+        ("cash_out.requested.v1",),
+        "cash_out_id text, account_id text, amount json, destination text, by text, at_us bigint",
+        """INSERT INTO own.cash_out
+        SELECT cash_out_id, account_id, (amount->>'units')::bigint, destination, by, at_us,
+            position, 'requested' FROM facts""",
+    ),
+    Rule(
+        ("cash_out.started.v1",),
+        "cash_out_id text, processor text, at_us bigint",
+        """UPDATE own.cash_out t SET state = 'started', processor = f.processor,
+            asked_us = f.at_us
+        FROM facts f WHERE t.cash_out_id = f.cash_out_id""",
+    ),
+    Rule(
+        ("cash_out.sent.v1",),
+        "cash_out_id text, reference text, instructions text",
+        """UPDATE own.cash_out t SET state = 'sent', reference = f.reference,
+            instructions = f.instructions
+        FROM facts f WHERE t.cash_out_id = f.cash_out_id""",
+    ),
+    Rule(
+        ("cash_out.paid.v1", "cash_out.failed.v1", "cash_out.cancelled.v1"),
+        "cash_out_id text, reason text, at_us bigint",
+        """UPDATE own.cash_out t SET state = split_part(f.topic, '.', 2), reason = f.reason,
+            ended_us = f.at_us
+        FROM facts f WHERE t.cash_out_id = f.cash_out_id""",
+    ),
+    Rule(
+        ("cash_out.returned.v1",),
+        "cash_out_id text, amount json, reason text",
+        """UPDATE own.cash_out t SET returned = t.returned + f.units, reason = f.reason
+        FROM (
+            SELECT cash_out_id, sum((amount->>'units')::bigint) AS units,
+                (array_agg(reason ORDER BY position DESC))[1] AS reason
+            FROM facts GROUP BY cash_out_id
+        ) f WHERE t.cash_out_id = f.cash_out_id""",
+    ),
+    Rule(
+        ("cash_out.held.v1",),
+        "account_id text, hold_id text, reason text, by text, at_us bigint",
+        """INSERT INTO own.hold
+        SELECT DISTINCT ON (account_id, hold_id) account_id, hold_id, reason, by, at_us, position
+        FROM facts ORDER BY account_id, hold_id, position DESC
+        ON CONFLICT (account_id, hold_id) DO UPDATE SET reason = excluded.reason,
+            held_by = excluded.held_by, held_us = excluded.held_us,
+            position = excluded.position, released_us = NULL""",
+    ),
+    Rule(
+        ("cash_out.released.v1",),
+        "account_id text, hold_id text, at_us bigint",
+        """UPDATE own.hold t SET released_us = f.at_us
+        FROM (
+            SELECT DISTINCT ON (account_id, hold_id) * FROM facts
+            ORDER BY account_id, hold_id, position DESC
+        ) f
+        WHERE t.account_id = f.account_id AND t.hold_id = f.hold_id
+            AND f.position > t.position""",
+    ),
+    Rule(
+        ("payout.difference_found.v1",),
+        "difference_id text, kind text, reference text, cash_out_id text, expected json,"
+        " found json, at_us bigint",
+        """INSERT INTO own.difference
+        SELECT difference_id, kind, reference, cash_out_id, (expected->>'units')::bigint,
+            (found->>'units')::bigint, at_us, position FROM facts""",
+    ),
+    Rule(
+        ("payout.difference_settled.v1",),
+        "difference_id text, note text, by text, at_us bigint",
+        """UPDATE own.difference t SET note = f.note, settled_by = f.by, settled_us = f.at_us
+        FROM facts f WHERE t.difference_id = f.difference_id""",
     ),
 )
 
@@ -184,3 +278,135 @@ def read_payable(
     sql = f"""{_PAYEE} WHERE payable > 0 AND coalesce(swept_day, -1) < %(day)s
         AND account_id > %(after)s ORDER BY account_id LIMIT %(limit)s"""
     return read.many(connection, Payee, sql, day=day, after=after, limit=limit)
+
+
+def read_paid_in_cash(
+    connection: Connection, least: int, *, after: str = "", limit: int = 1_000
+) -> list[Payee]:
+    """Accounts in payment mode cash that have earned at least so much, by account."""
+    sql = f"""{_PAYEE} WHERE mode = 'cash' AND earned >= %(least)s AND account_id > %(after)s
+        ORDER BY account_id LIMIT %(limit)s"""
+    return read.many(connection, Payee, sql, least=least, after=after, limit=limit)
+
+
+# --- cash-outs -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class CashOut:
+    """`state`: requested, started, sent, paid, failed, cancelled; amounts in micro-credits."""
+
+    cash_out_id: str
+    account_id: str
+    units: int
+    destination: str
+    requested_by: str
+    requested_us: int
+    position: int
+    state: str
+    processor: str | None
+    asked_us: int | None
+    reference: str | None
+    instructions: str | None
+    reason: str | None
+    ended_us: int | None
+    returned: int
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """What keeps an account's money here."""
+
+    account_id: str
+    hold_id: str
+    reason: str
+    held_by: str
+    held_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A payout and a cash-out that do not agree; `settled_us` None: open, and alarming."""
+
+    difference_id: str
+    kind: str
+    reference: str | None
+    cash_out_id: str | None
+    expected: int | None
+    found: int | None
+    found_us: int
+    position: int
+    note: str | None
+    settled_by: str | None
+    settled_us: int | None
+
+
+_CASH_OUT = "SELECT * FROM proj_money_out.cash_out"
+OPEN_STATES = ("requested", "started", "sent")
+
+
+def read_cash_outs(
+    connection: Connection, *, account_id: str | None = None, after: int = 0, limit: int = 50
+) -> list[CashOut]:
+    """Cash-outs in the order in which they were requested."""
+    sql = f"""{_CASH_OUT} WHERE position > %(after)s
+        AND (%(account)s::text IS NULL OR account_id = %(account)s)
+        ORDER BY position LIMIT %(limit)s"""
+    return read.many(connection, CashOut, sql, account=account_id, after=after, limit=limit)
+
+
+def read_cash_out(connection: Connection, cash_out_id: str) -> CashOut | None:
+    sql = f"{_CASH_OUT} WHERE cash_out_id = %(id)s"
+    return read.one(connection, CashOut, sql, id=cash_out_id)
+
+
+def read_open(
+    connection: Connection, *, states: Sequence[str], after: int = 0, limit: int = 1_000
+) -> list[CashOut]:
+    """Unfinished cash-outs in these of OPEN_STATES, oldest first."""
+    sql = f"""{_CASH_OUT} WHERE state IN ('requested', 'started', 'sent')
+        AND state = ANY(%(states)s) AND position > %(after)s ORDER BY position LIMIT %(limit)s"""
+    return read.many(connection, CashOut, sql, states=list(states), after=after, limit=limit)
+
+
+def read_unfinished(connection: Connection, account_id: str) -> list[str]:
+    """Cash-outs of an account that are not finished: it cannot be closed."""
+    sql = f"""{_CASH_OUT} WHERE account_id = %(account)s
+        AND state IN ('requested', 'started', 'sent') ORDER BY position LIMIT 1000"""
+    found = read.many(connection, CashOut, sql, account=account_id)
+    return [each.cash_out_id for each in found]
+
+
+def read_oldest_asked(connection: Connection, processor: str) -> int:
+    """When the processor was first asked for a cash-out that is not finished; 0 for none."""
+    sql = """SELECT min(asked_us) FROM proj_money_out.cash_out
+        WHERE state IN ('requested', 'started', 'sent') AND processor = %(processor)s"""
+    return read.number(connection, sql, processor=processor)
+
+
+def read_to_match(
+    connection: Connection, processor: str, since_us: int, named: Sequence[str]
+) -> list[CashOut]:
+    """Cash-outs that this processor was asked for since a moment, and those of these ids."""
+    sql = f"""{_CASH_OUT} WHERE (asked_us >= %(since)s AND processor = %(processor)s)
+        OR cash_out_id = ANY(%(named)s) ORDER BY position"""
+    return read.many(
+        connection, CashOut, sql, since=since_us, processor=processor, named=list(named)
+    )
+
+
+def read_holds(connection: Connection, account_id: str) -> list[Hold]:
+    """The holds in force on an account, oldest first."""
+    sql = """SELECT account_id, hold_id, reason, held_by, held_us FROM proj_money_out.hold
+        WHERE account_id = %(account)s AND released_us IS NULL ORDER BY position"""
+    return read.many(connection, Hold, sql, account=account_id)
+
+
+def read_differences(
+    connection: Connection, *, is_open: bool | None = None, after: int = 0, limit: int = 50
+) -> list[Difference]:
+    """Differences in the order in which they were found."""
+    sql = """SELECT * FROM proj_money_out.difference WHERE position > %(after)s
+        AND (%(open)s::boolean IS NULL OR (settled_us IS NULL) = %(open)s)
+        ORDER BY position LIMIT %(limit)s"""
+    return read.many(connection, Difference, sql, open=is_open, after=after, limit=limit)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain import maturity
+from domain import debt, maturity
 from domain.account import AccountClosed, AccountOpened
 from domain.maturity import (
     DAY_US,
@@ -240,11 +240,30 @@ def test_a_payment_mode_names_an_open_account_and_cash_its_destination() -> None
     scene().after(mode()).when(mode()).then_nothing()
     scene().when(mode(mode="gold")).then_refused(Reason.PAYMENT_MODE)
     scene().when(mode(mode="cash")).then_refused(Reason.PAYMENT_MODE)
-    scene().when(mode(destination="acct_1")).then_refused(Reason.PAYMENT_MODE)
     cash = mode(mode="cash", destination="acct_1")
     scene().when(cash).then_refused(Reason.PAYMENT_MODE)
     assert scene().when(replace(cash, billing_account_id=OWNER)).changes()
     scene().when(mode(billing_account_id="acct_none")).then_refused(Reason.ACCOUNT_UNKNOWN)
+
+
+def test_a_changed_destination_waits_and_the_first_one_does_not() -> None:
+    first = scene().after(mode(destination="acct_1"))
+    assert earnings_of(first, OWNER).destination_from_us == 0
+    kept = first.after(mode(billing_account_id=OWNER))
+    assert earnings_of(kept, OWNER).destination == "acct_1", "None keeps it"
+    changed = kept.after(mode(destination="acct_2"))
+    state = earnings_of(changed, OWNER)
+    assert (state.destination, state.destination_from_us) == (
+        "acct_2", DAY_ZERO_US + maturity.DESTINATION_DELAY_US
+    )  # fmt: skip
+    changed.when(mode(destination="acct_2")).then_nothing()
+
+
+def test_what_the_billing_account_owes_is_repaid_by_the_sweep_itself() -> None:
+    owing = scene().having({f"party:{OWNER}:payable": 700, f"party:{OWNER}:owed": 500})
+    swept, repaid = owing.when(sweep()).changes()
+    assert swept.fact.amount == credit(700)
+    assert repaid.fact.paid == (debt.Repaid("earned", credit(500)),)
 
 
 # --- the whole of it ----------------------------------------------------------------------------

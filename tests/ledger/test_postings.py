@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from domain import (
     burn,
     card_money,
+    cash_out,
     debt,
     deposit,
     device,
@@ -234,6 +235,22 @@ def earnings_swept(amount: int, to: str) -> maturity.EarningsSwept:
     )
 
 
+def cash_out_fact(kind: type[Any], amount: int, account_id: str | None) -> Any:
+    common: dict[str, Any] = {"cash_out_id": "co_1", "amount": credit(amount), "at_us": AT_US}
+    if kind is cash_out.CashOutRequested:
+        return kind(account_id=OWNER, destination="acct_x", by="mem", **common)
+    if kind is cash_out.CashOutPaid:
+        return kind(by="job", **common)
+    if kind is cash_out.CashOutReturned:
+        return kind(account_id=account_id, returned=credit(amount), reason="r", **common)
+    reason = {"reason": "r"} if kind is cash_out.CashOutFailed else {}
+    return kind(account_id=account_id, by="job", **reason, **common)
+
+
+def cash_outs(kind: type[Any]) -> st.SearchStrategy[Any]:
+    return st.builds(cash_out_fact, st.just(kind), positive, st.sampled_from((OWNER, None)))
+
+
 def minted(amount: int) -> payout.EpochMintConfirmed:
     return payout.EpochMintConfirmed(
         epoch=1, amount=token(amount), settlement_id="22" * 32, tx_hash="0x3", block_number=6,
@@ -340,6 +357,13 @@ FACTS: dict[type[Any], st.SearchStrategy[Any]] = {
     maturity.EarningsSwept: st.builds(
         earnings_swept, positive, st.sampled_from((OWNER, RENTER))
     ),
+    **{
+        kind: cash_outs(kind)
+        for kind in (
+            cash_out.CashOutRequested, cash_out.CashOutPaid, cash_out.CashOutFailed,
+            cash_out.CashOutCancelled, cash_out.CashOutReturned,
+        )
+    },
     epoch.EpochSealed: seals(),
     epoch.RewardsCredited: credited,
     epoch.RewardsMatured: matured,
@@ -488,6 +512,19 @@ def test_burned_credits_pay_for_resources_by_being_retired_and_the_debt_is_left_
     }  # fmt: skip
 
 
+def test_a_cash_out_leaves_earned_when_asked_and_the_bank_when_paid() -> None:
+    earned, in_flight = "party:acct_owner:earned", "payout:in_flight"
+    asked = cash_out_fact(cash_out.CashOutRequested, 5, OWNER)
+    assert lines(asked) == {earned: 5, in_flight: -5}
+    paid = cash_out_fact(cash_out.CashOutPaid, 5, OWNER)
+    assert lines(paid) == {in_flight: 5, "world:bank": -5}
+    for back in (cash_out.CashOutFailed, cash_out.CashOutCancelled):
+        assert lines(cash_out_fact(back, 5, OWNER)) == {in_flight: 5, earned: -5}
+        assert lines(cash_out_fact(back, 5, None)) == {in_flight: 5, "network:suspense": -5}
+    returned = cash_out_fact(cash_out.CashOutReturned, 5, OWNER)
+    assert lines(returned) == {"world:bank": 5, earned: -5}
+
+
 def test_an_accrual_that_earned_nothing_books_nothing() -> None:
     assert entries_for(accrued({}, Parts(0, 0, 0, 0))) == ()
 
@@ -579,7 +616,7 @@ def test_the_time_of_a_device_is_booked_whatever_its_own_name_is(device_id: str)
 OF_NO_PARTY = {
     "device.capacity_accrued.v1", "policy.published.v1", "epoch.sealed.v1",
     "epoch.mint_confirmed.v1", "burn.confirmed.v1",
-    "payment.confirmed.v1", "payment.refunded.v1", "reserve.funded.v1",
+    "payment.confirmed.v1", "payment.refunded.v1", "reserve.funded.v1", "cash_out.paid.v1",
 }  # fmt: skip
 """Facts that move no party's account and no escrow: no bill shows them."""
 

@@ -17,6 +17,7 @@ from domain import account as acct
 from domain import (
     accrual,
     burn,
+    cash_out,
     deposit,
     device,
     epoch,
@@ -27,6 +28,7 @@ from domain import (
     node,
     offer,
     payout,
+    payout_matching,
     pin,
     provider,
 )
@@ -442,7 +444,8 @@ def _epoch_end() -> Iterator[Told]:
 def _money_out() -> Iterator[Told]:
     """The provider's first earnings mature and are swept; the next ones wait."""
     at = START_US + 604_800_000_000
-    stream, common = Stream("earnings", "acct_provider"), {"account_id": "acct_provider"}
+    stream = Stream("earnings", "acct_provider")
+    common: dict[str, Any] = {"account_id": "acct_provider"}
     yield Stream("maturity", "network"), maturity.MaturityWindowSet(
         version=1, window_us=0, effective_from_us=at, by="mem_a", at_us=at
     )  # fmt: skip
@@ -463,6 +466,59 @@ def _money_out() -> Iterator[Told]:
         day=at // maturity.DAY_US, amount=credit(150), to_account_id="acct_cash", at_us=at,
         **common,
     )  # fmt: skip
+    yield from _cash_outs(at)
+
+
+def _cash_outs(at: int) -> Iterator[Told]:
+    """One paid and returned, one failed, one cancelled, one on its way; holds and differences."""
+    holds = Stream("cash_out_holds", "acct_cash")
+    for hold_id in ("operator", "dispute:1"):
+        yield holds, cash_out.CashOutsHeld(
+            account_id="acct_cash", hold_id=hold_id, reason="a look", by="mem_a", at_us=at
+        )  # fmt: skip
+    yield (
+        holds,
+        cash_out.CashOutsReleased(account_id="acct_cash", hold_id="operator", by="m", at_us=at),
+    )
+    for number, ends in enumerate(("paid", "failed", "cancelled", "sent"), start=1):
+        cash_out_id = f"cashout_{number}"
+        stream = cash_out.stream_of(cash_out_id)
+        common: dict[str, Any] = {"cash_out_id": cash_out_id}
+        amount = credit(10)
+        yield stream, cash_out.CashOutRequested(
+            account_id="acct_cash", amount=amount, destination="acct_x", by="mem_a", at_us=at,
+            **common,
+        )  # fmt: skip
+        if ends == "cancelled":
+            yield stream, cash_out.CashOutCancelled(
+                account_id="acct_cash", amount=amount, by="mem_a", at_us=at, **common
+            )  # fmt: skip
+            continue
+        yield stream, cash_out.CashOutStarted(processor="bank", at_us=at, **common)
+        yield stream, cash_out.CashOutSent(
+            reference=f"po_{number}", instructions=None, at_us=at, **common
+        )  # fmt: skip
+        if ends == "paid":
+            yield stream, cash_out.CashOutPaid(amount=amount, by="job", at_us=at, **common)
+            for so_far in (3, 4):
+                yield stream, cash_out.CashOutReturned(
+                    account_id="acct_cash", amount=credit(3 if so_far == 3 else 1),
+                    returned=credit(so_far), reason="back", at_us=at, **common,
+                )  # fmt: skip
+        if ends == "failed":
+            yield stream, cash_out.CashOutFailed(
+                account_id=None, amount=amount, reason="closed", by="job", at_us=at, **common
+            )  # fmt: skip
+    for number in (1, 2):
+        stream = payout_matching.stream_of(f"difference_{number}")
+        yield stream, payout_matching.PayoutDifferenceFound(
+            difference_id=f"difference_{number}", kind="unknown", reference="po_9",
+            cash_out_id=None, expected=None, found=credit(3), at_us=at,
+        )  # fmt: skip
+        if number == 1:
+            yield stream, payout_matching.PayoutDifferenceSettled(
+                difference_id="difference_1", note="by hand", by="mem_a", at_us=at
+            )  # fmt: skip
 
 
 def _leaving(size: Size) -> Iterator[Told]:
