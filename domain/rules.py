@@ -48,6 +48,7 @@ _FILES = (
     account_closing,
     burn,
     card_money,
+    cash_out,
     chain_tx,
     debt,
     deposit,
@@ -63,6 +64,7 @@ _FILES = (
     payment,
     payment_terms,
     payout,
+    payout_matching,
     pin,
     policy,
     provider,
@@ -70,9 +72,6 @@ _FILES = (
     revenue_share,
     tariff,
 )
-    payment_terms,
-    cash_out, payout_matching,
-)  # fmt: skip
 
 STREAMS: dict[str, tuple[Any, Evolve]] = {}
 DECIDERS: dict[type[Any], Decide] = {}
