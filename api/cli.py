@@ -22,6 +22,7 @@ from api import (
     cli_audit,
     cli_epoch,
     cli_export,
+    cli_funding,
     cli_market,
     cli_payout,
     cli_supply,
@@ -52,6 +53,9 @@ app.add_typer(cli_supply.region, name="region")
 app.add_typer(cli_supply.node, name="node")
 app.add_typer(cli_market.offer, name="offer")
 app.add_typer(cli_market.lease, name="lease")
+app.add_typer(cli_funding.promotion, name="promotion")
+app.add_typer(cli_funding.payer, name="payer")
+app.add_typer(cli_funding.budget, name="budget")
 app.add_typer(cli_epoch.app, name="epoch")
 app.add_typer(cli_payout.app, name="payout")
 app.add_typer(cli_audit.app, name="audit")

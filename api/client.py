@@ -248,6 +248,30 @@ class Balances(TypedDict):
     as_of: NotRequired[str]
 
 
+class Budget(TypedDict):
+    """`used`: what went into escrow this month less what came back of it.
+    `alerted_percent`: the highest threshold crossed this month.
+    """
+
+    scope: Literal["project", "key", "account"]
+    target: str
+    monthly: NotRequired[Money]
+    month: str
+    used: Money
+    left: NotRequired[Money]
+    alerted_percent: NotRequired[int]
+    position: NotRequired[int]
+
+
+class BudgetPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Budget]
+
+
 class Candidate(TypedDict):
     """`served_gpu_us`: this epoch; ties go to who served least."""
 
@@ -513,6 +537,36 @@ class Flagged(TypedDict):
     flags: int
     rule: Literal["content"]
     recorded_at: str
+
+
+class FundedAccount(TypedDict):
+    """`used`: of the cap, this month. Without a cap nothing is counted."""
+
+    payer_account_id: str
+    funded_account_id: str
+    monthly_cap: NotRequired[Money]
+    used: NotRequired[Money]
+    since: NotRequired[str]
+    ended_at: NotRequired[str]
+    position: NotRequired[int]
+
+
+class FundedAccountPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[FundedAccount]
+
+
+class Funding(TypedDict):
+    """What an account may spend now: `sources` one after the other, then the payer's."""
+
+    account_id: str
+    sources: list[Source]
+    payer: NotRequired[Payer]
+    position: int
 
 
 class Holding(TypedDict):
@@ -984,12 +1038,29 @@ class NewApiKey(TypedDict):
     expires_at: NotRequired[str | None]
 
 
+class NewBudget(TypedDict):
+    """`target`: a project, or the 8 characters of an API key. `monthly` absent: no cap any
+    more.
+    """
+
+    scope: Literal["project", "key"]
+    target: str
+    monthly: NotRequired[Money | None]
+
+
 class NewDeposit(TypedDict):
     """Money that arrived outside. `reference` is the payment's own number: it counts once."""
 
     source: Literal["cash", "card"]
     amount: Money
     reference: str
+
+
+class NewFundedAccount(TypedDict):
+    """`monthly_cap` absent: as much as you have. Given again, it is set anew."""
+
+    funded_account_id: str
+    monthly_cap: NotRequired[Money | None]
 
 
 class NewJob(TypedDict):
@@ -1052,6 +1123,24 @@ class NewOffer(TypedDict):
     settlement: NotRequired[Literal["cash", "burn"]]
     fractions: NotRequired[bool]
     available_until: NotRequired[str | None]
+
+
+class NewPromotion(TypedDict):
+    """`amount` is taken from the cash of the operator's own account: the fund is paid for."""
+
+    program: str
+    amount: Money
+
+
+class NewPromotionGrant(TypedDict):
+    """More for an account of the same program has the same terms. `expires_at` absent:
+    never.
+    """
+
+    account_id: str
+    amount: Money
+    priority: NotRequired[int]
+    expires_at: NotRequired[str | None]
 
 
 class NewProvider(TypedDict):
@@ -1239,6 +1328,15 @@ class Part(TypedDict):
     balance: Money
 
 
+class Payer(TypedDict):
+    """Who pays what the account's own balances do not, and how much of that there is now."""
+
+    payer_account_id: str
+    since: str
+    monthly_cap: NotRequired[Money]
+    available: Money
+
+
 class Pending(TypedDict):
     """A lease that waits for the node to say that its work runs."""
 
@@ -1283,6 +1381,56 @@ class Progress(TypedDict):
     acked_seq: int
     head: str
     server_time_us: int
+
+
+class Promotion(TypedDict):
+    """`left`: what the fund can still grant."""
+
+    program: str
+    sponsor_account_id: str
+    opened: Money
+    granted: Money
+    left: Money
+    opened_at: str
+    closed_at: NotRequired[str]
+    position: NotRequired[int]
+
+
+class PromotionClosed(TypedDict):
+    program: str
+    sponsor_account_id: str
+    position: NotRequired[int]
+
+
+class PromotionGrant(TypedDict):
+    """`breakage`: what of it had expired unspent by now."""
+
+    program: str
+    account_id: str
+    granted: Money
+    priority: int
+    expires_at: NotRequired[str]
+    breakage: Money
+    granted_at: str
+    position: NotRequired[int]
+
+
+class PromotionGrantPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[PromotionGrant]
+
+
+class PromotionPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Promotion]
 
 
 class Proof(TypedDict):
@@ -1466,6 +1614,15 @@ class SlaRow(TypedDict):
 class SlaTierRow(TypedDict):
     below_ppm: int
     credit_ppm: int
+
+
+class Source(TypedDict):
+    """One balance, in spend order. `expires_at` of a grant: what is unspent then is lost."""
+
+    source: str
+    available: Money
+    priority: NotRequired[int]
+    expires_at: NotRequired[str]
 
 
 class Specs(TypedDict):
@@ -3074,6 +3231,197 @@ class Client(_Calls):
             ),
         )
         return cast("str", found)
+
+    def read_funding(
+        self,
+        account_id: str,
+    ) -> Funding:
+        """What an account may spend now, in spend order."""
+        found = self._call(
+            "GET",
+            _at("/v1/accounts/{account_id}/funding", account_id=account_id),
+        )
+        return cast("Funding", found)
+
+    def fund_account(
+        self,
+        account_id: str,
+        body: NewFundedAccount,
+        *,
+        idempotency_key: str | None = None,
+    ) -> FundedAccount:
+        """Pay for another account from now on, as far as a monthly cap goes."""
+        found = self._call(
+            "POST",
+            _at("/v1/accounts/{account_id}/funded-accounts", account_id=account_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("FundedAccount", found)
+
+    def list_funded_accounts(
+        self,
+        account_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> FundedAccountPage:
+        """Whom an account pays for, and paid for."""
+        found = self._call(
+            "GET",
+            _at("/v1/accounts/{account_id}/funded-accounts", account_id=account_id),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("FundedAccountPage", found)
+
+    def stop_funding(
+        self,
+        account_id: str,
+        funded_account_id: str,
+        body: Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> FundedAccount:
+        """Stop paying for another account, or being paid for. Leases that hold money keep
+        it.
+        """
+        found = self._call(
+            "POST",
+            _at(
+                "/v1/accounts/{account_id}/funded-accounts/{funded_account_id}/end",
+                account_id=account_id,
+                funded_account_id=funded_account_id,
+            ),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("FundedAccount", found)
+
+    def set_budget(
+        self,
+        account_id: str,
+        body: NewBudget,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Budget:
+        """Cap what goes into escrow in a calendar month (UTC), for a project or a key."""
+        found = self._call(
+            "POST",
+            _at("/v1/accounts/{account_id}/budgets", account_id=account_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Budget", found)
+
+    def list_budgets(
+        self,
+        account_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> BudgetPage:
+        """The caps of an account, and how far each is used this month."""
+        found = self._call(
+            "GET",
+            _at("/v1/accounts/{account_id}/budgets", account_id=account_id),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("BudgetPage", found)
+
+    def open_promotion(
+        self,
+        body: NewPromotion,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Promotion:
+        """Open a program with a fund from your own cash."""
+        found = self._call(
+            "POST",
+            "/v1/promotions",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Promotion", found)
+
+    def list_promotions(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> PromotionPage:
+        """Programs in order of opening."""
+        found = self._call(
+            "GET",
+            "/v1/promotions",
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("PromotionPage", found)
+
+    def read_promotion(
+        self,
+        program: str,
+    ) -> Promotion:
+        """Read a program."""
+        found = self._call(
+            "GET",
+            _at("/v1/promotions/{program}", program=program),
+        )
+        return cast("Promotion", found)
+
+    def close_promotion(
+        self,
+        program: str,
+        body: Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> PromotionClosed:
+        """End a program: what was not granted goes back to the sponsor's cash. Grants live
+        on.
+        """
+        found = self._call(
+            "POST",
+            _at("/v1/promotions/{program}/close", program=program),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("PromotionClosed", found)
+
+    def grant_promotion(
+        self,
+        program: str,
+        body: NewPromotionGrant,
+        *,
+        idempotency_key: str | None = None,
+    ) -> PromotionGrant:
+        """Give an account credits of a program."""
+        found = self._call(
+            "POST",
+            _at("/v1/promotions/{program}/grants", program=program),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("PromotionGrant", found)
+
+    def list_promotion_grants(
+        self,
+        program: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> PromotionGrantPage:
+        """What a program has granted, account by account."""
+        found = self._call(
+            "GET",
+            _at("/v1/promotions/{program}/grants", program=program),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("PromotionGrantPage", found)
 
 
 def pages(first: Any, following: Any) -> Iterator[Any]:

@@ -25,10 +25,11 @@ from domain.device import AccrueCapacity
 from domain.lease import HOUR_US
 from domain.node import RecordEquivocation
 from domain.pin import PinUsage
+from domain.promotion import ExpirePromotion
 from domain.stream import Stream
 from ledger import cut, job_runs, trees
 from ledger.handle import DATABASE_AWAY, LogBusy, OutcomeUnknown
-from projections import tables
+from projections import funding, tables
 from projections.runner import Connection
 
 logger = logging.getLogger(__name__)
@@ -37,6 +38,8 @@ PAUSE_SECONDS_MAX = 300.0
 SECOND_US = 1_000_000
 CAPACITY_COMMANDS_MAX = 64
 LOG_AWAY: tuple[type[Exception], ...] = (LogBusy, OutcomeUnknown, *DATABASE_AWAY)
+EXPIRED_MAX = 500
+"""Grants whose breakage is booked in one append."""
 LEASES_MAX = 1_000
 """Leases looked at together; a run of the accrual job goes through all of them."""
 
@@ -167,6 +170,22 @@ def run_equivocation(service: Service, connection: Connection, now_us: int) -> i
     return done
 
 
+def run_promotions(service: Service, connection: Connection, now_us: int) -> int:
+    """Grants that have expired: what is unspent, or came back from an escrow, is breakage."""
+    tables.step_all(connection, only=("funding",))
+    done = 0
+    while expired := funding.read_expired(connection, now_us, EXPIRED_MAX):
+        commands = [
+            ExpirePromotion(program=program, account_id=account_id, at_us=now_us)
+            for account_id, program in expired
+        ]
+        booked = len(service.ledger.handle(commands, key=None, now_us=now_us).changes)
+        done += booked
+        if not booked or len(expired) < EXPIRED_MAX:
+            break
+    return done
+
+
 def run_epochs(service: Service, connection: Connection, now_us: int) -> int:
     """Close, seal and credit epochs whose time has come."""
     before = service.head(connection)
@@ -206,6 +225,7 @@ def all_jobs(service: Service) -> tuple[Job, ...]:
         Job("capacity", 300, 7_200, run_capacity),
         Job("maturity", 60, 7_200, run_maturity),
         Job("sweep", 300, 7_200, run_sweep),
+        Job("promotions", 60, 7_200, run_promotions),
         Job("epochs", 60, 900, run_epochs),
         *((chain_job(service),) if is_wanted(service.settings) else ()),
         Job("pin", service.settings.pin_every_s, 120, run_pin),

@@ -26,12 +26,14 @@ from api import (
     earnings,
     epochs,
     errors,
+    funding,
     health,
     leases,
     nodes,
     offers,
     openapi_document,
     payouts,
+    promotions,
     providers,
     statement_lines,
     statements,
@@ -52,7 +54,7 @@ RESOURCES: tuple[Resource, ...] = (
     accounts.resource, providers.resource, nodes.resource, devices.resource, offers.resource,
     compute_jobs.resource, leases.resource, billing.resource, statements.resource,
     statement_lines.resource, earnings.resource, epochs.resource, payouts.resource,
-    tariffs.resource, audit.resource,
+    tariffs.resource, audit.resource, funding.resource, promotions.resource,
 )  # fmt: skip
 
 DESCRIPTION = """\

@@ -5,7 +5,8 @@
 PostgreSQL asks the books again when the fact is recorded, and whoever opens a lease or confirms a
 deposit at the same moment reads the account's stream and is decided again. A lease recorded after
 the views were asked and before the closing, with the last unit in its escrow, runs on and settles
-like any other. Rewards of an epoch that is not sealed yet still come, and go to the wallet.
+like any other. Rewards of an epoch that is not sealed yet still come, and go to the wallet. What
+is left of granted credits is not refundable: it is forfeited with the closing.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ from typing import Any
 
 from domain.account import AccountClosed, existing_account
 from domain.edge_device import edge_devices_of
-from domain.funding import BURN_SOURCES, CASH_SOURCES
+from domain.funding import BURN_SOURCES, CASH_SOURCES, funding_of
 from domain.lease import Lease
 from domain.node import node_of
+from domain.promotion import forfeit
 from domain.refusal import Reason, Refused
 from domain.stream import Change, Stream, World
 
@@ -68,7 +70,12 @@ def decide_close(command: CloseAccount, world: World) -> list[Change]:
         if units:
             raise Refused(Reason.ACCOUNT_NOT_EMPTY, book=book, units=units)
     closed = AccountClosed(account_id=command.account_id, by=command.by, at_us=command.at_us)
-    return [Change(Stream("account", command.account_id), closed)]
+    forfeited = [
+        change
+        for promotion in funding_of(world, command.account_id).promotions
+        for change in forfeit(world, command.account_id, promotion.program, command.at_us)
+    ]
+    return [*forfeited, Change(Stream("account", command.account_id), closed)]
 
 
 STREAMS: dict[str, tuple[Any, Callable[[Any, Any], Any]]] = {}

@@ -68,6 +68,7 @@ class Reason(Enum):
     PRICE_ABOVE_CAP = "price_above_cap"
     UNPAID_DEBT = "unpaid_debt"
     CREDIT_TOO_LOW = "credit_too_low"
+    BUDGET_EXHAUSTED = "budget_exhausted"
     CLOSE_CODE_PARTY = "close_code_party"
     # Usage and accrual.
     ACCRUAL_NOT_DUE = "accrual_not_due"
@@ -102,6 +103,15 @@ class Reason(Enum):
     NOTHING_TO_INVOICE = "nothing_to_invoice"
     INVOICE_LINE_UNKNOWN = "invoice_line_unknown"
     CREDIT_ABOVE_LINE = "credit_above_line"
+    # Promotions, and who pays for whom.
+    PROMOTION_UNKNOWN = "promotion_unknown"
+    PROMOTION_EXISTS = "promotion_exists"
+    PROMOTION_ENDED = "promotion_ended"
+    PROMOTION_TERMS = "promotion_terms"
+    PROMOTION_FUND_SHORT = "promotion_fund_short"
+    BAD_PROGRAM = "bad_program"
+    PAYER_UNKNOWN = "payer_unknown"
+    PAYER_EXISTS = "payer_exists"
     # Epochs, policy, payouts.
     TARIFF_UNKNOWN = "tariff_unknown"
     TARIFF_VERSION = "tariff_version"
@@ -174,6 +184,11 @@ STORED_REFUSALS = frozenset(
         # Invoices.
         Reason.INVOICE_UNKNOWN, Reason.INVOICE_EXISTS, Reason.NOTHING_TO_INVOICE,
         Reason.CREDIT_ABOVE_LINE,
+        Reason.UNPAID_DEBT, Reason.CREDIT_TOO_LOW, Reason.BUDGET_EXHAUSTED,
+        # Promotions, and who pays for whom.
+        Reason.PROMOTION_UNKNOWN, Reason.PROMOTION_EXISTS, Reason.PROMOTION_ENDED,
+        Reason.PROMOTION_TERMS, Reason.PROMOTION_FUND_SHORT, Reason.PAYER_UNKNOWN,
+        Reason.PAYER_EXISTS,
         # Money in, epochs, payouts.
         Reason.DEPOSIT_EXISTS, Reason.PAYMENT_UNKNOWN, Reason.PAYMENT_STATE,
         Reason.PAYMENT_TERMS_VERSION, Reason.EPOCH_STATE, Reason.PAYOUT_STATE,

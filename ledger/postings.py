@@ -28,6 +28,7 @@ from domain.device import CapacityAccrued
 from domain.draw import Drawn
 from domain.edge_device import DeviceFeeCharged
 from domain.epoch import EpochSealed, RewardsCredited, RewardsMatured
+from domain.funding import PromotionExpired, PromotionGranted
 from domain.lease import (
     EscrowPart,
     LeaseClosed,
@@ -49,6 +50,7 @@ from domain.payment import (
 )
 from domain.payout import EpochMintConfirmed, PayoutConfirmed
 from domain.policy import PolicyPublished
+from domain.promotion import PromotionClosed, PromotionOpened, fund_of
 from domain.resource_usage import ResourceAccrued
 
 
@@ -178,6 +180,27 @@ def _deposited(
         lines.append((f"party:{part.account_id or lease_account_id}:{part.source}", units))
         lines.append((_escrow(lease_id, part), -units))
     return entry(Asset.CREDIT, *lines)
+
+
+def _promotion_opened(fact: PromotionOpened) -> Iterable[Entry]:
+    """A fund is the sponsor's cash: whoever is paid with a grant is paid with money."""
+    units, sponsor = fact.amount.units, f"party:{fact.sponsor_account_id}:cash"
+    return entry(Asset.CREDIT, (sponsor, units), (fund_of(fact.program), -units))
+
+
+def _promotion_closed(fact: PromotionClosed) -> Iterable[Entry]:
+    units, sponsor = fact.amount.units, f"party:{fact.sponsor_account_id}:cash"
+    return entry(Asset.CREDIT, (fund_of(fact.program), units), (sponsor, -units))
+
+
+def _promotion_granted(fact: PromotionGranted) -> Iterable[Entry]:
+    units, granted = fact.amount.units, f"party:{fact.account_id}:grant.{fact.program}"
+    return entry(Asset.CREDIT, (fund_of(fact.program), units), (granted, -units))
+
+
+def _promotion_expired(fact: PromotionExpired) -> Iterable[Entry]:
+    units, granted = fact.amount.units, f"party:{fact.account_id}:grant.{fact.program}"
+    return entry(Asset.CREDIT, (granted, units), ("network:breakage", -units))
 
 
 def _reserved(fact: LeaseReserved) -> Iterable[Entry]:
@@ -362,6 +385,10 @@ _BOOKS: dict[type[Any], Callable[[Any], Iterable[Entry]]] = {
     DebtRepaid: _repaid,
     DebtWrittenOff: _written_off,
     ReserveFunded: _reserve,
+    PromotionOpened: _promotion_opened,
+    PromotionClosed: _promotion_closed,
+    PromotionGranted: _promotion_granted,
+    PromotionExpired: _promotion_expired,
     LeaseReserved: _reserved,
     LeaseToppedUp: _topped_up,
     LeaseClosed: _closed,

@@ -27,6 +27,7 @@ from projections.audit_index import AUDIT_INDEX
 from projections.earnings import EARNINGS
 from projections.epochs import EPOCHS
 from projections.fleet import FLEET
+from projections.funding import FUNDING
 from projections.invoices import INVOICES
 from projections.leases import LEASES
 from projections.money_out import MONEY_OUT
@@ -36,8 +37,8 @@ from projections.statements import STATEMENTS
 from projections.usage import USAGE
 
 PROJECTIONS: tuple[Projection, ...] = (
-    ACCESS, FLEET, LEASES, USAGE, STATEMENTS, MOVEMENTS, EARNINGS, EPOCHS,
-    INVOICES, MONEY_OUT, AUDIT_INDEX,
+    ACCESS, FLEET, LEASES, USAGE, STATEMENTS, MOVEMENTS, EARNINGS, EPOCHS, INVOICES, MONEY_OUT,
+    FUNDING, AUDIT_INDEX,
 )  # fmt: skip
 BY_NAME = {projection.name: projection for projection in PROJECTIONS}
 

@@ -70,6 +70,10 @@ def test_every_operation_is_there_once_under_a_verb_and_a_noun() -> None:
         "submit",
         "withdraw",
     }
+    verbs = {"create", "list", "read", "add", "remove", "rotate", "delete", "link", "register",
+             "open", "set", "join", "confirm", "admit", "activate", "start", "retire", "report",
+             "ingest", "publish", "search", "withdraw", "submit", "cancel", "explain", "close",
+             "preview", "fund", "stop", "grant"}  # fmt: skip
     assert {name.partition("_")[0] for name in names} <= verbs
 
 
@@ -155,6 +159,8 @@ def _with_ids(value: Any, scene: Scene) -> Any:
         "provider_id": scene.provider.provider_id,
         "region_id": scene.provider.region_id,
         "node_id": scene.provider.node_id,
+        "account_id": scene.renter.account_id,
+        "funded_account_id": scene.stranger.account_id,
     }
     if isinstance(value, dict):
         return {name: ids.get(name, _with_ids(inner, scene)) for name, inner in value.items()}
@@ -230,6 +236,15 @@ def _places(scene: Scene, path: str) -> dict[str, str]:
     if "{key_id}" in path:
         key = scene.renter.made(f"{mine}/api-keys", {"scopes": ["meter"]})
         places["key_id"] = key["key_id"]
+    if "{funded_account_id}" in path:
+        places["funded_account_id"] = scene.account().account_id
+    if "{program}" in path:
+        places["program"] = f"program-{scene.head()}"
+        scene.deposit(scene.operator, 25_000_000)
+        fund = {"program": places["program"], "amount": {"asset": "CREDIT", "units": "25000000"}}
+        scene.operator.made("/v1/promotions", fund)
+    if path == "/v1/promotions":
+        scene.deposit(scene.operator, 1_000_000_000)
     if "{member_id}" in path:
         member = scene.renter.made(f"{mine}/members", {"role": "viewer"})
         places["member_id"] = member["member_id"]

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.funding import BURN_SOURCES, CASH_SOURCES, Source, sources_of
+from domain.account import AccountOpened
+from domain.budget import ACCOUNT, Claim, SetBudget, hold
+from domain.funding import BURN_SOURCES, CASH_SOURCES, EndPayer, SetPayer, Source, sources_of
+from domain.money import credit
+from domain.refusal import Reason, Refused
+from domain.stream import Stream
+from tests.booked import Booked
 from tests.domain.market import NOON_US, RENTER
 from tests.given import Scene
 
@@ -23,3 +33,93 @@ def test_sources_are_spent_least_regretted_first_and_only_those_that_hold_someth
     assert sources_of(world, RENTER, settlement, NOON_US) == tuple(
         Source(RENTER, name, balances[name]) for name in names if balances.get(name)
     )
+
+
+# --- one payer for many accounts (C-25) -------------------------------------------------------
+
+PAYER, DAY_US = "acct_payer", 86_400_000_000
+setting = SetPayer(account_id=RENTER, payer_account_id=PAYER, by="m", at_us=NOON_US)
+ending = EndPayer(account_id=RENTER, payer_account_id=PAYER, by="m", at_us=NOON_US)
+
+
+def payers(**balances: int) -> Booked:
+    """Two accounts; balances like `payer_cash=5`."""
+    made = Booked()
+    for who in (RENTER, PAYER, "acct_other"):
+        opened = AccountOpened(account_id=who, kind="party", opened_by="op", at_us=NOON_US)
+        made.record(Stream("account", who), opened)
+    for name, units in balances.items():
+        who, _, source = name.partition("_")
+        made.books[f"party:acct_{who}:{source}"] = units
+    return made
+
+
+def refused(made: Booked, command: Any) -> Reason:
+    with pytest.raises(Refused) as caught:
+        made.do(command)
+    return caught.value.reason
+
+
+def test_a_payers_balances_are_spent_after_the_accounts_own() -> None:
+    made = payers(renter_cash=5, payer_earned=7, payer_card=9, payer_burned=11)
+    made.do(setting)
+    assert sources_of(made, RENTER, "cash", NOON_US) == (
+        Source(RENTER, "cash", 5), Source(PAYER, "earned", 7), Source(PAYER, "card", 9),
+    )  # fmt: skip
+    assert sources_of(made, RENTER, "burn", NOON_US) == (Source(PAYER, "burned", 11),)
+    assert sources_of(made, PAYER, "cash", NOON_US) == (
+        Source(PAYER, "earned", 7), Source(PAYER, "card", 9),
+    ), "nobody pays for the payer"  # fmt: skip
+    made.do(ending)
+    assert sources_of(made, RENTER, "cash", NOON_US) == (Source(RENTER, "cash", 5),)
+
+
+def test_a_payers_debt_stops_its_sources_and_not_the_accounts_own() -> None:
+    made = payers(renter_cash=5, payer_cash=7, payer_owed=1)
+    made.do(setting)
+    assert sources_of(made, RENTER, "cash", NOON_US) == (Source(RENTER, "cash", 5),)
+
+
+def test_an_account_has_one_payer_and_setting_and_ending_twice_is_once() -> None:
+    made = payers()
+    assert [len(made.do(setting)), len(made.do(setting))] == [1, 0]
+    other = replace(setting, payer_account_id="acct_other")
+    assert refused(made, other) is Reason.PAYER_EXISTS
+    assert refused(made, replace(ending, payer_account_id="acct_other")) is Reason.PAYER_UNKNOWN
+    assert [len(made.do(ending)), len(made.do(ending))] == [1, 0]
+    assert len(made.do(other)) == 1
+    himself = replace(setting, account_id=PAYER)
+    assert refused(made, himself) is Reason.NOT_PERMITTED
+    assert refused(made, replace(setting, account_id="acct_no")) is Reason.ACCOUNT_UNKNOWN
+
+
+@given(
+    st.lists(st.integers(0, 60), min_size=3, max_size=3), st.one_of(st.none(), st.integers(0, 100)),
+    st.integers(0, 100),
+)  # fmt: skip
+def test_a_payer_pays_at_most_what_is_left_of_its_monthly_cap(
+    balances: list[int], cap: int | None, used: int
+) -> None:
+    earned, cash, card = balances
+    made = payers(payer_earned=earned, payer_cash=cash, payer_card=card)
+    made.do(setting)
+    claim = Claim(PAYER, ACCOUNT, RENTER, used)
+    if cap is not None:
+        made.do(
+            SetBudget(
+                account_id=PAYER, scope=ACCOUNT, target=RENTER, monthly=credit(max(cap, used)),
+                by="m", at_us=NOON_US,
+            )
+        )  # fmt: skip
+        for change in hold(made, [claim], "lease_1", NOON_US):
+            made.record(change.stream, change.fact)
+        assert hold(made, [replace(claim, units=0)], "lease_2", NOON_US) == []
+    left = sum(balances) if cap is None else max(cap, used) - used
+    found = sources_of(made, RENTER, "cash", NOON_US)
+    assert sum(one.units for one in found) == min(sum(balances), left)
+    assert all(one.units > 0 for one in found)
+    full = {"earned": earned, "cash": cash, "card": card}
+    assert [one.units for one in found[:-1]] == [full[one.name] for one in found[:-1]]
+    next_month = sources_of(made, RENTER, "cash", NOON_US + 15 * DAY_US)
+    limit = sum(balances) if cap is None else max(cap, used)
+    assert sum(one.units for one in next_month) == min(sum(balances), limit)

@@ -19,10 +19,12 @@ from domain import (
     device,
     edge_device,
     epoch,
+    funding,
     lease,
     maturity,
     payment,
     payout,
+    promotion,
     resource_usage,
 )
 from domain.draw import Drawn
@@ -336,6 +338,26 @@ def resource(drawn: tuple[Drawn, ...], owed: int, parts: Parts) -> resource_usag
     )  # fmt: skip
 
 
+def program(kind: Any) -> Any:
+    """A promotion that is opened or closed with so much in its fund."""
+    return lambda amount: kind(
+        program="spring", sponsor_account_id="acct_op", amount=credit(amount), by="op", at_us=AT_US
+    )
+
+
+def granted(amount: int) -> Any:
+    return funding.PromotionGranted(
+        account_id=RENTER, program="spring", amount=credit(amount), priority=1, expires_at_us=None,
+        by="op", at_us=AT_US,
+    )  # fmt: skip
+
+
+def expired(amount: int) -> Any:
+    return funding.PromotionExpired(
+        account_id=RENTER, program="spring", amount=credit(amount), at_us=AT_US
+    )
+
+
 FACTS: dict[type[Any], st.SearchStrategy[Any]] = {
     deposit.DepositConfirmed: deposits(),
     deposit.CreditsPurchaseConfirmed: purchases(),
@@ -343,6 +365,10 @@ FACTS: dict[type[Any], st.SearchStrategy[Any]] = {
     lease.LeaseClosed: closings(),
     lease.LeaseSettled: settlements(),
     lease.LeaseToppedUp: positive.map(topped_up),
+    promotion.PromotionOpened: positive.map(program(promotion.PromotionOpened)),
+    promotion.PromotionClosed: units.map(program(promotion.PromotionClosed)),
+    funding.PromotionGranted: positive.map(granted),
+    funding.PromotionExpired: positive.map(expired),
     lease.UsageAccrued: accruals(),
     device.CapacityAccrued: st.builds(
         lambda leased, stranded, away, idle: capacity(

@@ -42,6 +42,7 @@ from ledger import codec
 from ledger.chain import GENESIS_MARKET, chain, market_leaf
 from ledger.chart import kind_of
 from ledger.postings import entries_for
+from tests.projections.funding_story import funding
 
 Told = tuple[Stream, Any]
 
@@ -80,6 +81,7 @@ def story(size: Size) -> Iterator[Told]:
         yield from _lease(size, index)
     yield from _leaving(size)
     yield from _invoices()
+    yield from funding(_at(0))
 
 
 def _at(minutes: int) -> int:
