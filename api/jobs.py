@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -28,7 +28,7 @@ from domain.pin import PinUsage
 from domain.promotion import ExpirePromotion
 from domain.stream import Stream
 from ledger import cut, job_runs, trees
-from ledger.handle import DATABASE_AWAY, LogBusy, OutcomeUnknown
+from ledger.handle import LOG_AWAY
 from projections import funding, tables
 from projections.runner import Connection
 
@@ -37,15 +37,15 @@ logger = logging.getLogger(__name__)
 PAUSE_SECONDS_MAX = 300.0
 SECOND_US = 1_000_000
 CAPACITY_COMMANDS_MAX = 64
-LOG_AWAY: tuple[type[Exception], ...] = (LogBusy, OutcomeUnknown, *DATABASE_AWAY)
 EXPIRED_MAX = 500
 """Grants whose breakage is booked in one append."""
 LEASES_MAX = 1_000
-"""Leases looked at together; a run of the accrual job goes through all of them."""
+"""Leases listed together; a run of the accrual job goes through all of them."""
 
 _OPEN_LEASES = """
-    SELECT position, lease_id FROM proj_leases.lease
-    WHERE state IN ('reserved', 'active', 'closing') AND position > %s ORDER BY position LIMIT %s
+    SELECT lease_id, node_id, position FROM proj_leases.lease
+    WHERE state IN ('reserved', 'active', 'closing') AND (node_id, position) > (%s, %s)
+    ORDER BY node_id, position LIMIT %s
 """
 _DEVICES = "SELECT device_id FROM proj_fleet.device ORDER BY device_id"
 _EVIDENCE = """
@@ -77,14 +77,19 @@ def run_accrual(service: Service, connection: Connection, now_us: int) -> int:
         logger.error("accrual of %s stops: %s", lease_id, error)
         stopped.append(lease_id)
 
-    done = after = 0
-    while leases := connection.execute(_OPEN_LEASES, (after, LEASES_MAX)).fetchall():
-        after = leases[-1][0]
-        names = [lease_id for _, lease_id in leases]
-        done += accrue(service.ledger, connection, names, now_us, on_stopped=on_stopped)
+    leases = _open_leases(connection)
+    done = accrue(service.ledger, connection, leases, now_us, on_stopped=on_stopped)
     if stopped:
         raise AccrualStopped(f"{len(stopped)} leases stop, the first is {stopped[0]}")
     return done
+
+
+def _open_leases(connection: Connection) -> Iterator[str]:
+    """By node, so that a report is read once for all the leases it names."""
+    node_id, position = "", 0
+    while rows := connection.execute(_OPEN_LEASES, (node_id, position, LEASES_MAX)).fetchall():
+        yield from (lease_id for lease_id, _, _ in rows)
+        _, node_id, position = rows[-1]
 
 
 class AccrualStopped(Exception):

@@ -22,7 +22,7 @@ from domain.maturity import (
     Windows,
     due_until_us,
 )
-from ledger.handle import DATABASE_AWAY, Ledger, LogBusy, OutcomeUnknown
+from ledger.handle import LOG_AWAY, Ledger
 from projections import money_out, read, tables
 from projections.runner import Connection
 
@@ -32,7 +32,6 @@ ACCOUNTS_MAX = 5_000
 """Accounts looked at together; a run goes through all that have something due."""
 BATCH_MAX = 100
 """Accounts of one append."""
-LOG_AWAY: tuple[type[Exception], ...] = (LogBusy, OutcomeUnknown, *DATABASE_AWAY)
 _RECORDED = "SELECT recorded_us FROM public.market_events WHERE notification_id = %(position)s"
 
 

@@ -27,7 +27,7 @@ from typing import Any
 import psycopg
 
 from api.embedded_postgres import EmbeddedPostgres
-from benchmarks import append, append_market, books, export, ingest, projections
+from benchmarks import accrual, append, append_market, books, export, ingest, projections
 
 RESULTS = Path(__file__).parent / "results" / "latest.json"
 ROOT = Path(__file__).parents[1]
@@ -105,6 +105,21 @@ def append_market_lines(result: dict[str, Any]) -> Iterator[Line]:
                 ratio,
                 row["of_limit"] if side == "books" else _ratio(rates[side], rates["limit"]),
             )
+
+
+def accrual_lines(result: dict[str, Any]) -> Iterator[Line]:
+    for hour in result["hours"]:
+        yield Line(
+            f"accrual of {result['leases']:,} lease hours, {hour['hour']}",
+            f"100,000 in < {accrual.FIGURE_SECONDS:.0f} s",
+            hour["seconds_for_100000"] < accrual.FIGURE_SECONDS,
+            hour["leases_per_second"],
+            result["peer_leases_per_second"],
+            result["limit_leases_per_second"],
+            _ratio(hour["leases_per_second"], result["peer_leases_per_second"]),
+            _ratio(hour["leases_per_second"], result["limit_leases_per_second"]),
+            f"{hour['seconds']} s; load {hour['load_average_before']}",
+        )
 
 
 def books_lines(result: dict[str, Any]) -> Iterator[Line]:
@@ -200,6 +215,7 @@ BENCHMARKS = (
     Benchmark("append", append.run, append_lines),
     Benchmark("append_market", append_market.run, append_market_lines),
     Benchmark("books", books.run, books_lines),
+    Benchmark("accrual", accrual.run, accrual_lines),
     Benchmark("projections", projections.run, projections_lines),
     Benchmark("export", export.run, export_lines),
 )

@@ -298,16 +298,13 @@ def _limit(connection: Connection, size: int) -> float:
         connection.execute(f"CREATE TABLE {table} (LIKE {model} INCLUDING ALL)".encode())
     head = connection.execute("SELECT pos FROM market_events_head").fetchone()
     assert head is not None
-    ready = []
-    for at in range(head[0] - min(size, 20_000), head[0], 1_000):
-        ready.append([
-            (f"COPY limit_{name} FROM STDIN (FORMAT binary)".encode(), b"".join(_copied(
-                connection, f"SELECT * FROM {table} WHERE {key} > {at} AND {key} <= {at + 1_000}"
-            )))
-            for name, table, key in (
-                ("event", "market_events", "notification_id"), ("posting", "posting", "position")
-            )
-        ])  # fmt: skip
+    ready = [
+        [
+            _copied(connection, "event", "market_events", "notification_id", at),
+            _copied(connection, "posting", "posting", "position", at),
+        ]
+        for at in range(head[0] - min(size, 20_000), head[0], 1_000)
+    ]
     began = time.perf_counter()
     for pair in ready:
         with connection.transaction(), connection.cursor() as cursor:
@@ -317,10 +314,14 @@ def _limit(connection: Connection, size: int) -> float:
     return 1_000 * len(ready) / (time.perf_counter() - began)
 
 
-def _copied(connection: Connection, query: str) -> Iterator[bytes]:
+def _copied(
+    connection: Connection, name: str, table: str, key: str, after: int
+) -> tuple[bytes, bytes]:
+    """The statement that copies the rows of 1,000 positions in, and its data."""
+    query = f"SELECT * FROM {table} WHERE {key} > {after} AND {key} <= {after + 1_000}"
     with connection.cursor().copy(f"COPY ({query}) TO STDOUT (FORMAT binary)".encode()) as copy:
-        for data in copy:
-            yield bytes(data)
+        data = b"".join(map(bytes, copy))
+    return f"COPY limit_{name} FROM STDIN (FORMAT binary)".encode(), data
 
 
 def _resident_mib() -> int:
@@ -339,8 +340,10 @@ def main() -> None:
             f" 100,000); Python {hour['python_cpu_seconds']} s; memory {hour['memory_mib']} MiB;"
             f" load {hour['load_average_before']}"
         )
-    print(f"one by one {told['peer_leases_per_second']:,} leases/s;"
-          f" COPY {told['limit_leases_per_second']:,} leases/s; load {told['load_average']}")  # fmt: skip
+    print(
+        f"one by one {told['peer_leases_per_second']:,} leases/s; COPY"
+        f" {told['limit_leases_per_second']:,} leases/s; load {told['load_average']}"
+    )
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ marketplace is here.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -59,6 +59,10 @@ class LogBusy(Exception):
 
 class OutcomeUnknown(Exception):
     """The connection was lost while appending a command that has no key."""
+
+
+LOG_AWAY: tuple[type[Exception], ...] = (LogBusy, OutcomeUnknown, *DATABASE_AWAY)
+"""No fault of what was asked: whatever is asked next would wait as long."""
 
 
 class BooksRefused(Exception):
@@ -117,6 +121,17 @@ class Outcome:
     changes: tuple[Change, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What became of one list of commands: how many were recorded, and what refused the next.
+
+    Fewer than all without a refusal: the append was full, and the rest waits for another.
+    """
+
+    done: int
+    refusal: Refused | None
+
+
 class _Later(Exception):
     """Decide again; `refusal` is the answer when there is no more again."""
 
@@ -132,11 +147,16 @@ class _World:
         self._market = market
         self._books = books
         self._entries_for = entries_for
+        self._ahead: Mapping[Stream, Held] = {}
         self._held: dict[Stream, Held] = {}
         self._balances: dict[str, int] = {}
         self.changes: list[Change] = []
         self.versions: dict[Stream, int] = {}
         self.entries: list[tuple[int, Entry]] = []
+
+    def foresee(self, ahead: Mapping[Stream, Held]) -> None:
+        """States loaded before they are asked for; one that is never asked for was never seen."""
+        self._ahead = ahead
 
     def state(self, stream: Stream) -> Any:
         return self._hold(stream).state
@@ -186,6 +206,13 @@ class _World:
             if stream not in self.versions
         ]
 
+    def written(self) -> list[Held]:
+        """The written streams as they stand when the changes are recorded."""
+        return [
+            Held(held.kind, held.originator_id, version, held.state)
+            for held, version in ((self._held[s], v) for s, v in self.versions.items())
+        ]
+
     def due_for_snapshot(self) -> list[tuple[Stream, int]]:
         """Streams that have crossed a multiple of 100 versions, and the versions reached."""
         return [
@@ -196,7 +223,8 @@ class _World:
 
     def _hold(self, stream: Stream) -> Held:
         if stream not in self._held:
-            self._held[stream] = self._market.load(stream)
+            held = self._ahead.get(stream)
+            self._held[stream] = self._market.load(stream) if held is None else held
         return self._held[stream]
 
     def _move(self, entry: Entry) -> None:
@@ -291,6 +319,63 @@ class Ledger:
                     raise LogBusy from error
                 # If it was committed, the command row of the next attempt says so.
                 self.market.datastore.forget_lost_connections()
+
+    def handle_each(
+        self, lists: Sequence[Sequence[Any]], *, ahead: Mapping[Stream, Held], now_us: int
+    ) -> list[Part]:
+        """Record several decisions that have nothing to do with each other in one append.
+
+        Each list is decided by itself, command after command, until one of it is refused or the
+        append is full; what it decided before stays. Returns what became of each list it came to,
+        in order: the facts are those of deciding and appending one command after the other. `ahead`
+        are states the caller has loaded already.
+
+        All of it is recorded or nothing. Raises StreamMoved, LogBusy, OutcomeUnknown, Refused when
+        the books refuse; BooksRefused for a bug.
+        """
+        for attempt in range(1, ATTEMPTS_MAX + 1):
+            try:
+                return self._attempt_each(lists, ahead, now_us)
+            except _Later as later:
+                if attempt == ATTEMPTS_MAX:
+                    if later.refusal is not None:
+                        raise Refused(later.refusal) from later.__cause__
+                    raise StreamMoved from later.__cause__
+                ahead = self.market.load_many(list(ahead))
+            except (OperationalError, InterfaceError) as error:
+                _raise_if_not_lost(error)
+                raise OutcomeUnknown from error
+        raise AssertionError("unreachable: the last attempt returns or raises")
+
+    def _attempt_each(
+        self, lists: Sequence[Sequence[Any]], ahead: Mapping[Stream, Held], now_us: int
+    ) -> list[Part]:
+        world = _World(self.market, self.books, self._entries_for)
+        world.foresee(ahead)
+        parts: list[Part] = []
+        is_full = False
+        for commands in lists:
+            done, refusal = 0, None
+            for command in commands:
+                try:
+                    changes = self.market.rules.decide(command, world)
+                except Refused as refused:
+                    refusal = refused
+                    break
+                is_full = bool(world.changes) and len(world.changes) + len(changes) > FACTS_MAX
+                if is_full:
+                    break
+                world.apply(changes)
+                done += 1
+            parts.append(Part(done, refusal))
+            if is_full:
+                break
+        self._append(_Call((), None, now_us), world, NO_ANSWER)
+        written = world.written()
+        self.market.remember(written)
+        due = {stream.uuid for stream, _ in world.due_for_snapshot()}
+        self.market.keep([held for held in written if held.originator_id in due])
+        return parts
 
     def world(self) -> World:
         """The states and balances as they stand now, to look at before anything is asked."""

@@ -32,7 +32,7 @@ from eventsourcing.utils import Environment
 
 from domain import rules as market_rules
 from domain.stream import Change, Stream, World
-from ledger import codec
+from ledger import codec, pgbin
 from ledger.recorder import APP_ROLE, MarketDatastore, MarketFactory
 
 SNAPSHOT_EVERY = 100
@@ -40,6 +40,22 @@ CONNECTIONS_MAX = 16
 FOLDED_MAX = 16_384
 """Streams whose state is kept between loads: the open leases and devices of a large market."""
 _SNAPSHOT = "state/"
+_NEWER: LiteralString = (
+    "SELECT k.place, e.originator_version, e.topic, e.state"
+    " FROM unnest(%s::uuid[], %s::int8[]) WITH ORDINALITY k(id, version, place)"
+    " CROSS JOIN LATERAL (SELECT * FROM market_events e WHERE e.originator_id = k.id"
+    " AND e.originator_version > k.version ORDER BY e.originator_version) e"
+)
+_LAST_SNAPSHOTS: LiteralString = (
+    "SELECT k.place, s.originator_version, s.topic, s.state"
+    " FROM unnest(%s::uuid[]) WITH ORDINALITY k(id, place)"
+    " CROSS JOIN LATERAL (SELECT * FROM market_snapshots s WHERE s.originator_id = k.id"
+    " ORDER BY s.originator_version DESC LIMIT 1) s"
+)
+_KEEP_SNAPSHOTS: LiteralString = (
+    "INSERT INTO market_snapshots SELECT * FROM unnest(%s::uuid[], %s::int8[], %s::text[],"
+    " %s::bytea[]) ON CONFLICT DO NOTHING"
+)
 _SELECT: LiteralString = (
     "SELECT notification_id, originator_id, originator_version, topic, state, recorded_us"
     " FROM market_events "
@@ -204,6 +220,44 @@ class Market(Application[UUID]):
             self._folded.put(held)
         return held
 
+    def load_many(self, streams: Sequence[Stream]) -> dict[Stream, Held]:
+        """`load` for many streams, with two queries at most."""
+        ids = [stream.uuid for stream in streams]
+        held = [self._folded.get(id_) for id_ in ids]
+        unknown = [place for place, known in enumerate(held) if known is None]
+        for place, known in self._snapshots([ids[place] for place in unknown]).items():
+            held[unknown[place]] = known
+        found = [
+            known or Held(stream.kind, id_, 0, self.rules.initial(stream.kind))
+            for stream, id_, known in zip(streams, ids, held, strict=True)
+        ]
+        versions = [known.originator_version for known in found]
+        newer = self.datastore.tuples(
+            _NEWER, (pgbin.uuids([id_.bytes for id_ in ids]), pgbin.int8s(versions))
+        )
+        states = [known.state for known in found]
+        for place, version, name, body in newer:
+            at = place - 1
+            assert version == versions[at] + 1, (streams[at], version)
+            fact = codec.decode(name, body)
+            states[at] = self.rules.evolve(streams[at].kind, states[at], fact)
+            versions[at] = version
+        now = {
+            stream: known
+            if known.originator_version == version
+            else Held(stream.kind, id_, version, state)
+            for stream, id_, known, version, state in zip(
+                streams, ids, found, versions, states, strict=True
+            )
+        }
+        self.remember(held for held in now.values() if held.originator_version)
+        return now
+
+    def remember(self, some: Iterable[Held]) -> None:
+        """States to start folding from: as they stand after facts that are recorded."""
+        for held in some:
+            self._folded.put(held)
+
     def load_as_of(self, stream: Stream, position: int) -> Held:
         """The state of a stream after the facts recorded up to a position of the log."""
         state, version = self.rules.initial(stream.kind), 0
@@ -217,6 +271,22 @@ class Market(Application[UUID]):
         """Keep the state of a stream, so that folding starts there. Another worker may be first."""
         with suppress(IntegrityError, SnapshotOutdated):
             self.take_snapshot(stream.uuid, version, projector_func=self._projector(stream.kind))
+
+    def keep(self, some: Sequence[Held]) -> None:
+        """Keep these states as snapshots."""
+        if not some:
+            return
+        stored = [self.mapper.to_stored_event(held) for held in some]
+        with self.datastore.get_connection() as connection:
+            connection.execute(
+                _KEEP_SNAPSHOTS,
+                (
+                    pgbin.uuids([held.originator_id.bytes for held in some]),
+                    pgbin.int8s([held.originator_version for held in some]),
+                    pgbin.texts([snapshot.topic.encode() for snapshot in stored]),
+                    pgbin.byteas([snapshot.state for snapshot in stored]),
+                ),
+            )
 
     def read_facts(self, start: int, limit: int) -> list[Recorded]:
         """The facts after position `start`, at most `limit`, in the order of the log."""
@@ -271,6 +341,18 @@ class Market(Application[UUID]):
                 "DELETE FROM market_snapshots WHERE originator_id = %s", (stream.uuid,)
             )
         return cast("Held", held)
+
+    def _snapshots(self, ids: Sequence[UUID]) -> dict[int, Held]:
+        """Place -> the last snapshot, of those that this code took."""
+        if not ids:
+            return {}
+        found: dict[int, Held] = {}
+        rows = self.datastore.tuples(_LAST_SNAPSHOTS, (pgbin.uuids([id_.bytes for id_ in ids]),))
+        for place, version, name, body in rows:
+            stored = StoredEvent(ids[place - 1], version, name, body)
+            with suppress(SnapshotOutdated):
+                found[place - 1] = cast("Held", self.mapper.to_domain_event(stored))
+        return found
 
     def _projector(self, kind: str) -> Any:
         evolve = self.rules.evolve

@@ -57,7 +57,7 @@ _INDEXES = """
     CREATE INDEX ON own.lease (job_id, position);
     CREATE INDEX ON own.lease (provider_account_id, position);
     CREATE INDEX ON own.lease (node_id, position);
-    CREATE INDEX ON own.lease (position) WHERE state <> 'settled';
+    CREATE INDEX ON own.lease (node_id, position) WHERE state <> 'settled';
     CREATE INDEX ON own.lease (account_id, position) WHERE state IN ('active', 'closing');
 """
 
