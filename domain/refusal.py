@@ -112,6 +112,7 @@ class Reason(Enum):
     BAD_PROGRAM = "bad_program"
     PAYER_UNKNOWN = "payer_unknown"
     PAYER_EXISTS = "payer_exists"
+    TOP_UP_INVALID = "top_up_invalid"
     # Epochs, policy, payouts.
     TARIFF_UNKNOWN = "tariff_unknown"
     TARIFF_VERSION = "tariff_version"

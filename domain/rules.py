@@ -40,6 +40,7 @@ from domain import (
     resource_usage,
     revenue_share,
     tariff,
+    top_up,
 )
 from domain.stream import Change, World
 
@@ -77,6 +78,7 @@ _FILES = (
     resource_usage,
     revenue_share,
     tariff,
+    top_up,
 )
 
 STREAMS: dict[str, tuple[Any, Evolve]] = {}

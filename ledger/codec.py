@@ -52,6 +52,7 @@ from domain import (
     resource_usage,
     revenue_share,
     tariff,
+    top_up,
 )
 from domain.money import Amount, Asset
 
@@ -121,6 +122,13 @@ NAMES: dict[str, type[Any]] = {
     "invoice.credit_note_issued.v1": invoice.CreditNoteIssued,
     "funding.payer_set.v1": funding.PayerSet,
     "funding.payer_ended.v1": funding.PayerEnded,
+    "funds.warnings_set.v1": top_up.BalanceWarningsSet,
+    "funds.warned.v1": top_up.BalanceWarned,
+    "funds.recovered.v1": top_up.BalanceRecovered,
+    "funds.auto_top_up_set.v1": top_up.AutoTopUpSet,
+    "funds.auto_top_up_stopped.v1": top_up.AutoTopUpStopped,
+    "funds.top_up_started.v1": top_up.TopUpStarted,
+    "funds.top_up_ended.v1": top_up.TopUpEnded,
     "job.submitted.v1": job.JobSubmitted,
     "job.cancelled.v1": job.JobCancelled,
     "job.completed.v1": job.JobCompleted,

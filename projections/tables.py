@@ -32,14 +32,26 @@ from projections.invoices import INVOICES
 from projections.leases import LEASES
 from projections.money_out import MONEY_OUT
 from projections.movements import MOVEMENTS
+from projections.payments import PAYMENTS
 from projections.runner import LANES, REBUILD_FACTS_MAX, RETIRED, Connection, Projection, own
 from projections.statements import STATEMENTS
 from projections.usage import USAGE
 
 PROJECTIONS: tuple[Projection, ...] = (
-    ACCESS, FLEET, LEASES, USAGE, STATEMENTS, MOVEMENTS, EARNINGS, EPOCHS, INVOICES, MONEY_OUT,
-    FUNDING, AUDIT_INDEX,
-)  # fmt: skip
+    ACCESS,
+    FLEET,
+    LEASES,
+    USAGE,
+    STATEMENTS,
+    MOVEMENTS,
+    EARNINGS,
+    EPOCHS,
+    INVOICES,
+    MONEY_OUT,
+    FUNDING,
+    PAYMENTS,
+    AUDIT_INDEX,
+)
 BY_NAME = {projection.name: projection for projection in PROJECTIONS}
 
 POLL_SECONDS = 0.25

@@ -17,6 +17,7 @@ from domain import account as acct
 from domain import (
     accrual,
     burn,
+    card_money,
     cash_out,
     deposit,
     device,
@@ -27,10 +28,12 @@ from domain import (
     maturity,
     node,
     offer,
+    payment,
     payout,
     payout_matching,
     pin,
     provider,
+    top_up,
 )
 from domain.earnings import NOTHING, Parts, peel
 from domain.gpu_time import GPU_HOUR_US, charge_for
@@ -71,6 +74,7 @@ def story(size: Size) -> Iterator[Told]:
     yield from _founding()
     yield from _supply(size)
     yield from _money_in(size)
+    yield from _payments()
     yield _epoch_opened(1)
     first_half = size.leases // 2
     for index in range(first_half):
@@ -242,6 +246,59 @@ def _money_in(size: Size) -> Iterator[Told]:
     yield Stream("purchase", "0xb/1"), deposit.CreditsPurchaseConfirmed(
         burner="0xb", purchase_id=1, account_id="acct_burn", payer="0x1", tokens_burned=token(7),
         credits=credit(units), price_round=1, tx_hash="0x2", log_index=0, block_number=9, at_us=at,
+    )  # fmt: skip
+
+
+def _payments() -> Iterator[Told]:
+    """One payment by card that is partly reversed, won back, confirmed and refunded; one that
+    fails; warnings and a top-up.
+    """
+    at, who = _at(3), "acct_card"
+    for number, cause in ((1, "order"), (2, "top_up")):
+        yield Stream("payment", f"pay_{number}"), payment.PaymentStarted(
+            payment_id=f"pay_{number}", account_id=who, method="card", processor="stripe",
+            amount=credit(30_000_000), cause=cause, saved_method="cus/pm" if number == 2 else None,
+            chargeback_window_us=5, expires_at_us=at + 9, by="mem_a", at_us=at,
+        )  # fmt: skip
+    one = Stream("payment", "pay_1")
+    told: dict[str, Any] = {"payment_id": "pay_1", "at_us": at + 1}
+    card = Stream("card", who)
+    yield one, payment.PaymentOffered(reference="cs_1", **told)
+    yield one, payment.PaymentReceived(
+        account_id=who, method="card", amount=credit(30_000_000), reference="pi_1",
+        saved_method="cus/pm", confirm_at_us=at + 6, by="stripe", **told,
+    )  # fmt: skip
+    yield card, _card_money(30_000_000, 0, 0, at)
+    taken: dict[str, Any] = {"account_id": who, "amount": credit(10_000_000), "is_final": False}
+    yield one, payment.PaymentReversed(
+        reference="dp_1", unspent=credit(10_000_000), spent=credit(0), reason="fraudulent",
+        **taken, **told,
+    )  # fmt: skip
+    yield one, payment.PaymentReinstated(reference="dp_1", **taken, **told)
+    yield one, payment.PaymentConfirmed(account_id=who, amount=credit(30_000_000), **told)
+    yield card, _card_money(0, 0, 30_000_000, at)
+    taken["is_final"] = True
+    for refund_id in ("ref_1", "ref_2"):
+        yield one, payment.PaymentRefundAsked(refund_id=refund_id, by="mem_a", **taken, **told)
+    yield one, payment.PaymentRefunded(refund_id="ref_1", reference="re_1", **taken, **told)
+    yield one, payment.PaymentRefundFailed(refund_id="ref_2", reason="closed", **taken, **told)
+    failed = payment.PaymentFailed(payment_id="pay_2", reason="declined", at_us=at)
+    yield Stream("payment", "pay_2"), failed
+    funds = Stream("top_up", who)
+    levels = (credit(25_000_000),)
+    yield (
+        funds,
+        top_up.BalanceWarningsSet(account_id=who, thresholds=levels, by="mem_a", at_us=at),
+    )
+    yield funds, top_up.BalanceWarned(
+        account_id=who, threshold=levels[0], balance=credit(20_000_000), below=levels, at_us=at
+    )  # fmt: skip
+
+
+def _card_money(exposed: int, settled: int, to_cash: int, at: int) -> card_money.CardMoneyMoved:
+    return card_money.CardMoneyMoved(
+        account_id="acct_card", cause="pay_1", exposed=credit(exposed), settled=credit(settled),
+        to_cash=credit(to_cash), at_us=at,
     )  # fmt: skip
 
 
