@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import psycopg
 
+from api import cash_out_jobs
 from api.accrual import accrue
 from api.chain_side import ChainNotReady, ChainSide, is_wanted
 from api.leading import leading
@@ -142,6 +143,19 @@ def run_sweep(service: Service, connection: Connection, now_us: int) -> int:
     return sweep(service.ledger, connection, now_us)
 
 
+def run_cash_outs(service: Service, connection: Connection, now_us: int) -> int:
+    """Accounts paid in cash ask for it by themselves; what was asked for goes to the processor."""
+    asked = cash_out_jobs.request_automatic(service.ledger, connection, now_us)
+    processor = service.payout_processor
+    return asked + cash_out_jobs.send(service.ledger, connection, processor, now_us)
+
+
+def run_payout_match(service: Service, connection: Connection, now_us: int) -> int:
+    """The processor's list of payouts against our cash-outs; it fails while they differ."""
+    processor = service.payout_processor
+    return cash_out_jobs.match_payouts(service.ledger, connection, processor, now_us)
+
+
 def run_trees(service: Service, connection: Connection, now_us: int) -> int:
     """The audit trees follow both logs, and the head is signed again when it grew."""
     grown = trees.follow_all(connection)
@@ -231,6 +245,8 @@ def all_jobs(service: Service) -> tuple[Job, ...]:
         Job("maturity", 60, 7_200, run_maturity),
         Job("sweep", 300, 7_200, run_sweep),
         Job("promotions", 60, 7_200, run_promotions),
+        Job("cash_out", 60, 7_200, run_cash_outs),
+        Job("payout_match", 3_600, 14_400, run_payout_match),
         Job("epochs", 60, 900, run_epochs),
         *((chain_job(service),) if is_wanted(service.settings) else ()),
         Job("pin", service.settings.pin_every_s, 120, run_pin),

@@ -21,6 +21,7 @@ from api import secret_files
 from api.clock import Clock, SimulatedClock, WallClock
 from api.embedded_postgres import EmbeddedPostgres
 from api.node_keys import NodeKeyCache
+from api.payments import Bank, Processor
 from api.settings import Settings
 from api.usage import Limits, UsageIngest
 from api.waiting import ProjectionBehind
@@ -83,6 +84,7 @@ class Service:
             now_us=clock.now_us,
         )
         self.chain_id = _chain_id(settings)
+        self.payout_processor: Processor = Bank("")
         self.forgetters: list[Callable[[], None]] = []
         self._signer: Signer | None = None
         self._signer_lock = threading.Lock()

@@ -5,8 +5,9 @@
 PostgreSQL asks the books again when the fact is recorded, and whoever opens a lease or confirms a
 deposit at the same moment reads the account's stream and is decided again. A lease recorded after
 the views were asked and before the closing, with the last unit in its escrow, runs on and settles
-like any other. Rewards of an epoch that is not sealed yet still come, and go to the wallet. What
-is left of granted credits is not refundable: it is forfeited with the closing.
+like any other; so does a cash-out, and what comes back of it then waits in suspense. Rewards of an
+epoch that is not sealed yet still come, and go to the wallet. What is left of granted credits is
+not refundable: it is forfeited with the closing.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from domain.account import AccountClosed, existing_account
+from domain.cash_out import cash_out_of
 from domain.edge_device import edge_devices_of
 from domain.funding import BURN_SOURCES, CASH_SOURCES, funding_of
 from domain.lease import Lease
@@ -27,13 +29,16 @@ from domain.stream import Change, Stream, World
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CloseAccount:
-    """`lease_ids` and `node_ids`: what the views say is not finished; the streams decide."""
+    """`lease_ids`, `node_ids`, `cash_out_ids`: what the views say is not finished; the streams
+    decide.
+    """
 
     account_id: str
     lease_ids: tuple[str, ...]  # as renter or as provider
     node_ids: tuple[str, ...]  # of its providers
     by: str
     at_us: int
+    cash_out_ids: tuple[str, ...] = ()
 
 
 PARTS = (*CASH_SOURCES, *BURN_SOURCES, "holdback", "payable", "owed", "unmatured", "matured",
@@ -65,6 +70,10 @@ def decide_close(command: CloseAccount, world: World) -> list[Change]:
     devices = len(edge_devices_of(world, command.account_id).devices)
     if devices:  # a device that was removed today is charged at midnight
         raise Refused(Reason.ACCOUNT_NOT_EMPTY, edge_devices=devices)
+    for cash_out_id in command.cash_out_ids:
+        status = cash_out_of(world, cash_out_id).status
+        if not cash_out_of(world, cash_out_id).is_finished:
+            raise Refused(Reason.ACCOUNT_NOT_EMPTY, cash_out_id=cash_out_id, status=status)
     for book in books_of(command.account_id):
         units = world.balance(book)
         if units:

@@ -25,6 +25,7 @@ from domain import debt
 from domain.account import account_of, existing_account, open_account, require_open
 from domain.gpu_time import SECOND_US
 from domain.money import Amount, Big, credit
+from domain.payment_terms import CENT_UNITS
 from domain.refusal import Reason, Refused
 from domain.stream import Change, Stream, World
 
@@ -105,7 +106,17 @@ class PaymentModeSet:
     destination_from_us: int | None = None  # nothing is paid to it before
 
 
-EarningsFact = EarningsMatured | EarningsReduced | EarningsSwept | PaymentModeSet
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EarningsForgone:
+    """Less than a cent, which nobody can pay out: given up, so that the account can be closed."""
+
+    account_id: str
+    amount: Amount  # earned to network:revenue:take
+    by: str
+    at_us: int
+
+
+EarningsFact = EarningsMatured | EarningsReduced | EarningsSwept | PaymentModeSet | EarningsForgone
 
 # What can be asked.
 
@@ -150,6 +161,13 @@ class SetPaymentMode:
     mode: str
     billing_account_id: str
     destination: str | None
+    by: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForgoDust:
+    account_id: str
     by: str
     at_us: int
 
@@ -207,6 +225,8 @@ def evolve_earnings(state: Earnings, fact: EarningsFact) -> Earnings:
                 destination=fact.destination,
                 destination_from_us=fact.destination_from_us or 0,
             )
+        case EarningsForgone():
+            return state
         case _:
             assert_never(fact)
 
@@ -415,6 +435,23 @@ def decide_set_mode(command: SetPaymentMode, world: World) -> list[Change]:
     return [Change(stream_of(command.account_id), fact)]
 
 
+def decide_forgo(command: ForgoDust, world: World) -> list[Change]:
+    """All that was earned, if it is less than a cent; the take revenue gets it.
+
+    Raises Refused: ACCOUNT_UNKNOWN, ACCOUNT_CLOSED, AMOUNT_OUT_OF_RANGE when it is more.
+    """
+    open_account(world, command.account_id)
+    units = world.balance(f"party:{command.account_id}:earned")
+    if units >= CENT_UNITS:
+        raise Refused(Reason.AMOUNT_OUT_OF_RANGE, units=units, most=CENT_UNITS - 1)
+    if not units:
+        return []
+    fact = EarningsForgone(
+        account_id=command.account_id, amount=credit(units), by=command.by, at_us=command.at_us
+    )
+    return [Change(stream_of(command.account_id), fact)]
+
+
 STREAMS: dict[str, tuple[Any, Any]] = {
     "maturity": (Windows(), evolve_windows),
     "earnings": (Earnings(), evolve_earnings),
@@ -424,4 +461,5 @@ DECIDERS: dict[type[Any], Any] = {
     MatureEarnings: decide_mature,
     SweepEarnings: decide_sweep,
     SetPaymentMode: decide_set_mode,
+    ForgoDust: decide_forgo,
 }

@@ -109,6 +109,7 @@ NAMES: dict[str, type[Any]] = {
     "earnings.matured.v1": maturity.EarningsMatured,
     "earnings.reduced.v1": maturity.EarningsReduced,
     "earnings.swept.v1": maturity.EarningsSwept,
+    "earnings.forgone.v1": maturity.EarningsForgone,
     "earnings.payment_mode_set.v1": maturity.PaymentModeSet,
     "epoch.opened.v1": epoch.EpochOpened,
     "epoch.gate_overridden.v1": epoch.EpochGateOverridden,

@@ -37,7 +37,7 @@ from domain.lease import (
     LeaseToppedUp,
     UsageAccrued,
 )
-from domain.maturity import EarningsMatured, EarningsSwept
+from domain.maturity import EarningsForgone, EarningsMatured, EarningsSwept
 from domain.money import Amount, Asset
 from domain.payment import (
     PaymentConfirmed,
@@ -283,6 +283,11 @@ def _resource(fact: ResourceAccrued) -> Iterable[Entry]:
     )
 
 
+def _earnings_forgone(fact: EarningsForgone) -> Iterable[Entry]:
+    units, earned = fact.amount.units, f"party:{fact.account_id}:earned"
+    return entry(Asset.CREDIT, (earned, units), ("network:revenue:take", -units))
+
+
 def _cash_out_requested(fact: CashOutRequested) -> Iterable[Entry]:
     units, earned = fact.amount.units, f"party:{fact.account_id}:earned"
     return entry(Asset.CREDIT, (earned, units), ("payout:in_flight", -units))
@@ -396,6 +401,7 @@ _BOOKS: dict[type[Any], Callable[[Any], Iterable[Entry]]] = {
     UsageAccrued: _accrued,
     EarningsMatured: _earnings_matured,
     EarningsSwept: _earnings_swept,
+    EarningsForgone: _earnings_forgone,
     CashOutRequested: _cash_out_requested,
     CashOutPaid: _cash_out_paid,
     CashOutFailed: _cash_out_back,

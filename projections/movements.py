@@ -42,6 +42,7 @@ KINDS: Mapping[str, str | tuple[str, str]] = {
     "edge_device.fee_charged.v1": "device_fee",
     "earnings.matured.v1": "maturity",
     "earnings.swept.v1": "sweep",
+    "earnings.forgone.v1": "forgone",
     "cash_out.requested.v1": "cash_out",
     "cash_out.failed.v1": "cash_out",
     "cash_out.cancelled.v1": "cash_out",

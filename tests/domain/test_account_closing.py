@@ -24,9 +24,11 @@ from domain.account import (
 )
 from domain.account_closing import PARTS, CloseAccount, books_of
 from domain.calendar import DAY_US
+from domain.cash_out import CancelCashOut, RequestCashOut
 from domain.deposit import ConfirmCreditsPurchase, ConfirmDeposit, DepositConfirmed
 from domain.edge_device import ChargeDeviceFee, EdgeDeviceAdded, RemoveEdgeDevice
 from domain.edge_device import stream_of as edge_devices
+from domain.maturity import SetPaymentMode
 from domain.money import credit, token
 from domain.provider import RegisterProvider
 from domain.refusal import Reason
@@ -101,6 +103,19 @@ def test_an_account_is_not_closed_while_an_edge_device_of_it_is_not_charged_to_i
 @pytest.mark.parametrize("part", PARTS)
 def test_an_account_is_not_closed_while_its_books_hold_anything(part: str) -> None:
     empty.having({f"party:{WHO}:{part}": 1}).when(close).then_refused(Reason.ACCOUNT_NOT_EMPTY)
+
+
+def test_an_account_with_a_cash_out_on_its_way_is_not_closed() -> None:
+    mode = SetPaymentMode(
+        account_id=WHO, mode="cash", billing_account_id=WHO, destination="x", by="m", at_us=1
+    )
+    ask = RequestCashOut(cash_out_id="c", account_id=WHO, amount=None, by="m", at_us=AT_US)
+    rich = empty.having({f"party:{WHO}:earned": 10**9, "world:bank": 10**9}).after(mode)
+    asked = rich.after(ask).having({f"party:{WHO}:earned": 0})
+    on_its_way = replace(close, cash_out_ids=("c",))
+    asked.when(on_its_way).then_refused(Reason.ACCOUNT_NOT_EMPTY)
+    back = asked.after(CancelCashOut(cash_out_id="c", by="m", at_us=AT_US))
+    back.when(on_its_way).then((STREAM, closed))
 
 
 def test_every_book_of_a_party_is_one_of_the_chart() -> None:

@@ -16,9 +16,11 @@ from domain.maturity import (
     DEFAULT_WINDOW_US,
     HOUR_US,
     NETWORK,
+    EarningsForgone,
     EarningsMatured,
     EarningsReduced,
     EarningsSwept,
+    ForgoDust,
     MatureEarnings,
     MaturityWindowSet,
     PaymentModeSet,
@@ -264,6 +266,15 @@ def test_what_the_billing_account_owes_is_repaid_by_the_sweep_itself() -> None:
     swept, repaid = owing.when(sweep()).changes()
     assert swept.fact.amount == credit(700)
     assert repaid.fact.paid == (debt.Repaid("earned", credit(500)),)
+
+
+def test_less_than_a_cent_of_earnings_can_be_given_up_and_more_cannot() -> None:
+    forgo = ForgoDust(account_id=OWNER, by="mem", at_us=DAY_ZERO_US)
+    given_up = EarningsForgone(account_id=OWNER, amount=credit(9_999), by="mem", at_us=DAY_ZERO_US)
+    scene().having({f"party:{OWNER}:earned": 9_999}).when(forgo).then((EARNED, given_up))
+    scene().when(forgo).then_nothing()
+    rich = scene().having({f"party:{OWNER}:earned": 10_000})
+    rich.when(forgo).then_refused(Reason.AMOUNT_OUT_OF_RANGE)
 
 
 # --- the whole of it ----------------------------------------------------------------------------

@@ -383,6 +383,11 @@ FACTS: dict[type[Any], st.SearchStrategy[Any]] = {
     maturity.EarningsSwept: st.builds(
         earnings_swept, positive, st.sampled_from((OWNER, RENTER))
     ),
+    maturity.EarningsForgone: positive.map(
+        lambda amount: maturity.EarningsForgone(
+            account_id=OWNER, amount=credit(amount), by="mem", at_us=AT_US
+        )
+    ),
     **{
         kind: cash_outs(kind)
         for kind in (
