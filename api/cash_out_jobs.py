@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 
-from api.money_out import ACCOUNTS_MAX, LOG_AWAY, raise_if
+from api.money_out import ACCOUNTS_MAX, raise_if
 from api.payments import NewPayout, PayoutSeen, Processor, ProcessorAway, ProcessorRefused
 from domain.cash_out import (
     POLICY,
@@ -41,7 +41,7 @@ from domain.payout_matching import (
 )
 from domain.refusal import Reason, Refused
 from domain.stream import derive_id
-from ledger.handle import Ledger
+from ledger.handle import LOG_AWAY, Ledger
 from projections import money_out, tables
 from projections.runner import Connection
 
