@@ -175,6 +175,43 @@ AccountStatement = TypedDict(
 )
 
 
+class Adjustment(TypedDict):
+    """`returned` went back to who had paid; of that, `recovered` came from who had been
+    paid. `charge_new`: what usage that came late costs.
+    """
+
+    adjustment_id: str
+    corrects_position: int
+    lease_id: str
+    account_id: str
+    provider_account_id: str
+    reason: Literal["late_usage", "dispute", "sla", "goodwill"]
+    cause: str
+    returned: Money
+    recovered: Money
+    gpu_us_new: NotRequired[str]
+    charge_new: NotRequired[Money]
+    lines: list[BookLine]
+    booked_at: str
+    position: NotRequired[int]
+
+
+class AdjustmentPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Adjustment]
+
+
+class Answer(TypedDict):
+    """A statement, evidence, or both."""
+
+    statement: NotRequired[str | None]
+    evidence: NotRequired[list[EvidenceAsked]]
+
+
 class ApiKey(TypedDict):
     """`key` is there only in the answer that makes it."""
 
@@ -246,6 +283,11 @@ class Balances(TypedDict):
     data: list[Balance]
     position: int
     as_of: NotRequired[str]
+
+
+class BookLine(TypedDict):
+    account: str
+    movement: SignedMoney
 
 
 class Budget(TypedDict):
@@ -414,6 +456,86 @@ class DevicePage(TypedDict):
     data: list[Device]
 
 
+class Dispute(TypedDict):
+    """`reserved` waits in `dispute:{id}` until somebody rules, at the latest at
+    `expires_at`.
+    """
+
+    dispute_id: str
+    lease_id: str
+    account_id: str
+    provider_account_id: str
+    opened_by: Literal["renter", "provider"]
+    state: Literal["opened", "answered", "upheld", "rejected", "split", "timed_out"]
+    claim_code: Literal[
+        "not_running", "unreachable", "too_slow", "wrong_hardware", "overcharged", "other"
+    ]
+    claimed: Money
+    reserved: Money
+    upheld: NotRequired[Money]
+    upheld_ppm: NotRequired[int]
+    unfounded: NotRequired[bool]
+    opened_at: str
+    expires_at: str
+    resolved_at: NotRequired[str]
+    position: NotRequired[int]
+
+
+class DisputePage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Dispute]
+
+
+class DisputeStatement(TypedDict):
+    """What one side put in. `text` absent though `sha256` is there: it was erased."""
+
+    side: Literal["renter", "provider"] | Literal["arbiter"]
+    sha256: NotRequired[str]
+    text: NotRequired[str]
+    evidence: list[Evidence]
+    by: str
+    at: str
+    position: int
+
+
+class DisputeWhole(TypedDict):
+    """With every line and everything that was said."""
+
+    dispute_id: str
+    lease_id: str
+    account_id: str
+    provider_account_id: str
+    opened_by: Literal["renter", "provider"]
+    state: Literal["opened", "answered", "upheld", "rejected", "split", "timed_out"]
+    claim_code: Literal[
+        "not_running", "unreachable", "too_slow", "wrong_hardware", "overcharged", "other"
+    ]
+    claimed: Money
+    reserved: Money
+    upheld: NotRequired[Money]
+    upheld_ppm: NotRequired[int]
+    unfounded: NotRequired[bool]
+    opened_at: str
+    expires_at: str
+    resolved_at: NotRequired[str]
+    position: NotRequired[int]
+    lines: list[DisputedLine]
+    statements: list[DisputeStatement]
+
+
+class DisputedLine(TypedDict):
+    position: int
+    charge: Money
+    claimed: Money
+    gpu_us: str
+    upheld: NotRequired[Money]
+    adjustment_id: NotRequired[str]
+
+
 class Drawn(TypedDict):
     """Which credits of the escrow paid."""
 
@@ -509,6 +631,27 @@ class EventPage(TypedDict):
     data: list[Event]
 
 
+class Evidence(TypedDict):
+    """`signed`: the server found a valid signature over it, and that it is about the lease."""
+
+    kind: Literal["usage_report", "market_fact", "statement"]
+    lane: NotRequired[int]
+    position: NotRequired[int]
+    sha256: NotRequired[str]
+    signed: bool
+
+
+class EvidenceAsked(TypedDict):
+    """`usage_report`: lane and position in the usage log, of this lease. `market_fact`: a
+    position of the market log, about this lease. `statement`: the SHA-256 of anything else.
+    """
+
+    kind: Literal["usage_report", "market_fact", "statement"]
+    lane: NotRequired[int | None]
+    position: NotRequired[int | None]
+    sha256: NotRequired[str | None]
+
+
 class Explanation(TypedDict):
     job_id: str
     matches: list[Match]
@@ -567,6 +710,13 @@ class Funding(TypedDict):
     sources: list[Source]
     payer: NotRequired[Payer]
     position: int
+
+
+class Goodwill(TypedDict):
+    """Part of a charge, given back at the network's own cost."""
+
+    corrects_position: int
+    amount: Money
 
 
 class Holding(TypedDict):
@@ -886,6 +1036,13 @@ class Line(TypedDict):
     position: int
 
 
+class LineAsked(TypedDict):
+    """A charge of the lease, by its market position; `claimed` absent: the whole of it."""
+
+    position: int
+    claimed: NotRequired[Money | None]
+
+
 class LineDetail(TypedDict):
     """A fact as stored, the entry it booked, the caller's lines of it, and the arithmetic.
     `body` is what the leaf's hash covers, the blind left out; the proof holds it whole.
@@ -1054,6 +1211,18 @@ class NewDeposit(TypedDict):
     source: Literal["cash", "card"]
     amount: Money
     reference: str
+
+
+class NewDispute(TypedDict):
+    """Charges of one lease that should not have been charged. `claim` can be erased later."""
+
+    lease_id: str
+    lines: list[LineAsked]
+    claim_code: Literal[
+        "not_running", "unreachable", "too_slow", "wrong_hardware", "overcharged", "other"
+    ]
+    claim: NotRequired[str | None]
+    evidence: NotRequired[list[EvidenceAsked]]
 
 
 class NewFundedAccount(TypedDict):
@@ -1597,6 +1766,14 @@ class Rotation(TypedDict):
     """`expires_at` of the new key."""
 
     expires_at: NotRequired[str | None]
+
+
+class Ruling(TypedDict):
+    """`upheld_ppm` for a split only: the renter's part; remainders are the provider's."""
+
+    outcome: Literal["upheld", "rejected", "split"]
+    upheld_ppm: NotRequired[int | None]
+    reason: NotRequired[str | None]
 
 
 class SignedMoney(TypedDict):
@@ -2589,6 +2766,133 @@ class Client(_Calls):
             records=True,
         )
         return cast("OfferWithdrawn", found)
+
+    def open_dispute(
+        self,
+        body: NewDispute,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Dispute:
+        """Contest charges of a lease. Inside their window the provider's part is held
+        meanwhile.
+        """
+        found = self._call(
+            "POST",
+            "/v1/disputes",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Dispute", found)
+
+    def list_disputes(
+        self,
+        *,
+        lease_id: str | None = None,
+        state: Literal["open", "resolved"] | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> DisputePage:
+        """Disputes of which you are a party; all of them for governance and auditors."""
+        found = self._call(
+            "GET",
+            "/v1/disputes",
+            query={"lease_id": lease_id, "state": state, "limit": limit, "cursor": cursor},
+        )
+        return cast("DisputePage", found)
+
+    def read_dispute(
+        self,
+        dispute_id: str,
+    ) -> DisputeWhole:
+        """A dispute with its lines, its evidence and what was said."""
+        found = self._call(
+            "GET",
+            _at("/v1/disputes/{dispute_id}", dispute_id=dispute_id),
+        )
+        return cast("DisputeWhole", found)
+
+    def answer_dispute(
+        self,
+        dispute_id: str,
+        body: Answer,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Dispute:
+        """Add a statement or evidence, as either side, as long as nobody has ruled."""
+        found = self._call(
+            "POST",
+            _at("/v1/disputes/{dispute_id}/answer", dispute_id=dispute_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Dispute", found)
+
+    def rule_dispute(
+        self,
+        dispute_id: str,
+        body: Ruling,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Dispute:
+        """Rule, as somebody who is neither party: the last word, booked as adjustments."""
+        found = self._call(
+            "POST",
+            _at("/v1/disputes/{dispute_id}/rule", dispute_id=dispute_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Dispute", found)
+
+    def create_adjustment(
+        self,
+        body: Goodwill,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Adjustment:
+        """Give a renter part of a charge back, out of the network's revenue (operator)."""
+        found = self._call(
+            "POST",
+            "/v1/adjustments",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Adjustment", found)
+
+    def list_adjustments(
+        self,
+        *,
+        lease_id: str | None = None,
+        corrects_position: int | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> AdjustmentPage:
+        """Corrections of charges you paid or were paid, in the order of their booking."""
+        found = self._call(
+            "GET",
+            "/v1/adjustments",
+            query={
+                "lease_id": lease_id,
+                "corrects_position": corrects_position,
+                "limit": limit,
+                "cursor": cursor,
+            },
+        )
+        return cast("AdjustmentPage", found)
+
+    def read_adjustment(
+        self,
+        adjustment_id: str,
+    ) -> Adjustment:
+        """One correction and every account it moved."""
+        found = self._call(
+            "GET",
+            _at("/v1/adjustments/{adjustment_id}", adjustment_id=adjustment_id),
+        )
+        return cast("Adjustment", found)
 
     def submit_job(
         self,

@@ -19,10 +19,12 @@ from starlette.responses import JSONResponse, PlainTextResponse
 
 from api import (
     accounts,
+    adjustments,
     audit,
     billing,
     compute_jobs,
     devices,
+    disputes,
     earnings,
     epochs,
     errors,
@@ -52,6 +54,7 @@ from api.waiting import HeadWait
 
 RESOURCES: tuple[Resource, ...] = (
     accounts.resource, providers.resource, nodes.resource, devices.resource, offers.resource,
+    disputes.resource, adjustments.resource,
     compute_jobs.resource, leases.resource, billing.resource, statements.resource,
     statement_lines.resource, earnings.resource, epochs.resource, payouts.resource,
     tariffs.resource, audit.resource, funding.resource, promotions.resource,

@@ -113,6 +113,15 @@ class Reason(Enum):
     PAYER_UNKNOWN = "payer_unknown"
     PAYER_EXISTS = "payer_exists"
     TOP_UP_INVALID = "top_up_invalid"
+    # Corrections.
+    LINE_UNKNOWN = "line_unknown"
+    DISPUTE_UNKNOWN = "dispute_unknown"
+    ADJUSTMENT_UNKNOWN = "adjustment_unknown"
+    DISPUTE_STATE = "dispute_state"
+    LINE_DISPUTED = "line_disputed"
+    DISPUTE_TOO_LATE = "dispute_too_late"
+    ADJUSTMENT_TOO_LARGE = "adjustment_too_large"
+    EVIDENCE_UNKNOWN = "evidence_unknown"
     # Epochs, policy, payouts.
     TARIFF_UNKNOWN = "tariff_unknown"
     TARIFF_VERSION = "tariff_version"
@@ -190,6 +199,9 @@ STORED_REFUSALS = frozenset(
         Reason.PROMOTION_UNKNOWN, Reason.PROMOTION_EXISTS, Reason.PROMOTION_ENDED,
         Reason.PROMOTION_TERMS, Reason.PROMOTION_FUND_SHORT, Reason.PAYER_UNKNOWN,
         Reason.PAYER_EXISTS,
+        # Corrections.
+        Reason.LINE_UNKNOWN, Reason.DISPUTE_UNKNOWN, Reason.DISPUTE_STATE, Reason.LINE_DISPUTED,
+        Reason.DISPUTE_TOO_LATE, Reason.ADJUSTMENT_TOO_LARGE,
         # Money in, epochs, payouts.
         Reason.DEPOSIT_EXISTS, Reason.PAYMENT_UNKNOWN, Reason.PAYMENT_STATE,
         Reason.PAYMENT_TERMS_VERSION, Reason.EPOCH_STATE, Reason.PAYOUT_STATE,

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from domain.adjustment import AdjustmentBooked
 from domain.burn import BurnConfirmed
 from domain.card_money import CardMoneyMoved
 from domain.cash_out import (
@@ -25,6 +26,7 @@ from domain.cash_out import (
 from domain.debt import DebtRepaid, DebtWrittenOff, ReserveFunded
 from domain.deposit import CreditsPurchaseConfirmed, DepositConfirmed
 from domain.device import CapacityAccrued
+from domain.dispute import DisputeOpened
 from domain.draw import Drawn
 from domain.edge_device import DeviceFeeCharged
 from domain.epoch import EpochSealed, RewardsCredited, RewardsMatured
@@ -306,6 +308,21 @@ def _cash_out_back(fact: CashOutFailed | CashOutCancelled | CashOutReturned) -> 
     return entry(Asset.CREDIT, (source, units), (back, -units))
 
 
+def _disputed(fact: DisputeOpened) -> Iterable[Entry]:
+    """What the claim would take from owners' holdback waits until somebody rules."""
+    held = [one for line in fact.lines for one in line.held]
+    return entry(
+        Asset.CREDIT,
+        *((f"party:{one.account_id}:holdback", one.units) for one in held),
+        (f"dispute:{fact.dispute_id}", -sum(one.units for one in held)),
+    )
+
+
+def _adjusted(fact: AdjustmentBooked) -> Iterable[Entry]:
+    """An adjustment says itself what it moves: which accounts it may, its domain asserts."""
+    return entry(Asset.CREDIT, *((line.account, line.units) for line in fact.lines))
+
+
 def _capacity(fact: CapacityAccrued) -> Iterable[Entry]:
     """Physical time starts as idle; what was leased, stranded or unavailable leaves idle.
 
@@ -410,6 +427,8 @@ _BOOKS: dict[type[Any], Callable[[Any], Iterable[Entry]]] = {
     CapacityAccrued: _capacity,
     DeviceFeeCharged: _device_fee,
     ResourceAccrued: _resource,
+    DisputeOpened: _disputed,
+    AdjustmentBooked: _adjusted,
     PolicyPublished: _policy,
     EpochSealed: _sealed,
     RewardsCredited: _credited,

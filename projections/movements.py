@@ -39,6 +39,8 @@ KINDS: Mapping[str, str | tuple[str, str]] = {
     "lease.usage_accrued.v1": ("usage", "earning"),
     "lease.closed.v1": "refund",
     "lease.settled.v1": "refund",
+    "dispute.opened.v1": "dispute",
+    "adjustment.booked.v1": "adjustment",
     "edge_device.fee_charged.v1": "device_fee",
     "earnings.matured.v1": "maturity",
     "earnings.swept.v1": "sweep",

@@ -24,6 +24,7 @@ from psycopg import sql
 from projections import runner
 from projections.access import ACCESS
 from projections.audit_index import AUDIT_INDEX
+from projections.disputes import DISPUTES
 from projections.earnings import EARNINGS
 from projections.epochs import EPOCHS
 from projections.fleet import FLEET
@@ -44,6 +45,7 @@ PROJECTIONS: tuple[Projection, ...] = (
     USAGE,
     STATEMENTS,
     MOVEMENTS,
+    DISPUTES,
     EARNINGS,
     EPOCHS,
     INVOICES,

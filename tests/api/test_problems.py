@@ -37,7 +37,7 @@ def test_every_refusal_by_state_of_a_recording_operation_is_kept_with_its_key() 
 
 
 STRANGERS_ASK = {Reason.JOIN_CODE_UNKNOWN, Reason.JOIN_CODE_USED, Reason.JOIN_CODE_EXPIRED}
-READS_ONLY = {Reason.WALLET_UNKNOWN, Reason.EPOCH_UNKNOWN}
+READS_ONLY = {Reason.WALLET_UNKNOWN, Reason.EPOCH_UNKNOWN, Reason.ADJUSTMENT_UNKNOWN}
 JOBS_AND_SCRIPTS_ASK_AGAIN = {
     Reason.OPERATOR_EXISTS, Reason.DEVICE_INTERVAL, Reason.ACCRUAL_NOT_DUE,
     Reason.USAGE_POSITION_FELL, Reason.USAGE_INCOMPLETE,

@@ -11,12 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain import (
+    adjustment,
     burn,
     card_money,
     cash_out,
     debt,
     deposit,
     device,
+    dispute,
     edge_device,
     epoch,
     funding,
@@ -253,6 +255,32 @@ def cash_outs(kind: type[Any]) -> st.SearchStrategy[Any]:
     return st.builds(cash_out_fact, st.just(kind), positive, st.sampled_from((OWNER, None)))
 
 
+def disputed(held: list[tuple[str, int]]) -> dispute.DisputeOpened:
+    line = dispute.DisputedLine(
+        position=7, charge=credit(10**9), claimed=credit(10**9), gpu_us=1,
+        held=tuple(dispute.Held(who, units) for who, units in held),
+    )  # fmt: skip
+    return dispute.DisputeOpened(
+        dispute_id="dispute_1", lease_id="lease_1", account_id=RENTER, provider_account_id=OWNER,
+        side="renter", lines=(line, line), claimed=credit(1), reserved=credit(1),
+        claim_code="other", claim_sha256=None, evidence=(), expires_at_us=AT_US, by="m",
+        at_us=AT_US,
+    )  # fmt: skip
+
+
+def adjusted(given: int, payable: int) -> adjustment.AdjustmentBooked:
+    lines = (
+        adjustment.BookLine("dispute:dispute_1", given + payable),
+        adjustment.BookLine(f"party:{RENTER}:cash", -given),
+        adjustment.BookLine(f"party:{OWNER}:payable", -payable),
+    )
+    return adjustment.AdjustmentBooked(
+        adjustment_id="adj_1", corrects_position=7, lease_id="lease_1", account_id=RENTER,
+        provider_account_id=OWNER, reason="dispute", cause="dispute:dispute_1", returned=given,
+        recovered=given, lines=lines, late=None, by="m", at_us=AT_US,
+    )  # fmt: skip
+
+
 def minted(amount: int) -> payout.EpochMintConfirmed:
     return payout.EpochMintConfirmed(
         epoch=1, amount=token(amount), settlement_id="22" * 32, tx_hash="0x3", block_number=6,
@@ -378,6 +406,10 @@ FACTS: dict[type[Any], st.SearchStrategy[Any]] = {
     ),
     edge_device.DeviceFeeCharged: st.builds(device_fee, drawings(), units),
     resource_usage.ResourceAccrued: resources(),
+    dispute.DisputeOpened: st.lists(
+        st.tuples(st.sampled_from((OWNER, "acct_worker")), positive), max_size=4
+    ).map(disputed),
+    adjustment.AdjustmentBooked: st.builds(adjusted, units, units),
     PolicyPublished: st.builds(policy, st.integers(1, 3), positive),
     maturity.EarningsMatured: st.builds(earnings_matured, units, units),
     maturity.EarningsSwept: st.builds(

@@ -16,11 +16,13 @@ import psycopg
 from domain import account as acct
 from domain import (
     accrual,
+    adjustment,
     burn,
     card_money,
     cash_out,
     deposit,
     device,
+    dispute,
     epoch,
     invoice,
     job,
@@ -79,10 +81,12 @@ def story(size: Size) -> Iterator[Told]:
     first_half = size.leases // 2
     for index in range(first_half):
         yield from _lease(size, index)
+    yield from _dispute("dispute_1", 1, upheld=600)
     yield from _epoch_end()
     yield from _money_out()
     for index in range(first_half, size.leases):
         yield from _lease(size, index)
+    yield from _dispute("dispute_2", 2, upheld=0)
     yield from _leaving(size)
     yield from _invoices()
     yield from funding(_at(0))
@@ -390,6 +394,55 @@ def _lease(size: Size, index: int) -> Iterator[Told]:
             else job.JobCancelled(job_id=job_id, by=who, at_us=at)
         ),
     )
+
+
+def _dispute(name: str, line: int, upheld: int) -> Iterator[Told]:
+    """A thousand of a cash lease's charge contested, and ruled on."""
+    at, stream = _at(line), Stream("dispute", name)
+    parties = {"account_id": RENTERS[0], "provider_account_id": "acct_provider"}
+    words = dispute.Evidence(
+        kind="statement", lane=None, position=None, sha256="cc" * 32, signed=False
+    )
+    disputed = dispute.DisputedLine(
+        position=line, charge=credit(2_000), claimed=credit(1_000), gpu_us=500,
+        held=(dispute.Held("acct_provider", 1_000),),
+    )  # fmt: skip
+    yield stream, dispute.DisputeOpened(
+        dispute_id=name, lease_id=f"lease_{0:032x}", side="renter", lines=(disputed,),
+        claimed=credit(1_000), reserved=credit(1_000), claim_code="other", claim_sha256="cc" * 32,
+        evidence=(words,), expires_at_us=at + 10**12, by="mem_a", at_us=at, **parties,
+    )  # fmt: skip
+    corrected = Stream("adjustment", str(line))
+    yield (
+        corrected,
+        adjustment.LineDisputed(position=line, dispute_id=name, claimed=1_000, at_us=at),
+    )
+    for side in ("provider", "renter"):
+        yield stream, dispute.DisputeAnswered(
+            dispute_id=name, side=side, statement_sha256=None, evidence=(words,), by="mem_a",
+            at_us=at,
+        )  # fmt: skip
+    yield corrected, adjustment.AdjustmentBooked(
+        adjustment_id=f"adj_{line}", corrects_position=line, lease_id=f"lease_{0:032x}",
+        reason="dispute", cause=f"dispute:{name}", returned=upheld, recovered=upheld, late=None,
+        lines=(
+            adjustment.BookLine(f"dispute:{name}", 1_000),
+            adjustment.BookLine("party:acct_provider:payable", upheld - 1_000),
+            adjustment.BookLine(f"party:{RENTERS[0]}:cash", -upheld),
+        ),
+        by="mem_a", at_us=at, **parties,
+    )  # fmt: skip
+    yield stream, dispute.DisputeResolved(
+        dispute_id=name, lease_id=f"lease_{0:032x}", outcome="split", upheld_ppm=upheld * 1_000,
+        lines=(
+            dispute.ResolvedLine(
+                position=line, claimed=credit(1_000), upheld=credit(upheld),
+                adjustment_id=f"adj_{line}",
+            ),
+        ),
+        claimed=credit(1_000), upheld=credit(upheld), opened_by="renter", unfounded=not upheld,
+        arbiter_account_id="acct_operator", reason_sha256=None, by="mem_a", at_us=at,
+    )  # fmt: skip
 
 
 def _parts(charge: int, source: str) -> Parts:
