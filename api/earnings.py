@@ -1,4 +1,4 @@
-"""Earnings: what each provider's nodes have earned, by node, lease and epoch."""
+"""Earnings: what each provider's nodes have earned, by node, lease, hour and epoch, and why."""
 
 from __future__ import annotations
 
@@ -6,45 +6,64 @@ from typing import Annotated
 
 from fastapi import Query, Response
 
-from api.amounts import Money, Units, credits_
+from api import errors
+from api.amounts import Money, Units, credits_, money
 from api.auth import with_scope
-from api.call import Caller
+from api.call import Call, Caller, View
+from api.consumed import lease_before
 from api.models import (
     AccountId,
     AccountQuery,
     Count,
     EpochQuery,
+    FromQuery,
     LeaseId,
     LeaseQuery,
+    MomentQuery,
     NodeId,
     NodeQuery,
+    Position,
+    PositionInPath,
     Told,
+    Told_at,
+    moment,
+    moment_or_none,
     page_of,
 )
 from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
-from projections import earnings
+from api.statement_lines import MovedTold, StepTold, moved_told, step_told
+from api.timespans import bounded
+from domain.accrual_steps import steps
+from domain.lease import UsageAccrued
+from ledger import codec
+from projections import audit_index, earnings, movements
 from projections.earnings import EARNINGS
+from projections.movements import MOVEMENTS
 
 resource = Resource("earnings")
 
+READ = with_scope("earnings:read")
+_NAMES = "node_id|lease_id|hour|epoch"
 By = Annotated[
     str,
     Query(
-        pattern=r"^(node_id|lease_id|epoch)(,(node_id|lease_id|epoch)){0,2}$",
-        description="What to sum by: of node_id, lease_id, epoch, with commas between",
+        pattern=rf"^({_NAMES})(,({_NAMES})){{0,3}}$",
+        description="What to sum by: of node_id, lease_id, hour, epoch, with commas between",
     ),
 ]
 
 
 class EarningTold(Told):
     """fee + provider + platform + burn = charge. `provider` is the provider's part; `burn` is
-    retired for it and paid in TOKEN when the epoch is sealed.
+    retired for it and paid in TOKEN when the epoch is sealed. A lease hour counts in the UTC `hour`
+    in which it begins.
     """
 
     account_id: AccountId
     node_id: NodeId | None = None
     lease_id: LeaseId | None = None
+    hour: Told_at | None = None
     epoch: Count | None = None
     accruals: Count
     gpu_us: Units
@@ -55,8 +74,33 @@ class EarningTold(Told):
     burn: Money
 
 
+class EarningExplainedTold(Told):
+    """One accrual, step by step: terms locked at the opening, totals, and who got what.
+
+    Amounts are computed on the lease's cumulative totals and booked as differences.
+    """
+
+    position: Position
+    lease_id: LeaseId
+    node_id: NodeId
+    account_id: AccountId
+    hour_index: Count
+    until: Told_at
+    settlement: str
+    own_node: bool
+    gpu_class: str
+    share_ppm: Count
+    tariff_version: Count
+    price_per_gpu_hour: Money
+    fee_per_gpu_hour: Money
+    provider_share_ppm: Count
+    burn_share_ppm: Count
+    steps: list[StepTold]
+    entry: list[MovedTold]
+
+
 @resource.get(
-    "/v1/earnings", with_scope("earnings:read"), page_of(EarningTold), problems=["cursor_invalid"]
+    "/v1/earnings", READ, page_of(EarningTold), problems=["cursor_invalid"]
 )  # fmt: skip
 def list_earnings(
     call: Caller,
@@ -65,29 +109,77 @@ def list_earnings(
     lease_id: LeaseQuery = None,
     epoch: EpochQuery = None,
     account_id: AccountQuery = None,
+    from_: FromQuery = None,
+    to: MomentQuery = None,
     limit: Limit = LIST_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """Sums of what was earned: your own, or everybody's for operators and auditors."""
-    place = call.place(cursor, ["", "", "", 0])
-    after = (place.after[0], place.after[1], place.after[2], place.after[3])
+    """Sums of what was earned: your own, or everybody's for operators and auditors.
+
+    By hour, or with `from` or `to`: hours that begin in [from, to), at most 366 days, by default
+    the 31 days up to `to` or now.
+    """
+    names = tuple(dict.fromkeys("hour_us" if one == "hour" else one for one in by.split(",")))
+    from_us, to_us = from_, to
+    if "hour_us" in names or from_us is not None or to_us is not None:
+        from_us, to_us = bounded(from_, to, call.now_us)
+    place = call.place(cursor, list(earnings.START))
     with call.read(EARNINGS) as view:
         rows = earnings.read_earnings(
             view.connection, account_id=call.principal.among(account_id), node_id=node_id,
-            lease_id=lease_id, epoch=epoch, by=tuple(dict.fromkeys(by.split(","))), after=after,
-            limit=limit + 1,
+            lease_id=lease_id, epoch=epoch, from_us=from_us, to_us=to_us, by=names,
+            after=place.after, limit=limit + 1,
         )  # fmt: skip
-        return call.page(
-            view, place, rows, limit,
-            lambda row: [row.account_id, row.node_id or "", row.lease_id or "", row.epoch or 0],
-            _earning,
+        return call.page(view, place, rows, limit, lambda row: row.key, _earning)
+
+
+@resource.get(
+    "/v1/earnings/explain/{position}", READ, EarningExplainedTold, problems=["not_found"]
+)  # fmt: skip
+def explain_earning(position: PositionInPath, call: Caller) -> Response:
+    """How one accrual was shared: the arithmetic with every number, and the entry it booked."""
+    with call.read(MOVEMENTS) as view:
+        fact = _accrual(call, view, position)
+        lease = lease_before(call.service.ledger, fact, position)
+        terms = lease.reserved
+        assert terms is not None
+        assert lease.opened is not None
+        told = EarningExplainedTold(
+            position=position, lease_id=fact.lease_id, node_id=fact.node_id,
+            account_id=fact.provider_account_id, hour_index=fact.hour_index,
+            until=moment(fact.until_us), settlement=terms.settlement, own_node=terms.own,
+            gpu_class=terms.gpu_class, share_ppm=terms.share_ppm,
+            tariff_version=terms.tariff_version,
+            price_per_gpu_hour=money(lease.opened.price_per_gpu_hour),
+            fee_per_gpu_hour=money(terms.fee_per_gpu_hour),
+            provider_share_ppm=terms.provider_share_ppm, burn_share_ppm=terms.burn_share_ppm,
+            steps=[step_told(step) for step in steps(lease, fact)],
+            entry=moved_told(call, position),
         )  # fmt: skip
+        return call.answer(view, told)
+
+
+def _accrual(call: Call, view: View, position: int) -> UsageAccrued:
+    """The accrual at a position that the caller earned by. Raises Problem: 404."""
+    found = audit_index.read_event(view.connection, position)
+    own = call.principal.only
+    if found is not None and found.topic == codec.NAME_OF[UsageAccrued]:
+        fact = codec.decode_values(found.topic, found.body)
+        assert isinstance(fact, UsageAccrued)
+        earned = movements.EARNED_PARTS
+        if own is None or own == fact.provider_account_id or any(
+            line.part in earned for line in movements.read_movements(
+                view.connection, own, first=position - 1, last=position
+            )
+        ):  # fmt: skip
+            return fact
+    raise errors.problem("not_found", f"no accrual of yours at {position}")
 
 
 def _earning(row: earnings.Earned) -> EarningTold:
     return EarningTold(
-        account_id=row.account_id, node_id=row.node_id, lease_id=row.lease_id, epoch=row.epoch,
-        accruals=row.accruals, gpu_us=str(row.gpu_us), charge=credits_(row.charge),
-        fee=credits_(row.fee), provider=credits_(row.provider), platform=credits_(row.platform),
-        burn=credits_(row.burn),
+        account_id=row.account_id, node_id=row.node_id, lease_id=row.lease_id,
+        hour=moment_or_none(row.hour_us), epoch=row.epoch, accruals=row.accruals,
+        gpu_us=str(row.gpu_us), charge=credits_(row.charge), fee=credits_(row.fee),
+        provider=credits_(row.provider), platform=credits_(row.platform), burn=credits_(row.burn),
     )  # fmt: skip

@@ -29,6 +29,7 @@ from api import (
     epochs,
     errors,
     funding,
+    forecasts,
     health,
     leases,
     nodes,
@@ -40,6 +41,7 @@ from api import (
     statement_lines,
     statements,
     tariffs,
+    usage_summary,
 )
 from api.auth import Authenticator
 from api.door import Door
@@ -58,6 +60,8 @@ RESOURCES: tuple[Resource, ...] = (
     compute_jobs.resource, leases.resource, billing.resource, statements.resource,
     statement_lines.resource, earnings.resource, epochs.resource, payouts.resource,
     tariffs.resource, audit.resource, funding.resource, promotions.resource,
+    statement_lines.resource, usage_summary.resource, forecasts.resource,
+    earnings.resource, epochs.resource, payouts.resource, tariffs.resource, audit.resource,
 )  # fmt: skip
 
 DESCRIPTION = """\

@@ -118,16 +118,11 @@ def read_statement_line(
     with call.read(MOVEMENTS) as view:
         lines = _lines(call, view, account_id, position)
         event = _event(view, position)
-        booked = call.service.ledger.books.postings(position)
         told = LineDetailTold(
             position=position, type=event.topic, version=event.version,
             recorded_at=moment(event.recorded_us), leaf=bytes(event.leaf).hex(),
             lines=[line_told(line) for line in lines],
-            entry=[
-                MovedTold(name=name, movement=_signed(asset.value, units))
-                for asset, moved in booked.items()
-                for name, units in moved.items()
-            ],
+            entry=moved_told(call, position),
             arithmetic=[step_told(step) for step in arithmetic(call, event)],
             body={name: value for name, value in event.body.items() if name != "blind"},
         )  # fmt: skip
@@ -223,6 +218,16 @@ def _reports(call: Call, view: View, position: int) -> tuple[consumed.Consumed, 
     if not isinstance(fact, UsageAccrued):
         return ()
     return consumed.read(call.service.ledger, view.connection, fact, position).reports
+
+
+def moved_told(call: Call, position: int) -> list[MovedTold]:
+    """What the fact at a position booked: every account's part of it."""
+    booked = call.service.ledger.books.postings(position)
+    return [
+        MovedTold(name=name, movement=_signed(asset.value, units))
+        for asset, moved in booked.items()
+        for name, units in moved.items()
+    ]
 
 
 def step_told(step: Step) -> StepTold:

@@ -1,14 +1,17 @@
-"""What has each provider earned, by node, lease and epoch, and where did the rest go?
+"""What has each provider earned, by node, lease, hour and epoch, and where did the rest go?
 
     fee + provider + platform + burn == charge        row by row, as decided at each accrual
 
-An accrual belongs to the epoch whose cut is the first at or after it. It prices nothing.
+An accrual belongs to the epoch whose cut is the first at or after it, and to the UTC hour in which
+its lease hour begins. It prices nothing.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from domain.gpu_time import GPU_HOUR_US
 from projections import read
 from projections.runner import Connection, Projection, Rule
 
@@ -31,13 +34,42 @@ _TABLES = (
         fee bigint NOT NULL, provider bigint NOT NULL, platform bigint NOT NULL,
         burn bigint NOT NULL, first_position bigint NOT NULL, last_position bigint NOT NULL,
         PRIMARY KEY (account_id, node_id, lease_id, epoch)) WITH (fillfactor = 70);
+    CREATE TABLE own.opened (lease_id text COLLATE "C" PRIMARY KEY, opened_at_us bigint NOT NULL);
+    CREATE TABLE own.earning_hour (
+        account_id text COLLATE "C" NOT NULL, hour_us bigint NOT NULL,
+        node_id text COLLATE "C" NOT NULL, lease_id text COLLATE "C" NOT NULL, epoch int NOT NULL,
+        position bigint NOT NULL, gpu_us bigint NOT NULL, charge bigint NOT NULL,
+        fee bigint NOT NULL, provider bigint NOT NULL, platform bigint NOT NULL,
+        burn bigint NOT NULL);
+    COMMENT ON TABLE own.earning_hour IS 'One row per accrual, under the UTC hour it began in';
 """
 )
 
-_INDEXES = "CREATE INDEX ON own.earning (epoch, account_id);"
+_INDEXES = """
+    CREATE INDEX ON own.earning (epoch, account_id);
+    CREATE UNIQUE INDEX earning_hour_key ON own.earning_hour (account_id, hour_us, position);
+"""
 
 _RULES = (
     CUT_RULE,
+    Rule(
+        ("lease.opened.v1",),
+        "lease_id text, opened_at_us bigint",
+        "INSERT INTO own.opened SELECT lease_id, opened_at_us FROM facts",
+    ),
+    Rule(
+        ("lease.usage_accrued.v1",),
+        "provider_account_id text, node_id text, lease_id text, hour_index bigint,"
+        " gpu_us_new bigint, charge_new json, parts_new json",
+        f"""INSERT INTO own.earning_hour
+        SELECT provider_account_id, began_us - began_us %% {GPU_HOUR_US}, node_id, lease_id,
+            {EPOCH_OF}, position, gpu_us_new, (charge_new->>'units')::bigint,
+            (parts_new->>'fee')::bigint, (parts_new->>'provider')::bigint,
+            (parts_new->>'platform')::bigint, (parts_new->>'burn')::bigint
+        FROM (
+            SELECT f.*, o.opened_at_us + f.hour_index * {GPU_HOUR_US} AS began_us
+            FROM facts f JOIN own.opened o ON o.lease_id = f.lease_id) f""",
+    ),
     Rule(
         ("lease.usage_accrued.v1",),
         "provider_account_id text, node_id text, lease_id text, gpu_us_new bigint,"
@@ -69,6 +101,7 @@ class Earned:
     account_id: str
     node_id: str | None
     lease_id: str | None
+    hour_us: int | None
     epoch: int | None
     accruals: int
     gpu_us: int
@@ -78,8 +111,18 @@ class Earned:
     platform: int
     burn: int
 
+    @property
+    def key(self) -> list[str | int]:
+        """What groups are sorted by, and a page goes on after."""
+        return [
+            self.account_id, self.node_id or "", self.lease_id or "", self.hour_us or 0,
+            self.epoch or 0,
+        ]  # fmt: skip
 
-_KEYS = ("node_id", "lease_id", "epoch")
+
+_KEYS = {"node_id": "text", "lease_id": "text", "hour_us": "bigint", "epoch": "int"}
+START: tuple[str | int, ...] = ("", "", "", 0, 0)
+_SUMS = ("gpu_us", "charge", "fee", "provider", "platform", "burn")
 
 
 def read_earnings(
@@ -89,34 +132,41 @@ def read_earnings(
     node_id: str | None = None,
     lease_id: str | None = None,
     epoch: int | None = None,
-    by: tuple[str, ...] = ("node_id", "epoch"),
-    after: tuple[str, str, str, int] = ("", "", "", 0),
+    from_us: int | None = None,
+    to_us: int | None = None,
+    by: Sequence[str] = ("node_id", "epoch"),
+    after: Sequence[str | int] = START,
     limit: int = 50,
 ) -> list[Earned]:
-    """Sums per account and the fields of `by` (of node_id, lease_id, epoch), sorted by them.
+    """Sums per account and the fields of `by` (of node_id, lease_id, hour_us, epoch), sorted.
 
-    `after` is (account_id, node_id or "", lease_id or "", epoch or 0) of the last group before.
+    `from_us` and `to_us` bound the begin of the hour, half-open. `after` is the `key` of the last
+    group before.
     """
-    assert set(by) <= set(_KEYS), by
-    kept = [key if key in by else f"NULL::{'int' if key == 'epoch' else 'text'}" for key in _KEYS]
+    assert set(by) <= _KEYS.keys(), by
+    hourly = "hour_us" in by or from_us is not None or to_us is not None
+    table, count = ("earning_hour", "count(*)") if hourly else ("earning", "sum(accruals)::bigint")
+    kept = [name if name in by else f"NULL::{kind}" for name, kind in _KEYS.items()]
+    given = {"account_id": account_id, "node_id": node_id, "lease_id": lease_id, "epoch": epoch}
+    where = [
+        "true",
+        *(f"{name} = %({name})s" for name, value in given.items() if value is not None),
+    ]
+    where += ["hour_us >= %(from_us)s"] if from_us is not None else []
+    where += ["hour_us < %(to_us)s"] if to_us is not None else []
     sql = f"""SELECT * FROM (
             SELECT account_id, {", ".join(f"{v} AS {k}" for v, k in zip(kept, _KEYS, strict=True))},
-                sum(accruals)::bigint AS accruals, sum(gpu_us)::bigint AS gpu_us,
-                sum(charge)::bigint AS charge, sum(fee)::bigint AS fee,
-                sum(provider)::bigint AS provider, sum(platform)::bigint AS platform,
-                sum(burn)::bigint AS burn
-            FROM proj_earnings.earning
-            WHERE (%(account)s::text IS NULL OR account_id = %(account)s)
-                AND (%(node)s::text IS NULL OR node_id = %(node)s)
-                AND (%(lease)s::text IS NULL OR lease_id = %(lease)s)
-                AND (%(epoch)s::int IS NULL OR epoch = %(epoch)s)
+                {count} AS accruals,
+                {", ".join(f"sum({name})::bigint AS {name}" for name in _SUMS)}
+            FROM proj_earnings.{table} WHERE {" AND ".join(where)}
             GROUP BY {", ".join(["account_id", *by])}
         ) g
-        WHERE (account_id, coalesce(node_id, ''), coalesce(lease_id, ''), coalesce(epoch, 0))
-            > (%(a)s, %(n)s, %(l)s, %(e)s)
+        WHERE (account_id, coalesce(node_id, '') COLLATE "C", coalesce(lease_id, '') COLLATE "C",
+                coalesce(hour_us, 0), coalesce(epoch, 0))
+            > (%(a0)s, %(a1)s, %(a2)s, %(a3)s, %(a4)s)
         ORDER BY account_id, coalesce(node_id, '') COLLATE "C", coalesce(lease_id, '') COLLATE "C",
-            coalesce(epoch, 0) LIMIT %(limit)s"""
+            coalesce(hour_us, 0), coalesce(epoch, 0) LIMIT %(limit)s"""
     return read.many(
-        connection, Earned, sql, account=account_id, node=node_id, lease=lease_id, epoch=epoch,
-        a=after[0], n=after[1], l=after[2], e=after[3], limit=limit,
+        connection, Earned, sql, **given, from_us=from_us, to_us=to_us, limit=limit,
+        **{f"a{n}": value for n, value in enumerate(after)},
     )  # fmt: skip

@@ -37,6 +37,7 @@ from projections.payments import PAYMENTS
 from projections.runner import LANES, REBUILD_FACTS_MAX, RETIRED, Connection, Projection, own
 from projections.statements import STATEMENTS
 from projections.usage import USAGE
+from projections.usage_hours import USAGE_HOURS
 
 PROJECTIONS: tuple[Projection, ...] = (
     ACCESS,
@@ -54,6 +55,11 @@ PROJECTIONS: tuple[Projection, ...] = (
     PAYMENTS,
     AUDIT_INDEX,
 )
+    ACCESS, FLEET, LEASES, USAGE, STATEMENTS, MOVEMENTS, EARNINGS, EPOCHS, INVOICES, MONEY_OUT,
+    FUNDING, AUDIT_INDEX,
+    ACCESS, FLEET, LEASES, USAGE, STATEMENTS, MOVEMENTS, USAGE_HOURS, EARNINGS, EPOCHS,
+    INVOICES, MONEY_OUT, AUDIT_INDEX,
+)  # fmt: skip
 BY_NAME = {projection.name: projection for projection in PROJECTIONS}
 
 POLL_SECONDS = 0.25

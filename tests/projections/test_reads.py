@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hashlib import sha256
+from itertools import combinations
 from typing import Any
 
 import psycopg
@@ -221,13 +222,40 @@ def test_earnings_sum_to_what_the_books_hold_back(connection: psycopg.Connection
         (1, None, 9),
         (2, None, 9),
     ]
-    paged, key = [], ("", "", "", 0)
+    paged: list[earnings.Earned] = []
+    key = earnings.START
     while page := earnings.read_earnings(connection, by=("node_id", "epoch"), after=key, limit=2):
         paged += page
-        key = (page[-1].account_id, page[-1].node_id or "", "", page[-1].epoch or 0)
+        key = tuple(page[-1].key)
     assert paged == earnings.read_earnings(connection)
     one = earnings.read_earnings(connection, lease_id=LEASE, by=())
     assert [row.charge for row in one] == [3 * PRICE]
+    hours = earnings.read_earnings(connection, lease_id=LEASE, by=("hour_us",))
+    assert [(row.hour_us, row.charge) for row in hours] == [
+        (START_US + n * 3_600_000_000, PRICE) for n in range(3)
+    ]
+
+
+def test_earnings_add_up_to_the_same_by_every_grouping(
+    connection: psycopg.Connection[Any],
+) -> None:
+    names = ("node_id", "lease_id", "hour_us", "epoch")
+    groupings = [by for n in range(5) for by in combinations(names, n)]
+    sums = set()
+    for by in groupings:
+        rows = earnings.read_earnings(connection, by=by, limit=500)
+        assert all(row.fee + row.provider + row.platform + row.burn == row.charge for row in rows)
+        sums.add(
+            (sum(row.accruals for row in rows), sum(row.gpu_us for row in rows),
+             sum(row.charge for row in rows), sum(row.provider for row in rows))
+        )  # fmt: skip
+        keys = [row.key for row in rows]
+        assert keys == sorted(keys), by
+    assert len(sums) == 1, sums
+    early = earnings.read_earnings(
+        connection, by=(), from_us=START_US, to_us=START_US + 3_600_000_000
+    )
+    assert [row.accruals for row in early] == [6], "all six leases began in the first hour"
 
 
 def test_weights_of_an_epoch_are_burned_credits_and_confirmed_burns_of_cash(
