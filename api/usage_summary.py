@@ -64,7 +64,7 @@ class UsedTold(Told):
     "/v1/usage/summary", with_scope("billing:read", "account", "operator"), page_of(UsedTold),
     problems=[Reason.ACCOUNT_UNKNOWN, "cursor_invalid"],
 )  # fmt: skip
-def summarize_usage(
+def list_usage_summary(
     call: Caller,
     by: By = "day",
     from_: FromQuery = None,
