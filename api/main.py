@@ -59,9 +59,8 @@ RESOURCES: tuple[Resource, ...] = (
     disputes.resource, adjustments.resource,
     compute_jobs.resource, leases.resource, billing.resource, statements.resource,
     statement_lines.resource, earnings.resource, epochs.resource, payouts.resource,
-    tariffs.resource, audit.resource, funding.resource, promotions.resource,
-    statement_lines.resource, usage_summary.resource, forecasts.resource,
-    earnings.resource, epochs.resource, payouts.resource, tariffs.resource, audit.resource,
+    tariffs.resource, audit.resource, funding.resource, promotions.resource, usage_summary.resource,
+    forecasts.resource,
 )  # fmt: skip
 
 DESCRIPTION = """\
