@@ -11,8 +11,6 @@ from projections import movements, tables
 from projections.movements import MOVEMENTS
 from tests.projections.story import Size, Writer, story
 
-PARTIES = ("acct_cash", "acct_burn", "acct_provider", "treasury")
-
 BOOKS_AT = """
     SELECT coalesce(e.party, split_part(a.name, ':', 2)) AS party,
         CASE WHEN e.party IS NULL THEN split_part(a.name, ':', 3)
@@ -35,10 +33,15 @@ def connection(database: str) -> Any:
         yield connection
 
 
+def _parties(connection: psycopg.Connection[Any]) -> list[str]:
+    rows = connection.execute("SELECT DISTINCT party FROM proj_movements.book ORDER BY party")
+    return [row[0] for row in rows]
+
+
 def _balances(connection: psycopg.Connection[Any], at: int) -> dict[tuple[str, str], int]:
     return {
         (party, each.part): each.units
-        for party in PARTIES
+        for party in _parties(connection)
         for each in movements.read_part_balances(connection, party, at)
     }
 
@@ -65,7 +68,7 @@ def test_closing_is_opening_and_the_sum_of_lines_between_any_two_positions(
     for first in range(0, head + 1, 7):
         for last in range(first, head + 1, 11):
             opening, closing = _balances(connection, first), _balances(connection, last)
-            for party in PARTIES:
+            for party in _parties(connection):
                 sums = movements.read_kind_sums(connection, party, first, last)
                 lines = movements.read_movements(
                     connection, party, first=first, last=last, limit=500
@@ -84,7 +87,7 @@ def test_every_unit_that_moved_for_a_party_is_in_exactly_one_line(
     head = tables.position_of(connection, MOVEMENTS)
     told = {
         (line.position, party, line.part): line.change
-        for party in PARTIES
+        for party in _parties(connection)
         for line in movements.read_movements(connection, party, last=head, limit=500)
     }
     moved = connection.execute(
@@ -104,15 +107,15 @@ def test_lines_say_what_they_were_for_and_come_in_pages(
     head = tables.position_of(connection, MOVEMENTS)
     whole = movements.read_movements(connection, "acct_cash", last=head, limit=500)
     kinds = {(line.topic, line.part, line.kind) for line in whole}
-    assert kinds == {
+    assert kinds >= {
         ("deposit.confirmed.v1", "cash", "deposit"),
         ("lease.reserved.v1", "cash", "hold"),
         ("lease.reserved.v1", "escrow.cash", "hold"),
         ("lease.usage_accrued.v1", "escrow.cash", "usage"),
         ("lease.settled.v1", "cash", "refund"),
         ("lease.settled.v1", "escrow.cash", "refund"),
-        ("earnings.swept.v1", "earned", "sweep"),
     }
+    assert movements.OTHER not in {kind for _, _, kind in kinds}
     paged, key = [], (0, "")
     while page := movements.read_movements(connection, "acct_cash", last=head, after=key, limit=3):
         paged += page
