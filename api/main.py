@@ -60,8 +60,26 @@ RESOURCES: tuple[Resource, ...] = (
     compute_jobs.resource, leases.resource, billing.resource, statements.resource,
     statement_lines.resource, earnings.resource, epochs.resource, payouts.resource,
     tariffs.resource, audit.resource, funding.resource, promotions.resource, usage_summary.resource,
+    accounts.resource,
+    providers.resource,
+    nodes.resource,
+    devices.resource,
+    offers.resource,
+    compute_jobs.resource,
+    leases.resource,
+    billing.resource,
+    statements.resource,
+    statement_lines.resource,
+    earnings.resource,
+    epochs.resource,
+    payouts.resource,
+    tariffs.resource,
+    audit.resource,
+    funding.resource,
+    promotions.resource,
+    usage_summary.resource,
     forecasts.resource,
-)  # fmt: skip
+)
 
 DESCRIPTION = """\
 Event-sourced marketplace and settlement ledger for pooled GPUs.
