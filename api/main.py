@@ -55,16 +55,13 @@ from api.usage import REPORTS_MAX, Asgi, Message, Receive, Scope, Send, fast, no
 from api.waiting import HeadWait
 
 RESOURCES: tuple[Resource, ...] = (
-    accounts.resource, providers.resource, nodes.resource, devices.resource, offers.resource,
-    disputes.resource, adjustments.resource,
-    compute_jobs.resource, leases.resource, billing.resource, statements.resource,
-    statement_lines.resource, earnings.resource, epochs.resource, payouts.resource,
-    tariffs.resource, audit.resource, funding.resource, promotions.resource, usage_summary.resource,
     accounts.resource,
     providers.resource,
     nodes.resource,
     devices.resource,
     offers.resource,
+    disputes.resource,
+    adjustments.resource,
     compute_jobs.resource,
     leases.resource,
     billing.resource,
