@@ -276,6 +276,19 @@ class Balance(TypedDict):
     balance: Money
 
 
+class BalanceForecast(TypedDict):
+    """What can be spent in one way of paying, and until when it would last. As if each
+    running lease that is paid this way went on after its funds end and drew on the balance
+    at its own rate, to its term. Exact to the second; absent: it lasts for ever.
+    """
+
+    settlement: Literal["cash", "burn"]
+    spendable: Money
+    charge_per_hour: Money
+    leases: int
+    lasts_until: NotRequired[str]
+
+
 class Balances(TypedDict):
     """`recorded_by`: the time asked for with `as_of`."""
 
@@ -547,12 +560,14 @@ class Drawn(TypedDict):
 
 class Earning(TypedDict):
     """fee + provider + platform + burn = charge. `provider` is the provider's part; `burn`
-    is retired for it and paid in TOKEN when the epoch is sealed.
+    is retired for it and paid in TOKEN when the epoch is sealed. A lease hour counts in the
+    UTC `hour` in which it begins.
     """
 
     account_id: str
     node_id: NotRequired[str]
     lease_id: NotRequired[str]
+    hour: NotRequired[str]
     epoch: NotRequired[int]
     accruals: int
     gpu_us: str
@@ -561,6 +576,30 @@ class Earning(TypedDict):
     provider: Money
     platform: Money
     burn: Money
+
+
+class EarningExplained(TypedDict):
+    """One accrual, step by step: terms locked at the opening, totals, and who got what.
+    Amounts are computed on the lease's cumulative totals and booked as differences.
+    """
+
+    position: int
+    lease_id: str
+    node_id: str
+    account_id: str
+    hour_index: int
+    until: str
+    settlement: str
+    own_node: bool
+    gpu_class: str
+    share_ppm: int
+    tariff_version: int
+    price_per_gpu_hour: Money
+    fee_per_gpu_hour: Money
+    provider_share_ppm: int
+    burn_share_ppm: int
+    steps: list[Step]
+    entry: list[Moved]
 
 
 class EarningPage(TypedDict):
@@ -680,6 +719,17 @@ class Flagged(TypedDict):
     flags: int
     rule: Literal["content"]
     recorded_at: str
+
+
+class Forecast(TypedDict):
+    """As things stand now: what is deposited, opened or closed later is not foreseen."""
+
+    account_id: str
+    at: str
+    leases: list[LeaseForecast]
+    leases_left_out: int
+    balances: list[BalanceForecast]
+    position: NotRequired[int]
 
 
 class FundedAccount(TypedDict):
@@ -951,6 +1001,22 @@ class LeaseFactPage(TypedDict):
     next_cursor: NotRequired[str]
     position: int
     data: list[LeaseFact]
+
+
+class LeaseForecast(TypedDict):
+    """A running lease. It ends at `ends_at`: its funds end then, or its term. Absent
+    `funds_end_at`: it never runs out. `charge_per_hour` is for all of its devices.
+    """
+
+    lease_id: str
+    settlement: Literal["cash", "burn"]
+    price_per_gpu_hour: Money
+    gpu_ppm_total: int
+    charge_per_hour: Money
+    held: Money
+    funds_end_at: NotRequired[str]
+    term_end_at: NotRequired[str]
+    ends_at: NotRequired[str]
 
 
 class LeaseHour(TypedDict):
@@ -1973,6 +2039,34 @@ class UsageOfGroup(TypedDict):
     gpu_us: str
     charge: Money
     accruals: int
+
+
+class Used(TypedDict):
+    """One group: sum, largest accrual and number of accruals. `hour` and `day` begin it, in
+    UTC. A lease hour counts in the UTC hour in which it begins; one accrual is a lease hour
+    or the last part of one.
+    """
+
+    hour: NotRequired[str]
+    day: NotRequired[str]
+    client_id: NotRequired[str]
+    project_id: NotRequired[str]
+    end_user_ref: NotRequired[str]
+    model: NotRequired[str]
+    accruals: int
+    gpu_us: str
+    gpu_us_max: str
+    charge: Money
+    charge_max: Money
+
+
+class UsedPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Used]
 
 
 class Wallet(TypedDict):
@@ -3282,6 +3376,8 @@ class Client(_Calls):
         lease_id: str | None = None,
         epoch: int | None = None,
         account_id: str | None = None,
+        from_: str | None = None,
+        to: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
     ) -> EarningPage:
@@ -3295,11 +3391,26 @@ class Client(_Calls):
                 "lease_id": lease_id,
                 "epoch": epoch,
                 "account_id": account_id,
+                "from": from_,
+                "to": to,
                 "limit": limit,
                 "cursor": cursor,
             },
         )
         return cast("EarningPage", found)
+
+    def explain_earning(
+        self,
+        position: int,
+    ) -> EarningExplained:
+        """How one accrual was shared: the arithmetic with every number, and the entry it
+        booked.
+        """
+        found = self._call(
+            "GET",
+            _at("/v1/earnings/explain/{position}", position=position),
+        )
+        return cast("EarningExplained", found)
 
     def list_epochs(
         self,
@@ -3726,6 +3837,50 @@ class Client(_Calls):
             query={"limit": limit, "cursor": cursor},
         )
         return cast("PromotionGrantPage", found)
+
+    def list_usage_summary(
+        self,
+        *,
+        by: str | None = None,
+        from_: str | None = None,
+        to: str | None = None,
+        client_id: str | None = None,
+        project_id: str | None = None,
+        end_user_ref: str | None = None,
+        model: str | None = None,
+        account_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> UsedPage:
+        """What your leases used: hours that begin in [from, to), at most 366 days."""
+        found = self._call(
+            "GET",
+            "/v1/usage/summary",
+            query={
+                "by": by,
+                "from": from_,
+                "to": to,
+                "client_id": client_id,
+                "project_id": project_id,
+                "end_user_ref": end_user_ref,
+                "model": model,
+                "account_id": account_id,
+                "limit": limit,
+                "cursor": cursor,
+            },
+        )
+        return cast("UsedPage", found)
+
+    def read_forecast(
+        self,
+        account_id: str,
+    ) -> Forecast:
+        """The second when funds end: of each running lease, and of the balance behind them."""
+        found = self._call(
+            "GET",
+            _at("/v1/accounts/{account_id}/forecast", account_id=account_id),
+        )
+        return cast("Forecast", found)
 
 
 def pages(first: Any, following: Any) -> Iterator[Any]:
