@@ -130,6 +130,4 @@ def test_lines_say_what_they_were_for_and_come_in_pages(
     assert {line.end_user_ref for line in usage} == {"u1"}
     assert movements.read_movements(connection, "acct_cash", last=head, project_id="another") == []
     earned = movements.read_movements(connection, "acct_provider", last=head, limit=500)
-    assert {line.kind for line in earned if line.asset == "CREDIT"} == {
-        "earning", "maturity", "sweep",
-    }  # fmt: skip
+    assert {line.kind for line in earned if line.topic == "lease.usage_accrued.v1"} == {"earning"}
