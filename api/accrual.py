@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import logging
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
@@ -34,6 +35,7 @@ from domain.refusal import Reason, Refused
 from domain.report import lane_of
 from domain.stream import Stream
 from ledger.handle import LOG_AWAY, Ledger
+from ledger.market import Held
 from ledger.usage import StoredReport, reports_of_node
 
 PATIENCE_US = 600_000_000
@@ -43,7 +45,8 @@ SKEW_US = HOUR_US
 """How far the clocks of two servers may be apart: reports this much older than a lease are read."""
 
 LEASES_TOGETHER = 1_000
-"""Leases loaded together. Their reports are held in memory meanwhile."""
+"""Leases loaded together. Their reports are held in memory until they are recorded, and those of
+the next as many."""
 REPORTS_AHEAD_MAX = 20_000
 """Reports read together: those of an hour, also from nodes that report every few minutes."""
 
@@ -163,6 +166,10 @@ class NodeReader:
         if not self._heads:
             self._heads.update(self.connection.execute(_LANE_HEADS).fetchall())
         return self._heads[lane]
+
+    def beside(self) -> NodeReader:
+        """Another reader of the same run: it sees the lanes as far as this one does."""
+        return NodeReader(self.connection, _heads=self._heads)
 
     def received_before(self, lane: int, at_us: int) -> int:
         """The last position of a lane received before a moment; 0 when there is none.
@@ -350,11 +357,18 @@ def accrue(
     go on, and `on_stopped` is told. That a closed lease still waits for reports is no failure.
     """
     run = _Run(ledger, NodeReader(connection), now_us, patience_us, on_stopped)
-    waiting = iter(lease_ids)
+    ids = iter(lease_ids)
+
+    def prepare() -> _Batch | None:
+        together = list(islice(ids, LEASES_TOGETHER))
+        return run.prepare(together) if together else None
+
     done = 0
-    with _no_collecting():
-        while together := list(islice(waiting, LEASES_TOGETHER)):
-            done += run.together(together)
+    with _no_collecting(), ThreadPoolExecutor(1, "accrual-ahead") as ahead:
+        coming = ahead.submit(prepare)
+        while (batch := coming.result()) is not None:
+            coming = ahead.submit(prepare)  # while PostgreSQL records this one
+            done += run.record(batch)
     return done
 
 
@@ -370,6 +384,14 @@ def _no_collecting() -> Generator[None, None, None]:
             gc.enable()
 
 
+@dataclass(slots=True)
+class _Batch:
+    """What is due for some leases, and the states that says so."""
+
+    waiting: list[tuple[str, list[Any]]]
+    ahead: dict[Stream, Held]
+
+
 @dataclass(frozen=True, slots=True)
 class _Run:
     """One run over some leases."""
@@ -380,21 +402,25 @@ class _Run:
     patience_us: int
     on_stopped: Callable[[str, Exception], None] | None
 
-    def together(self, lease_ids: Sequence[str]) -> int:
-        """Accrue these leases in as few appends as they fit into."""
+    def prepare(self, lease_ids: Sequence[str]) -> _Batch:
+        """What is due for these leases, from two queries: their facts, and their reports."""
         streams = [Stream("lease", lease_id) for lease_id in lease_ids]
         ahead = self.ledger.market.load_many(streams)
         self._read_ahead([ahead[stream].state for stream in streams])
         waiting: list[tuple[str, list[Any]]] = []
         for stream in streams:
             try:
-                commands = self._due(ahead[stream].state, stream.id)
+                commands = self._due(ahead[stream].state, stream.id, self.reader)
             except Exception as error:
                 self._stop(stream.id, error)
             else:
                 if commands:
                     waiting.append((stream.id, commands))
-        done = 0
+        return _Batch(waiting, ahead)
+
+    def record(self, batch: _Batch) -> int:
+        """Decide and append in as few appends as it fits into; how many commands took effect."""
+        waiting, ahead, done = batch.waiting, batch.ahead, 0
         while waiting:
             try:
                 parts = self.ledger.handle_each(
@@ -413,8 +439,7 @@ class _Run:
                     done += self._again(lease_id, part.refusal)
                 elif part.done < len(commands):
                     waiting.insert(0, (lease_id, commands[part.done :]))
-            for lease_id, _ in taken:  # what has just been recorded is asked for anew
-                ahead.pop(Stream("lease", lease_id), None)
+                ahead.pop(Stream("lease", lease_id), None)  # it is another one by now
         return done
 
     def alone(self, lease_id: str) -> int:
@@ -422,7 +447,7 @@ class _Run:
         done = 0
         try:
             state = self.ledger.market.load(Stream("lease", lease_id)).state
-            for command in self._due(state, lease_id):
+            for command in self._due(state, lease_id, self.reader.beside()):
                 self.ledger.handle(command, key=None, now_us=self.now_us)
                 done += 1
         except Refused as refused:
@@ -436,8 +461,8 @@ class _Run:
         """A refused lease has moved since it was loaded, or is told of when it is refused again."""
         return 0 if refused.reason is Reason.USAGE_INCOMPLETE else self.alone(lease_id)
 
-    def _due(self, lease: Lease, lease_id: str) -> list[Any]:
-        return due_commands(lease, lease_id, self.reader, self.now_us, self.patience_us)
+    def _due(self, lease: Lease, lease_id: str, reader: NodeReader) -> list[Any]:
+        return due_commands(lease, lease_id, reader, self.now_us, self.patience_us)
 
     def _read_ahead(self, leases: Iterable[Lease]) -> None:
         after: dict[str, int] = {}

@@ -23,7 +23,7 @@ from api.money_out import mature, sweep
 from api.service import Service
 from api.settlement import settle_due
 from domain.device import AccrueCapacity
-from domain.lease import HOUR_US
+from domain.lease import HOUR_US, MIN_RUNWAY_US, START_TIMEOUT_US
 from domain.node import RecordEquivocation
 from domain.pin import PinUsage
 from domain.promotion import ExpirePromotion
@@ -43,10 +43,18 @@ EXPIRED_MAX = 500
 LEASES_MAX = 1_000
 """Leases listed together; a run of the accrual job goes through all of them."""
 
-_OPEN_LEASES = """
+_DUE_LEASES = """
     SELECT lease_id, node_id, position FROM proj_leases.lease
-    WHERE state IN ('reserved', 'active', 'closing') AND (node_id, position) > (%s, %s)
-    ORDER BY node_id, position LIMIT %s
+    WHERE state IN ('reserved', 'active', 'closing') AND (node_id, position) > (%(node)s, %(after)s)
+        AND CASE state
+            WHEN 'active' THEN least(opened_at_us + (hours + 1) * %(hour)s, term_end_us,
+                funds_end_us - %(runway)s) <= %(now)s
+            WHEN 'reserved' THEN reserved_at_us + %(timeout)s <= %(now)s
+            ELSE true END
+    ORDER BY node_id, position LIMIT %(limit)s
+"""
+_OPEN_COUNT = """
+    SELECT count(*) FROM proj_leases.lease WHERE state IN ('reserved', 'active', 'closing')
 """
 _DEVICES = "SELECT device_id FROM proj_fleet.device ORDER BY device_id"
 _EVIDENCE = """
@@ -78,19 +86,33 @@ def run_accrual(service: Service, connection: Connection, now_us: int) -> int:
         logger.error("accrual of %s stops: %s", lease_id, error)
         stopped.append(lease_id)
 
-    leases = _open_leases(connection)
+    _make_room(service, connection)
+    leases = due_leases(connection, now_us)
     done = accrue(service.ledger, connection, leases, now_us, on_stopped=on_stopped)
     if stopped:
         raise AccrualStopped(f"{len(stopped)} leases stop, the first is {stopped[0]}")
     return done
 
 
-def _open_leases(connection: Connection) -> Iterator[str]:
-    """By node, so that a report is read once for all the leases it names."""
-    node_id, position = "", 0
-    while rows := connection.execute(_OPEN_LEASES, (node_id, position, LEASES_MAX)).fetchall():
+def _make_room(service: Service, connection: Connection) -> None:
+    """For the states of all open leases, and half as many other streams."""
+    row = connection.execute(_OPEN_COUNT).fetchone()
+    assert row is not None
+    service.ledger.market.make_room(row[0] * 3 // 2)
+
+
+def due_leases(connection: Connection, now_us: int) -> Iterator[str]:
+    """Leases for which something may be due, and none other: whether it is says `due_commands`.
+
+    By node, so that a report is read once for all the leases it names.
+    """
+    found = {
+        "node": "", "after": 0, "now": now_us, "limit": LEASES_MAX, "hour": HOUR_US,
+        "runway": MIN_RUNWAY_US, "timeout": START_TIMEOUT_US,
+    }  # fmt: skip
+    while rows := connection.execute(_DUE_LEASES, found).fetchall():
         yield from (lease_id for lease_id, _, _ in rows)
-        _, node_id, position = rows[-1]
+        _, found["node"], found["after"] = rows[-1]
 
 
 class AccrualStopped(Exception):

@@ -11,7 +11,8 @@ One embedded server, durable; one process runs the real accrual job against it, 
   usage fee, provider's part and take rate: 4 lines a posting
 - one signed report per node and hour, of 8 rows, received before the job runs
 - hour 1 cold: a process that has just started, no state of any lease in memory
-- hour 2 warm: the same process, which keeps as many folded states as it always does
+- hour 2 warm: the same process, which has kept the states of the leases
+- idle: the job once more, when nothing is due; it runs every five seconds
 - afterwards every lease is compared with its price, and the books are added up
 
 - peer: the same job on the next hour of some of the leases, one lease a transaction
@@ -90,6 +91,7 @@ def run(short: bool = False) -> dict[str, Any]:
             _hour(service, connection, market, number, name)
             for number, name in ((1, "cold"), (2, "warm"))
         ]
+        idle = _idle(service, connection)
         peer = _one_by_one(service, connection, market, peer_size)
         limit = _limit(connection, size)
     return {
@@ -97,6 +99,7 @@ def run(short: bool = False) -> dict[str, Any]:
         "leases": size,
         "nodes": -(-size // DEVICES),
         "hours": hours,
+        "idle_seconds": round(idle, 3),
         "peer_leases_per_second": round(peer),
         "limit_leases_per_second": round(limit),
         "load_average": [round(load, 2) for load in os.getloadavg()],
@@ -261,6 +264,14 @@ def _hour(
     }
 
 
+def _idle(service: Service, connection: Connection) -> float:
+    """Seconds of a run that finds nothing to do."""
+    tables.step_all(connection, only=("leases",))
+    began = time.perf_counter()
+    assert run_accrual(service, connection, START_US + 2 * HOUR_US + 1) == 0
+    return time.perf_counter() - began
+
+
 def _check(service: Service, connection: Connection, size: int, hour: int, before: int) -> None:
     """Every lease charged exactly once, to the unit; the books add up."""
     charge = charge_for(hour * GPU_HOUR_US, PRICE)
@@ -341,8 +352,8 @@ def main() -> None:
             f" load {hour['load_average_before']}"
         )
     print(
-        f"one by one {told['peer_leases_per_second']:,} leases/s; COPY"
-        f" {told['limit_leases_per_second']:,} leases/s; load {told['load_average']}"
+        f"idle {told['idle_seconds']} s; one by one {told['peer_leases_per_second']:,} leases/s;"
+        f" COPY {told['limit_leases_per_second']:,} leases/s; load {told['load_average']}"
     )
 
 

@@ -38,7 +38,9 @@ from ledger.recorder import APP_ROLE, MarketDatastore, MarketFactory
 SNAPSHOT_EVERY = 100
 CONNECTIONS_MAX = 16
 FOLDED_MAX = 16_384
-"""Streams whose state is kept between loads: the open leases and devices of a large market."""
+"""Streams whose state is kept between loads, as long as nobody asks for room for more."""
+FOLDED_MOST = 262_144
+"""And then at most so many. A lease takes about 6 kB."""
 _SNAPSHOT = "state/"
 _NEWER: LiteralString = (
     "SELECT k.place, e.originator_version, e.topic, e.state"
@@ -253,6 +255,13 @@ class Market(Application[UUID]):
         self.remember(held for held in now.values() if held.originator_version)
         return now
 
+    def make_room(self, streams: int) -> None:
+        """Keep so many states, for a job that goes through all of them again and again.
+
+        With fewer each would be thrown away just before it is asked for again.
+        """
+        self._folded.most = min(max(FOLDED_MAX, streams), FOLDED_MOST)
+
     def remember(self, some: Iterable[Held]) -> None:
         """States to start folding from: as they stand after facts that are recorded."""
         for held in some:
@@ -373,7 +382,7 @@ class _Folded:
     """The states folded last, of so many streams. Only ever a place to start folding from."""
 
     def __init__(self, most: int) -> None:
-        self._most = most
+        self.most = most
         self._held: OrderedDict[UUID, Held] = OrderedDict()
         self._lock = Lock()
 
@@ -388,7 +397,7 @@ class _Folded:
         with self._lock:
             self._held[held.originator_id] = held
             self._held.move_to_end(held.originator_id)
-            if len(self._held) > self._most:
+            while len(self._held) > self.most:
                 self._held.popitem(last=False)
 
 

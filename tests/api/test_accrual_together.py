@@ -14,11 +14,13 @@ import api.accrual
 import ledger.handle
 from api.accrual import PATIENCE_US, accrue, due_commands
 from api.embedded_postgres import EmbeddedPostgres
+from api.jobs import due_leases
 from domain.lease import HOUR_US, START_TIMEOUT_US, UsageAccrued
 from domain.money import PPM
 from domain.refusal import Reason
 from domain.stream import Stream
 from ledger.handle import Ledger
+from projections import tables
 from tests.running_market import MINUTE_US, PRICE, START_US, Market
 
 NOW_US = START_US + 3 * HOUR_US
@@ -215,6 +217,25 @@ def test_a_start_that_was_missed_is_closed_with_the_others(
         accrue(market.ledger, market.connection, leases, NOW_US)
         assert market.state(leases[7]).status == "settled"
         assert market.state(leases[6]).status == "closing", "waits for its reports"
+
+
+def test_whatever_is_due_is_listed_as_due(database: str, leases: list[str]) -> None:
+    """The list of the job leaves out only leases for which nothing is due."""
+    with open_market(database) as market:
+        for minutes in range(0, 300, 10):
+            now_us = START_US + minutes * MINUTE_US
+            tables.step_all(market.connection, only=("leases",))
+            listed = list(due_leases(market.connection, now_us))
+            reader = api.accrual.NodeReader(market.connection)
+            due = {
+                lease
+                for lease in leases
+                if due_commands(market.state(lease), lease, reader, now_us)
+            }
+            assert due <= set(listed), minutes
+            assert len(listed) == len(set(listed)) <= len(leases)
+            accrue(market.ledger, market.connection, listed, now_us)
+        assert {market.state(lease).status for lease in leases[3:5]} == {"settled"}
 
 
 def test_many_streams_are_loaded_as_one_is(database: str, leases: list[str]) -> None:

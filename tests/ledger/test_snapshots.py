@@ -5,6 +5,7 @@ from __future__ import annotations
 import psycopg
 import pytest
 
+import ledger.market as ledger_market
 from ledger.handle import Ledger
 from tests.ledger.told import NOW_US, Count, do, ledger_on, offer, withdrawn
 
@@ -77,3 +78,18 @@ def test_a_past_state_is_the_fold_up_to_that_position(long_stream: str) -> None:
         held = ledger.market.load_as_of(offer("a"), 120)
         assert (held.originator_version, held.state) == (120, Count(120))
         assert ledger.market.load_as_of(offer("b"), 120).originator_version == 0
+
+
+def test_states_are_kept_in_memory_up_to_a_bound(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = "abcdef"
+    with ledger_on(database) as ledger:
+        ledger.handle(do(*map(withdrawn, names)), key=None, now_us=NOW_US)
+        monkeypatch.setattr(ledger_market, "FOLDED_MAX", 2)
+        monkeypatch.setattr(ledger_market, "FOLDED_MOST", 4)
+        for asked, kept in ((0, 2), (3, 3), (9, 4), (1, 2)):
+            ledger.market.make_room(asked)
+            held = ledger.market.load_many([offer(name) for name in names])
+            assert {each.state for each in held.values()} == {Count(1)}
+            assert len(ledger.market._folded._held) == kept
