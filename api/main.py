@@ -22,6 +22,7 @@ from api import (
     adjustments,
     audit,
     billing,
+    cash_outs,
     compute_jobs,
     devices,
     disputes,
@@ -77,6 +78,12 @@ RESOURCES: tuple[Resource, ...] = (
     usage_summary.resource,
     forecasts.resource,
 )
+    accounts.resource, providers.resource, nodes.resource, devices.resource, offers.resource,
+    compute_jobs.resource, leases.resource, billing.resource, statements.resource,
+    statement_lines.resource, earnings.resource, epochs.resource, payouts.resource,
+    tariffs.resource, audit.resource, funding.resource, promotions.resource,
+    cash_outs.resource,
+)  # fmt: skip
 
 DESCRIPTION = """\
 Event-sourced marketplace and settlement ledger for pooled GPUs.

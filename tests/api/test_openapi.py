@@ -176,6 +176,11 @@ NOT_AS_THEY_STAND = {
     "answer_dispute": "needs a dispute",
     "rule_dispute": "needs a dispute",
     "create_adjustment": "needs a charge",
+    "submit_cash_out": "needs earned credits",
+    "cancel_cash_out": "needs a cash-out",
+    "confirm_cash_out": "needs a cash-out",
+    "report_cash_out_failed": "needs a cash-out",
+    "close_payout_difference": "needs a difference",
 }
 
 
@@ -233,6 +238,8 @@ def _places(scene: Scene, path: str) -> dict[str, str]:
         "node_id": scene.provider.node_id,
         "offer_id": scene.provider.offer_id,
         "dispute_id": "dispute_" + "1" * 32,
+        "cash_out_id": "cashout_1",
+        "difference_id": "difference_1",
     }
     if "{lease_id}" in path:
         places["lease_id"] = scene.lease()["lease_id"]
