@@ -337,6 +337,44 @@ class Candidate(TypedDict):
     served_gpu_us: str
 
 
+class CashOut(TypedDict):
+    """requested -> started -> sent -> paid; or failed, or cancelled. `asked_at`: of the
+    processor. `returned` is what came back after it was paid.
+    """
+
+    cash_out_id: str
+    account_id: str
+    amount: Money
+    destination: str
+    by: str
+    state: Literal["requested", "started", "sent", "paid", "failed", "cancelled"]
+    requested_at: str
+    processor: NotRequired[str]
+    asked_at: NotRequired[str]
+    reference: NotRequired[str]
+    instructions: NotRequired[str]
+    reason: NotRequired[str]
+    ended_at: NotRequired[str]
+    returned: NotRequired[Money]
+    position: NotRequired[int]
+
+
+class CashOutPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[CashOut]
+
+
+class CashOutState(TypedDict):
+    cash_out_id: str
+    state: Literal["requested", "started", "sent", "paid", "failed", "cancelled"]
+    amount: Money
+    position: NotRequired[int]
+
+
 class Challenge(TypedDict):
     """Sign `message` exactly as it is (EIP-191), and send the signature with `nonce`."""
 
@@ -467,6 +505,42 @@ class DevicePage(TypedDict):
     next_cursor: NotRequired[str]
     position: int
     data: list[Device]
+
+
+class Difference(TypedDict):
+    """A payout of the processor's list and our cash-outs do not agree; open until it is
+    settled.
+    """
+
+    difference_id: str
+    kind: Literal["unknown", "unexpected", "amount", "twice", "missing"]
+    reference: NotRequired[str]
+    cash_out_id: NotRequired[str]
+    expected: NotRequired[Money]
+    found: NotRequired[Money]
+    found_at: str
+    note: NotRequired[str]
+    by: NotRequired[str]
+    settled_at: NotRequired[str]
+    position: NotRequired[int]
+
+
+class DifferenceNote(TypedDict):
+    note: str
+
+
+class DifferencePage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Difference]
+
+
+class DifferenceSettled(TypedDict):
+    difference_id: str
+    position: NotRequired[int]
 
 
 class Dispute(TypedDict):
@@ -732,6 +806,11 @@ class Forecast(TypedDict):
     position: NotRequired[int]
 
 
+class Forgone(TypedDict):
+    account_id: str
+    position: NotRequired[int]
+
+
 class FundedAccount(TypedDict):
     """`used`: of the cap, this month. Without a cap nothing is counted."""
 
@@ -769,11 +848,26 @@ class Goodwill(TypedDict):
     amount: Money
 
 
+class Hold(TypedDict):
+    hold_id: str
+    reason: str
+    by: str
+    held_at: str
+
+
 class Holding(TypedDict):
     lease_id: str
     share_ppm: int
     mem_ppm: int
     since: str
+
+
+class Holds(TypedDict):
+    """The holds that are left."""
+
+    account_id: str
+    hold_ids: list[str]
+    position: NotRequired[int]
 
 
 class HostForm(TypedDict):
@@ -1169,6 +1263,24 @@ class Match(TypedDict):
     decided_at: str
 
 
+class Maturity(TypedDict):
+    """held_back -> payable -> earned. `matured`, `reduced`, `swept` are lifetime totals.
+    `upcoming`: what matures next, in order, at most 50. `holds`: why no cash-out leaves
+    now.
+    """
+
+    account_id: str
+    held_back: Money
+    payable: Money
+    earned: Money
+    matured: Money
+    reduced: Money
+    swept: Money
+    upcoming: list[Upcoming]
+    holds: list[Hold]
+    position: NotRequired[int]
+
+
 class Member(TypedDict):
     member_id: str
     role: Literal["owner", "admin", "billing", "member", "viewer"]
@@ -1200,6 +1312,15 @@ class Money(TypedDict):
 
     asset: Literal["CREDIT", "TOKEN", "GPU_MS"]
     units: str
+
+
+class MoneyOutTerms(TypedDict):
+    """`window_seconds`: how long what is posted now waits until it matures."""
+
+    window_seconds: int
+    windows: list[Window]
+    minimum: Money
+    position: NotRequired[int]
 
 
 class Moved(TypedDict):
@@ -1271,6 +1392,12 @@ class NewBudget(TypedDict):
     monthly: NotRequired[Money | None]
 
 
+class NewCashOut(TypedDict):
+    """`amount` in whole cents (10,000 micro-credits); absent: everything earned."""
+
+    amount: NotRequired[Money | None]
+
+
 class NewDeposit(TypedDict):
     """Money that arrived outside. `reference` is the payment's own number: it counts once."""
 
@@ -1296,6 +1423,10 @@ class NewFundedAccount(TypedDict):
 
     funded_account_id: str
     monthly_cap: NotRequired[Money | None]
+
+
+class NewHold(TypedDict):
+    reason: str
 
 
 class NewJob(TypedDict):
@@ -1347,6 +1478,10 @@ class NewMember(TypedDict):
     member_id: NotRequired[str | None]
 
 
+class NewMinimum(TypedDict):
+    minimum: Money
+
+
 class NewOffer(TypedDict):
     """All devices of one node. `settlement`: cash is shared, burn is retired and paid in
     TOKEN.
@@ -1358,6 +1493,14 @@ class NewOffer(TypedDict):
     settlement: NotRequired[Literal["cash", "burn"]]
     fractions: NotRequired[bool]
     available_until: NotRequired[str | None]
+
+
+class NewPaymentMode(TypedDict):
+    """`billing_account_id` absent: the account itself. `destination` absent: as it is."""
+
+    mode: Literal["credits", "cash"]
+    billing_account_id: NotRequired[str | None]
+    destination: NotRequired[str | None]
 
 
 class NewPromotion(TypedDict):
@@ -1414,6 +1557,14 @@ class NewTariff(TypedDict):
     meters: NotRequired[list[MeterRow] | None]
     sla: NotRequired[list[SlaRow] | None]
     notice_seconds: NotRequired[int | None]
+
+
+class NewWindow(TypedDict):
+    """`version` is one more than the last. What was posted before keeps its window."""
+
+    version: int
+    window_seconds: int
+    effective_from: str
 
 
 class Node(TypedDict):
@@ -1570,6 +1721,19 @@ class Payer(TypedDict):
     since: str
     monthly_cap: NotRequired[Money]
     available: Money
+
+
+class PaymentMode(TypedDict):
+    """Swept every UTC day: as credits to the billing account, or as cash to the
+    destination.
+    """
+
+    account_id: str
+    mode: Literal["credits", "cash"]
+    billing_account_id: str
+    destination: NotRequired[str]
+    destination_from: NotRequired[str]
+    position: NotRequired[int]
 
 
 class Pending(TypedDict):
@@ -1774,6 +1938,12 @@ class RegionPage(TypedDict):
 
 class RegionPolicy(TypedDict):
     allow_public_jobs: bool
+
+
+class Release(TypedDict):
+    """`hold_id` absent: the operator's own."""
+
+    hold_id: NotRequired[str]
 
 
 class RevenueShares(TypedDict):
@@ -2007,6 +2177,17 @@ class Unbilled(TypedDict):
     leases_left_out: int
 
 
+class Upcoming(TypedDict):
+    """Credited to holdback by the fact at this position. `amount` is before what was
+    reduced.
+    """
+
+    amount: Money
+    at_position: int
+    posted_at: str
+    matures_at: str
+
+
 class UsageEnvelope(TypedDict):
     """One signed report as a CloudEvent. Only `data_base64` is signed (DSSE, Ed25519); the
     other fields must agree with it. `id` and `sequence` are its number, `prevhash` the hash
@@ -2097,6 +2278,18 @@ class Weight(TypedDict):
     account_id: str
     burned: str
     gpu_us: str
+
+
+class WhyFailed(TypedDict):
+    reason: str
+
+
+class Window(TypedDict):
+    version: int
+    window_seconds: int
+    effective_from: str
+    set_at: str
+    by: str
 
 
 class Work(TypedDict):
@@ -3881,6 +4074,299 @@ class Client(_Calls):
             _at("/v1/accounts/{account_id}/forecast", account_id=account_id),
         )
         return cast("Forecast", found)
+
+    def read_maturity(
+        self,
+        account_id: str,
+    ) -> Maturity:
+        """What an account has earned: held back, payable, earned, and what matures when."""
+        found = self._call(
+            "GET",
+            _at("/v1/accounts/{account_id}/maturity", account_id=account_id),
+        )
+        return cast("Maturity", found)
+
+    def read_payment_mode(
+        self,
+        account_id: str,
+    ) -> PaymentMode:
+        """How an account is paid."""
+        found = self._call(
+            "GET",
+            _at("/v1/accounts/{account_id}/payment-mode", account_id=account_id),
+        )
+        return cast("PaymentMode", found)
+
+    def set_payment_mode(
+        self,
+        account_id: str,
+        body: NewPaymentMode,
+        *,
+        idempotency_key: str | None = None,
+    ) -> PaymentMode:
+        """Say how an account is paid; a changed destination is paid after 72 hours."""
+        found = self._call(
+            "POST",
+            _at("/v1/accounts/{account_id}/payment-mode", account_id=account_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("PaymentMode", found)
+
+    def remove_dust(
+        self,
+        account_id: str,
+        body: Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Forgone:
+        """Give up earned credits of less than a cent, so that the account can be closed."""
+        found = self._call(
+            "POST",
+            _at("/v1/accounts/{account_id}/forgo-dust", account_id=account_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Forgone", found)
+
+    def list_account_cash_outs(
+        self,
+        account_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> CashOutPage:
+        """The cash-outs of an account, oldest first."""
+        found = self._call(
+            "GET",
+            _at("/v1/accounts/{account_id}/cash-outs", account_id=account_id),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("CashOutPage", found)
+
+    def submit_cash_out(
+        self,
+        account_id: str,
+        body: NewCashOut,
+        *,
+        idempotency_key: str | None = None,
+    ) -> CashOutState:
+        """Ask for earned credits in cash, to the destination of the payment mode."""
+        found = self._call(
+            "POST",
+            _at("/v1/accounts/{account_id}/cash-outs", account_id=account_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("CashOutState", found)
+
+    def list_cash_outs(
+        self,
+        *,
+        account_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> CashOutPage:
+        """Everybody's cash-outs, oldest first."""
+        found = self._call(
+            "GET",
+            "/v1/cash-outs",
+            query={"account_id": account_id, "limit": limit, "cursor": cursor},
+        )
+        return cast("CashOutPage", found)
+
+    def read_cash_out(
+        self,
+        account_id: str,
+        cash_out_id: str,
+    ) -> CashOut:
+        """One cash-out."""
+        found = self._call(
+            "GET",
+            _at(
+                "/v1/accounts/{account_id}/cash-outs/{cash_out_id}",
+                account_id=account_id,
+                cash_out_id=cash_out_id,
+            ),
+        )
+        return cast("CashOut", found)
+
+    def cancel_cash_out(
+        self,
+        account_id: str,
+        cash_out_id: str,
+        body: Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> CashOutState:
+        """Take a request back before the processor was asked."""
+        found = self._call(
+            "POST",
+            _at(
+                "/v1/accounts/{account_id}/cash-outs/{cash_out_id}/cancel",
+                account_id=account_id,
+                cash_out_id=cash_out_id,
+            ),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("CashOutState", found)
+
+    def confirm_cash_out(
+        self,
+        account_id: str,
+        cash_out_id: str,
+        body: Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> CashOutState:
+        """Say that a bank transfer was made."""
+        found = self._call(
+            "POST",
+            _at(
+                "/v1/accounts/{account_id}/cash-outs/{cash_out_id}/paid",
+                account_id=account_id,
+                cash_out_id=cash_out_id,
+            ),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("CashOutState", found)
+
+    def report_cash_out_failed(
+        self,
+        account_id: str,
+        cash_out_id: str,
+        body: WhyFailed,
+        *,
+        idempotency_key: str | None = None,
+    ) -> CashOutState:
+        """Say that a transfer will not be made; the credits come back."""
+        found = self._call(
+            "POST",
+            _at(
+                "/v1/accounts/{account_id}/cash-outs/{cash_out_id}/failed",
+                account_id=account_id,
+                cash_out_id=cash_out_id,
+            ),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("CashOutState", found)
+
+    def add_cash_out_hold(
+        self,
+        account_id: str,
+        body: NewHold,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Holds:
+        """Hold all cash-outs of an account: none is requested or sent until it is released."""
+        found = self._call(
+            "POST",
+            _at("/v1/accounts/{account_id}/cash-outs/hold", account_id=account_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Holds", found)
+
+    def remove_cash_out_hold(
+        self,
+        account_id: str,
+        body: Release,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Holds:
+        """Release a hold; others stay."""
+        found = self._call(
+            "POST",
+            _at("/v1/accounts/{account_id}/cash-outs/release", account_id=account_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Holds", found)
+
+    def list_payout_differences(
+        self,
+        *,
+        open: bool | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> DifferencePage:
+        """What the processor's list and our cash-outs do not agree on."""
+        found = self._call(
+            "GET",
+            "/v1/cash-outs/differences",
+            query={"open": open, "limit": limit, "cursor": cursor},
+        )
+        return cast("DifferencePage", found)
+
+    def close_payout_difference(
+        self,
+        difference_id: str,
+        body: DifferenceNote,
+        *,
+        idempotency_key: str | None = None,
+    ) -> DifferenceSettled:
+        """Explain a difference, so that it alarms no more."""
+        found = self._call(
+            "POST",
+            _at("/v1/cash-outs/differences/{difference_id}/settle", difference_id=difference_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("DifferenceSettled", found)
+
+    def read_cash_out_terms(
+        self,
+    ) -> MoneyOutTerms:
+        """The dispute window, past and announced, and the smallest cash-out."""
+        found = self._call(
+            "GET",
+            "/v1/cash-outs/terms",
+        )
+        return cast("MoneyOutTerms", found)
+
+    def publish_maturity_window(
+        self,
+        body: NewWindow,
+        *,
+        idempotency_key: str | None = None,
+    ) -> MoneyOutTerms:
+        """Set how long earnings wait for disputes; the first version may begin in the past."""
+        found = self._call(
+            "POST",
+            "/v1/cash-outs/terms/window",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("MoneyOutTerms", found)
+
+    def publish_cash_out_minimum(
+        self,
+        body: NewMinimum,
+        *,
+        idempotency_key: str | None = None,
+    ) -> MoneyOutTerms:
+        """Set the smallest cash-out, in whole cents."""
+        found = self._call(
+            "POST",
+            "/v1/cash-outs/terms/minimum",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("MoneyOutTerms", found)
 
 
 def pages(first: Any, following: Any) -> Iterator[Any]:

@@ -77,13 +77,8 @@ RESOURCES: tuple[Resource, ...] = (
     promotions.resource,
     usage_summary.resource,
     forecasts.resource,
-)
-    accounts.resource, providers.resource, nodes.resource, devices.resource, offers.resource,
-    compute_jobs.resource, leases.resource, billing.resource, statements.resource,
-    statement_lines.resource, earnings.resource, epochs.resource, payouts.resource,
-    tariffs.resource, audit.resource, funding.resource, promotions.resource,
     cash_outs.resource,
-)  # fmt: skip
+)
 
 DESCRIPTION = """\
 Event-sourced marketplace and settlement ledger for pooled GPUs.

@@ -52,8 +52,8 @@ Decide = Callable[[Any, World], Sequence[Change]]
 _FILES = (
     account,
     account_closing,
-    budget,
     adjustment,
+    budget,
     burn,
     card_money,
     cash_out,
