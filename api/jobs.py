@@ -18,6 +18,7 @@ import psycopg
 from api import cash_out_jobs
 from api.accrual import accrue
 from api.chain_side import ChainNotReady, ChainSide, is_wanted
+from api.corrections import correct_due
 from api.leading import leading
 from api.money_out import mature, sweep
 from api.service import Service
@@ -227,6 +228,11 @@ def run_promotions(service: Service, connection: Connection, now_us: int) -> int
     return done
 
 
+def run_corrections(service: Service, connection: Connection, now_us: int) -> int:
+    """SLA credits of settled leases, and disputes that nobody ruled in time."""
+    return correct_due(service.ledger, connection, now_us)
+
+
 def run_epochs(service: Service, connection: Connection, now_us: int) -> int:
     """Close, seal and credit epochs whose time has come."""
     before = service.head(connection)
@@ -269,6 +275,7 @@ def all_jobs(service: Service) -> tuple[Job, ...]:
         Job("promotions", 60, 7_200, run_promotions),
         Job("cash_out", 60, 7_200, run_cash_outs),
         Job("payout_match", 3_600, 14_400, run_payout_match),
+        Job("corrections", 60, 7_200, run_corrections),
         Job("epochs", 60, 900, run_epochs),
         *((chain_job(service),) if is_wanted(service.settings) else ()),
         Job("pin", service.settings.pin_every_s, 120, run_pin),

@@ -152,10 +152,10 @@ _MAY_MOVE = {
     ),
     "dispute": (
         rf"dispute:[^:]+|{_EARNINGS}|{_NETWORK}",
-        rf"{_SPENDABLE}|party:[^:]+:payable|{SUSPENSE}",
+        rf"{_SPENDABLE}|party:[^:]+:(?:owed|payable)|{SUSPENSE}",
     ),
-    "sla": (rf"{_EARNINGS}|{_NETWORK}", rf"{_SPENDABLE}|{SUSPENSE}"),
-    "goodwill": (r"network:revenue:[a-z]+", rf"{_SPENDABLE}|{SUSPENSE}"),
+    "sla": (rf"{_EARNINGS}|{_NETWORK}", rf"{_SPENDABLE}|party:[^:]+:owed|{SUSPENSE}"),
+    "goodwill": (r"network:revenue:[a-z]+", rf"{_SPENDABLE}|party:[^:]+:owed|{SUSPENSE}"),
 }
 """By reason: which accounts an adjustment may debit, and which it may credit."""
 
@@ -255,19 +255,20 @@ class Taking:
     changes: list[Change] = field(default_factory=list)
     _drawn: dict[str, int] = field(default_factory=dict)
 
-    def take(self, payee: str, units: int, line: ChargedLine, cause: str) -> list[BookLine]:
+    def take(self, payee: Part, units: int, line: ChargedLine, cause: str) -> list[BookLine]:
         """The debits that take `units` from a payee. Raises Refused: CREDIT_TOO_LOW when the
         network itself has less than it must give.
         """
         if not units:
             return []
-        owner = _HOLDBACK.fullmatch(payee)
+        owner = _HOLDBACK.fullmatch(payee.account)
         if owner is not None:
-            return self._from_earnings(owner[1], units, line, cause)
-        if payee == "world:burned":
-            return [BookLine(payee, units)]  # credits that were retired at use come back
-        others = [account for account in REVENUES if account != payee]
-        return self._draw([payee, *others], units)
+            held = min(units, held_back(self.world, owner[1], line.position, payee.units))
+            return self._from_earnings(owner[1], held, units - held, line, cause)
+        if payee.account == "world:burned":
+            return [BookLine(payee.account, units)]  # credits that were retired at use come back
+        others = [account for account in REVENUES if account != payee.account]
+        return self._draw([payee.account, *others], units)
 
     def from_network(self, units: int) -> list[BookLine]:
         """The debits that take `units` from the platform's revenue. Raises Refused:
@@ -275,21 +276,38 @@ class Taking:
         """
         return self._draw(REVENUES, units)
 
+    def give_back(self, line: ChargedLine, before: int, after: int) -> list[BookLine]:
+        """The credits that return a charge to whoever paid it; what belongs to a closed account
+        waits in suspense. A debt is taken off as far as it still stands. What has been paid of it
+        since came from nobody remembers which source, so it comes back as a grant, never as cash.
+        """
+        lines: list[BookLine] = []
+        given = peel_between(line.payers, before, after)
+        for payer, units in zip(line.payers, given, strict=True):
+            account, left = payer.account, units
+            if account.endswith(":owed"):
+                here = min(left, self._left(account))
+                self._drawn[account] = self._drawn.get(account, 0) + here
+                lines.append(BookLine(account, -here))
+                account, left = account.removesuffix("owed") + "grant", left - here
+            lines.append(BookLine(open_book(self.world, account), -left))
+        return lines
+
     def _from_earnings(
-        self, account_id: str, units: int, line: ChargedLine, cause: str
+        self, account_id: str, held: int, left: int, line: ChargedLine, cause: str
     ) -> list[BookLine]:
-        """Holdback, as long as this charge has not matured; then payable, earned, owed."""
-        if line.position > earnings_of(self.world, account_id).matured_through:
-            change = reduce(self.world, account_id, line.position, units, cause, self.now_us)
+        """What of this charge is still held back; then payable, earned, owed."""
+        lines: list[BookLine] = []
+        if held:
+            change = reduce(self.world, account_id, line.position, held, cause, self.now_us)
             self.changes.append(change)
-            return [BookLine(f"party:{account_id}:holdback", units)]
-        lines, left = [], units
+            lines.append(BookLine(f"party:{account_id}:holdback", held))
         for part in ("payable", "earned"):
             account = f"party:{account_id}:{part}"
             here = min(left, self._left(account))
             lines += self._debit(account, here)
             left -= here
-        return [*lines, *self._debit(f"party:{account_id}:owed", left)]
+        return [*lines, BookLine(f"party:{account_id}:owed", left)]
 
     def _draw(self, accounts: Sequence[str], units: int) -> list[BookLine]:
         lines, left = [], units
@@ -310,16 +328,16 @@ class Taking:
         return [BookLine(account, units)] if units else []
 
 
-def give_back(world: World, line: ChargedLine, before: int, after: int) -> list[BookLine]:
-    """The credits that return a charge to whoever paid it; what belongs to a closed account waits
-    in suspense.
+def held_back(world: World, account_id: str, position: int, earned: int) -> int:
+    """What of an owner's part of a charge is still in its holdback: nothing once it has matured,
+    and less what earlier corrections and disputes have taken out.
     """
-    given = peel_between(line.payers, before, after)
-    return [
-        BookLine(open_book(world, payer.account), -units)
-        for payer, units in zip(line.payers, given, strict=True)
-        if units
-    ]
+    earnings = earnings_of(world, account_id)
+    if position <= earnings.matured_through:
+        return 0
+    left = earned - earnings.reductions.get(position, 0)
+    assert left >= 0, (account_id, position, earned, earnings)
+    return left
 
 
 def open_book(world: World, account: str) -> str:
@@ -389,12 +407,12 @@ def refund(
     world, waiting = taking.world, dict(held or {})
     state = corrections_of(world, line.position)
     assert 0 <= units <= line.charge - state.returned, (units, line, state)
-    lines = give_back(world, line, state.returned, state.returned + units)
+    lines = taking.give_back(line, state.returned, state.returned + units)
     taken = peel_between(line.payees, state.recovered, state.recovered + units)
     for payee, part in zip(line.payees, taken, strict=True):
         reserved = waiting.pop(payee.account, 0)
         if not reserved:
-            lines += taking.take(payee.account, part, line, cause)
+            lines += taking.take(payee, part, line, cause)
             continue
         assert part <= reserved, (payee, part, reserved)
         payable = payee.account.removesuffix(":holdback") + ":payable"
@@ -439,11 +457,12 @@ def decide_goodwill(command: GrantGoodwill, world: World) -> list[Change]:
         return []
     state = require_free(world, line.position)
     require_room(state, line, units)
-    given = give_back(world, line, state.returned, state.returned + units)
+    taking = Taking(world, command.at_us)
+    given = taking.give_back(line, state.returned, state.returned + units)
     return [
         book(
             line,
-            [*Taking(world, command.at_us).from_network(units), *given],
+            [*taking.from_network(units), *given],
             adjustment_id=command.adjustment_id,
             reason="goodwill",
             cause=f"goodwill:{command.by}",

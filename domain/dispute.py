@@ -29,12 +29,13 @@ from domain.adjustment import (
     LineDisputed,
     Taking,
     corrections_of,
+    held_back,
     peel_between,
     refund,
     require_room,
 )
 from domain.adjustment import stream_of as adjustments_of
-from domain.maturity import earnings_of, reduce, window_at, windows_of
+from domain.maturity import reduce, window_at, windows_of
 from domain.money import PPM, Amount, Big, credit
 from domain.refusal import Reason, Refused
 from domain.stream import Change, Stream, World, derive_id
@@ -369,16 +370,13 @@ def _hold(claim: Claim, command: OpenDispute, world: World) -> tuple[Held, ...]:
     if command.at_us >= line.posted_at_us + window_at(windows_of(world), line.posted_at_us):
         return ()
     shares = peel_between(line.payees, state.recovered, state.recovered + claim.claimed)
-    owners = (
-        (payee.account.split(":")[1], units)
-        for payee, units in zip(line.payees, shares, strict=True)
-        if units and payee.account.endswith(":holdback")
-    )
-    return tuple(
-        Held(account_id, units)
-        for account_id, units in owners
-        if line.position > earnings_of(world, account_id).matured_through
-    )
+    found = []
+    for payee, units in zip(line.payees, shares, strict=True):
+        if units and payee.account.endswith(":holdback"):
+            account_id = payee.account.split(":")[1]
+            if held_back(world, account_id, line.position, payee.units) >= units:
+                found.append(Held(account_id, units))
+    return tuple(found)
 
 
 def _disputed(claim: Claim, held: tuple[Held, ...]) -> DisputedLine:

@@ -41,6 +41,7 @@ from domain import (
     provider,
     resource_usage,
     revenue_share,
+    sla,
     tariff,
     top_up,
 )
@@ -81,6 +82,7 @@ _FILES = (
     provider,
     resource_usage,
     revenue_share,
+    sla,
     tariff,
     top_up,
 )

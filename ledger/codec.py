@@ -53,6 +53,7 @@ from domain import (
     provider,
     resource_usage,
     revenue_share,
+    sla,
     tariff,
     top_up,
 )
@@ -194,6 +195,8 @@ NAMES: dict[str, type[Any]] = {
     "reserve.funded.v1": debt.ReserveFunded,
     "resource.accrued.v1": resource_usage.ResourceAccrued,
     "resource.storage_released.v1": resource_usage.StorageReleased,
+    "sla.assessed.v1": sla.SlaAssessed,
+    "sla.credited.v1": sla.SlaCredited,
     "tariff.published.v1": tariff.TariffPublished,
     "usage.pinned.v1": pin.UsagePinned,
 }

@@ -35,6 +35,11 @@ _TABLES = """
         reason text NOT NULL, cause text NOT NULL, returned bigint NOT NULL,
         recovered bigint NOT NULL, lines jsonb NOT NULL, gpu_us_new bigint, charge_new bigint,
         by text NOT NULL, at_us bigint NOT NULL);
+    CREATE TABLE own.sla (
+        lease_id text COLLATE "C" PRIMARY KEY, sla_class text NOT NULL, position bigint NOT NULL,
+        opened boolean NOT NULL, settled_position bigint, availability_ppm int, credit bigint,
+        credited bigint NOT NULL, is_done boolean NOT NULL) WITH (fillfactor = 50);
+    COMMENT ON TABLE own.sla IS 'Leases that were promised availability';
 """
 
 _INDEXES = """
@@ -45,6 +50,7 @@ _INDEXES = """
     CREATE INDEX ON own.disputed_line (lease_id, position);
     CREATE INDEX ON own.disputed_line (dispute_id, position);
     CREATE INDEX ON own.adjustment (corrects_position, position);
+    CREATE INDEX ON own.sla (settled_position) WHERE opened AND NOT is_done;
     CREATE INDEX ON own.adjustment (account_id, position);
     CREATE INDEX ON own.adjustment (provider_account_id, position);
 """
@@ -106,6 +112,41 @@ _RULES = (
             provider_account_id, reason, cause, returned, recovered, lines,
             (late->>'gpu_us_new')::bigint, (late->'charge_new'->>'units')::bigint, "by", at_us
         FROM facts""",
+    ),
+    Rule(
+        ("lease.reserved.v1",),
+        "lease_id text, sla_class text",
+        """INSERT INTO own.sla (lease_id, sla_class, position, opened, credited, is_done)
+        SELECT lease_id, sla_class, position, false, 0, false FROM facts
+        WHERE sla_class IS NOT NULL""",
+    ),
+    Rule(
+        ("lease.opened.v1",),
+        "lease_id text",
+        "UPDATE own.sla s SET opened = true FROM facts f WHERE s.lease_id = f.lease_id",
+    ),
+    Rule(
+        ("lease.settled.v1",),
+        "lease_id text",
+        """UPDATE own.sla s SET settled_position = f.position FROM facts f
+        WHERE s.lease_id = f.lease_id""",
+    ),
+    Rule(
+        ("sla.assessed.v1",),
+        "lease_id text, availability_ppm int, credit json",
+        """UPDATE own.sla s SET availability_ppm = f.availability_ppm,
+            credit = (f.credit->>'units')::bigint, is_done = (f.credit->>'units') = '0'
+        FROM facts f WHERE s.lease_id = f.lease_id""",
+    ),
+    Rule(
+        ("sla.credited.v1",),
+        "lease_id text, credited_new json, is_last boolean",
+        """UPDATE own.sla s SET credited = s.credited + f.units, is_done = f.is_done
+        FROM (
+            SELECT lease_id, sum((credited_new->>'units')::bigint) AS units,
+                bool_or(is_last) AS is_done
+            FROM facts GROUP BY lease_id) f
+        WHERE s.lease_id = f.lease_id""",
     ),
 )
 
@@ -215,6 +256,15 @@ def read_expired(connection: Connection, now_us: int, limit: int = 100) -> list[
         WHERE outcome IS NULL AND expires_at_us <= %(now)s ORDER BY expires_at_us, dispute_id
         LIMIT %(limit)s"""
     rows = connection.execute(sql.encode(), {"now": now_us, "limit": limit})
+    return [str(row[0]) for row in rows]
+
+
+def read_sla_due(connection: Connection, limit: int = 100) -> list[str]:
+    """Settled leases that were promised availability and are not done with, the oldest first."""
+    sql = """SELECT lease_id FROM proj_disputes.sla
+        WHERE opened AND NOT is_done AND settled_position IS NOT NULL
+        ORDER BY settled_position LIMIT %(limit)s"""
+    rows = connection.execute(sql.encode(), {"limit": limit})
     return [str(row[0]) for row in rows]
 
 

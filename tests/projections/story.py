@@ -35,6 +35,7 @@ from domain import (
     payout_matching,
     pin,
     provider,
+    sla,
     top_up,
 )
 from domain.earnings import NOTHING, Parts, peel
@@ -87,6 +88,8 @@ def story(size: Size) -> Iterator[Told]:
     for index in range(first_half, size.leases):
         yield from _lease(size, index)
     yield from _dispute("dispute_2", 2, upheld=0)
+    yield from _sla(f"lease_{0:032x}", 100)
+    yield from _sla(f"lease_{2:032x}", 0)
     yield from _leaving(size)
     yield from _invoices()
     yield from funding(_at(0))
@@ -341,7 +344,8 @@ def _lease(size: Size, index: int) -> Iterator[Told]:
         share_ppm=share, mem_ppm=share, gpu_class="datacenter", price_per_gpu_hour=credit(PRICE),
         settlement=settlement, own=False, tariff_version=1, fee_per_gpu_hour=credit(FEE),
         provider_share_ppm=500_000, burn_share_ppm=200_000,
-        escrow=(lease.EscrowPart(source, credit(escrow)),), at_us=at, **common,
+        escrow=(lease.EscrowPart(source, credit(escrow)),), at_us=at,
+        sla_class=None if index % 2 else "standard", **common,
     )  # fmt: skip
     here = Stream("device", device_id)
     yield (
@@ -394,6 +398,22 @@ def _lease(size: Size, index: int) -> Iterator[Told]:
             else job.JobCancelled(job_id=job_id, by=who, at_us=at)
         ),
     )
+
+
+def _sla(lease_id: str, credit_units: int) -> Iterator[Told]:
+    """A lease's promise, judged after its settlement; the credit is paid in two parts."""
+    stream, at = Stream("sla", lease_id), _at(9)
+    yield stream, sla.SlaAssessed(
+        lease_id=lease_id, account_id=RENTERS[0], provider_account_id="acct_provider",
+        sla_class="standard", tariff_version=1, metered_gpu_us=9, promised_gpu_us=10,
+        availability_ppm=900_000, below_ppm=990_000, credit_ppm=100_000, charge=credit(1_000),
+        credit=credit(credit_units), at_us=at,
+    )  # fmt: skip
+    for paid in range(0, credit_units, 50):
+        yield stream, sla.SlaCredited(
+            lease_id=lease_id, credited_new=credit(50), credited=credit(paid + 50),
+            is_last=paid + 50 == credit_units, at_us=at,
+        )  # fmt: skip
 
 
 def _dispute(name: str, line: int, upheld: int) -> Iterator[Told]:

@@ -1,0 +1,129 @@
+"""Corrections that nobody asks for: SLA credits after settlement, disputes that nobody ruled.
+
+    every settled lease with an SLA class is assessed once; every dispute ends after 90 days
+
+A run that stops anywhere is run again: the log knows what was assessed, credited and ruled. A lease
+or a dispute that fails stops by itself and is named; the others go on.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+
+from domain.adjustment import ChargedLine
+from domain.dispute import Dispute, TimeOutDispute
+from domain.dispute import stream_of as dispute_stream
+from domain.lease import UsageAccrued
+from domain.sla import CreditSla, Sla
+from domain.sla import stream_of as sla_stream
+from domain.stream import Stream
+from ledger.charged import charged_line
+from ledger.handle import LOG_AWAY, Ledger
+from projections import disputes, tables
+from projections.runner import Connection
+
+logger = logging.getLogger(__name__)
+
+LINES_MAX = 100
+"""Charges of one append."""
+DUE_MAX = 1_000
+
+
+class CorrectionsStopped(Exception):
+    """Some leases or disputes could not be corrected; the others were. Somebody should look."""
+
+
+def correct_due(ledger: Ledger, connection: Connection, now_us: int) -> int:
+    """SLA credits and timeouts that are due; how many. Raises CorrectionsStopped after all."""
+    tables.step_all(connection, only=("disputes", "epochs"))
+    done, stopped = 0, []
+
+    def attempt(names: Iterable[str], run: Callable[[str], None]) -> None:
+        nonlocal done
+        for name in names:
+            try:
+                run(name)
+                done += 1
+            except LOG_AWAY:
+                raise  # it is nobody's fault, and the next one would wait as long
+            except Exception:
+                logger.exception("the correction of %s stops", name)
+                stopped.append(name)
+
+    attempt(
+        disputes.read_sla_due(connection, DUE_MAX),
+        lambda lease_id: credit_sla(ledger, connection, lease_id, now_us),
+    )
+    attempt(
+        disputes.read_expired(connection, now_us, DUE_MAX),
+        lambda dispute_id: time_out(ledger, connection, dispute_id, now_us),
+    )
+    if stopped:
+        raise CorrectionsStopped(f"{len(stopped)} stop, the first is {stopped[0]}")
+    return done
+
+
+def credit_sla(ledger: Ledger, connection: Connection, lease_id: str, now_us: int) -> None:
+    """Assess a settled lease and credit what is due, charge by charge, the newest first."""
+    positions: list[int] = []
+    first: int | None = None  # assessed before any charge is looked at
+    while not _sla(ledger, lease_id).is_done:
+        if first is not None and first >= len(positions):
+            return  # an open dispute freezes what is left
+        page = () if first is None else positions[first : first + LINES_MAX]
+        is_last = first is not None and first + LINES_MAX >= len(positions)
+
+        def command(page: Iterable[int] = page, is_last: bool = is_last) -> CreditSla:
+            return CreditSla(
+                lease_id=lease_id,
+                lines=_lines(ledger, page),
+                is_last=is_last,
+                burn_promised=disputes.read_burn_promised(connection),
+                at_us=now_us,
+            )
+
+        ledger.handle(command, key=None, now_us=now_us)
+        if first is None:
+            positions = _charges(ledger, lease_id)
+            first = 0
+        else:
+            first += LINES_MAX
+
+
+def time_out(ledger: Ledger, connection: Connection, dispute_id: str, now_us: int) -> None:
+    """End a dispute that nobody ruled in time."""
+
+    def command() -> TimeOutDispute:
+        state = ledger.market.load(dispute_stream(dispute_id)).state
+        assert isinstance(state, Dispute)
+        assert state.opened is not None
+        return TimeOutDispute(
+            dispute_id=dispute_id,
+            lines=_lines(ledger, [line.position for line in state.opened.lines]),
+            burn_promised=disputes.read_burn_promised(connection),
+            at_us=now_us,
+        )
+
+    ledger.handle(command, key=None, now_us=now_us)
+
+
+def _sla(ledger: Ledger, lease_id: str) -> Sla:
+    state = ledger.market.load(sla_stream(lease_id)).state
+    assert isinstance(state, Sla)
+    return state
+
+
+def _charges(ledger: Ledger, lease_id: str) -> list[int]:
+    """Positions of the lease's charges, the newest first."""
+    recorded = ledger.market.read_stream(Stream("lease", lease_id))
+    charged = [
+        one.position
+        for one in recorded
+        if isinstance(one.fact, UsageAccrued) and one.fact.charge_new.units
+    ]
+    return charged[::-1]
+
+
+def _lines(ledger: Ledger, positions: Iterable[int]) -> tuple[ChargedLine, ...]:
+    return tuple(charged_line(ledger.market, ledger.books, one) for one in positions)

@@ -1,0 +1,63 @@
+"""The corrections job on a running market: SLA credits after settlement, disputes nobody ruled."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from api.corrections import correct_due
+from domain.dispute import TIMEOUT_US
+from domain.stream import Stream
+from domain.tariff import CLOUDBENDER, SlaClass, SlaTier, publish
+from tests.api.scene import Scene
+from tests.api.test_disputes import contested, part
+from tests.api.work import MINUTE_US, accrue_now, hours_of_work, run
+
+
+def correct(scene: Scene) -> int:
+    with scene.service.connect() as connection:
+        return correct_due(scene.service.ledger, connection, scene.clock.now_us())
+
+
+def promise(scene: Scene) -> None:
+    """From now on `standard` promises 99 %: below it a tenth of the charge comes back."""
+    now_us = scene.clock.now_us()
+    tariff = publish(CLOUDBENDER, version=2, effective_from_us=now_us, by="op", at_us=now_us)
+    classes = (SlaClass("standard", (SlaTier(990_000, 100_000),)),)
+    scene.service.ledger.handle(replace(tariff, sla=classes), key=None, now_us=now_us)
+
+
+def test_v_6_a_lease_that_was_down_is_credited_right_after_settlement(scene: Scene) -> None:
+    """55 of 60 minutes: 916,666 ppm; 10 % of 1.833333 come back, from provider and platform."""
+    promise(scene)
+    clock: Any = scene.clock
+    lease = scene.running(job=scene.job(sla_class="standard"))
+    run(scene, lease, minutes=54)
+    clock.advance(5 * MINUTE_US)
+    run(scene, lease, first=59, minutes=1)
+    scene.renter.made(f"/v1/leases/{lease['lease_id']}/close")
+    accrue_now(scene, lease["lease_id"])
+    assert correct(scene) == 1
+    held = part(scene, f"party:{scene.owner.account_id}:holdback")
+    told = scene.renter.read("/v1/adjustments", lease_id=lease["lease_id"])["data"]
+    assert [(one["reason"], one["returned"]["units"]) for one in told] == [("sla", "183333")]
+    state = scene.service.ledger.market.load(Stream("sla", lease["lease_id"])).state
+    assert state.assessed.availability_ppm == 916_666
+    assert correct(scene) == 0, "once"
+    assert part(scene, f"party:{scene.owner.account_id}:holdback") == held
+    assert scene.service.ledger.books.books_balanced()
+
+
+def test_a_dispute_that_nobody_ruled_ends_after_ninety_days(scene: Scene) -> None:
+    (lease,) = hours_of_work(scene)
+    cash = part(scene, f"party:{scene.renter.account_id}:cash")
+    dispute = contested(scene, lease)
+    clock: Any = scene.clock
+    clock.advance(TIMEOUT_US - 1)
+    assert correct(scene) == 0
+    clock.advance(1)
+    assert correct(scene) == 1
+    told = scene.renter.read(f"/v1/disputes/{dispute['dispute_id']}")
+    assert (told["state"], told["upheld"]["units"]) == ("timed_out", "2000000")
+    assert part(scene, f"party:{scene.renter.account_id}:cash") == cash + 2_000_000
+    assert part(scene, f"dispute:{dispute['dispute_id']}") == 0
