@@ -55,8 +55,11 @@ By = Annotated[
 
 
 class EarningTold(Told):
-    """fee + provider + platform + burn = charge. `provider` is the provider's part; `burn` is
-    retired for it and paid in TOKEN when the epoch is sealed. A lease hour counts in the UTC `hour`
+    """fee + provider + client + platform + burn = charge. `provider` is the provider's part; `burn`
+    is retired for it and paid in TOKEN when the epoch is sealed.
+
+    `earned` is what this account got: of its own leases, or as an owner of the node or as the
+    client that brought the job, whose rows hold nothing else. A lease hour counts in the UTC `hour`
     in which it begins.
     """
 
@@ -72,6 +75,8 @@ class EarningTold(Told):
     provider: Money
     platform: Money
     burn: Money
+    client: Money
+    earned: Money
 
 
 class EarningExplainedTold(Told):
@@ -182,4 +187,5 @@ def _earning(row: earnings.Earned) -> EarningTold:
         hour=moment_or_none(row.hour_us), epoch=row.epoch, accruals=row.accruals,
         gpu_us=str(row.gpu_us), charge=credits_(row.charge), fee=credits_(row.fee),
         provider=credits_(row.provider), platform=credits_(row.platform), burn=credits_(row.burn),
+        client=credits_(row.client), earned=credits_(row.earned),
     )  # fmt: skip

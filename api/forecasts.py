@@ -112,8 +112,8 @@ def _draw(lease: Lease) -> Draw:
     assert lease.opened is not None
     return Draw(
         price_per_gpu_hour=lease.opened.price_per_gpu_hour.units,
-        gpu_ppm_total=len(lease.reserved.device_ids) * lease.reserved.share_ppm,
-        funds_end_us=lease.opened.funds_end_us, term_end_us=lease.opened.term_end_us,
+        gpu_ppm_total=lease.gpu_ppm_total, funds_end_us=lease.funds_end_us,
+        term_end_us=lease.opened.term_end_us,
     )  # fmt: skip
 
 

@@ -1,9 +1,12 @@
 """What has each provider earned, by node, lease, hour and epoch, and where did the rest go?
 
-    fee + provider + platform + burn == charge        row by row, as decided at each accrual
+    fee + provider + client + platform + burn == charge     row by row, as decided at each accrual
+    sum(earned) over all accounts == sum(provider + client)
 
-An accrual belongs to the epoch whose cut is the first at or after it, and to the UTC hour in which
-its lease hour begins. It prices nothing.
+The row of the provider's account holds the whole charge and where it went; `earned` is what that
+account got of it. Owners of a node and the client that brought the job have rows of their own in
+which only `earned` counts. An accrual belongs to the epoch whose cut is the first at or after it,
+and to the UTC hour in which its lease hour begins. It prices nothing.
 """
 
 from __future__ import annotations
@@ -32,7 +35,8 @@ _TABLES = (
         account_id text COLLATE "C", node_id text COLLATE "C", lease_id text COLLATE "C",
         epoch int, accruals int NOT NULL, gpu_us bigint NOT NULL, charge bigint NOT NULL,
         fee bigint NOT NULL, provider bigint NOT NULL, platform bigint NOT NULL,
-        burn bigint NOT NULL, first_position bigint NOT NULL, last_position bigint NOT NULL,
+        burn bigint NOT NULL, client bigint NOT NULL, earned bigint NOT NULL,
+        first_position bigint NOT NULL, last_position bigint NOT NULL,
         PRIMARY KEY (account_id, node_id, lease_id, epoch)) WITH (fillfactor = 70);
     CREATE TABLE own.opened (lease_id text COLLATE "C" PRIMARY KEY, opened_at_us bigint NOT NULL);
     CREATE TABLE own.earning_hour (
@@ -40,7 +44,7 @@ _TABLES = (
         node_id text COLLATE "C" NOT NULL, lease_id text COLLATE "C" NOT NULL, epoch int NOT NULL,
         position bigint NOT NULL, gpu_us bigint NOT NULL, charge bigint NOT NULL,
         fee bigint NOT NULL, provider bigint NOT NULL, platform bigint NOT NULL,
-        burn bigint NOT NULL);
+        burn bigint NOT NULL, client bigint NOT NULL, earned bigint NOT NULL);
     COMMENT ON TABLE own.earning_hour IS 'One row per accrual, under the UTC hour it began in';
 """
 )
@@ -49,6 +53,32 @@ _INDEXES = """
     CREATE INDEX ON own.earning (epoch, account_id);
     CREATE UNIQUE INDEX earning_hour_key ON own.earning_hour (account_id, hour_us, position);
 """
+
+_SUMS = ("gpu_us", "charge", "fee", "provider", "platform", "burn", "client", "earned")
+_FIELDS = (
+    "provider_account_id text, node_id text, lease_id text, hour_index bigint, gpu_us_new bigint,"
+    " charge_new json, parts_new json, owners json, client_account_id text"
+)
+_RECEIVED = f"""received AS (
+    SELECT f.position, f.node_id, f.lease_id, {EPOCH_OF} AS epoch,
+        o.opened_at_us + f.hour_index * {GPU_HOUR_US} AS began_us, r.*
+    FROM facts f JOIN own.opened o ON o.lease_id = f.lease_id
+    CROSS JOIN LATERAL (
+        SELECT f.provider_account_id AS account_id, f.gpu_us_new AS gpu_us,
+            (f.charge_new->>'units')::bigint AS charge, (f.parts_new->>'fee')::bigint AS fee,
+            (f.parts_new->>'provider')::bigint AS provider,
+            (f.parts_new->>'platform')::bigint AS platform,
+            (f.parts_new->>'burn')::bigint AS burn,
+            coalesce((f.parts_new->>'client')::bigint, 0) AS client,
+            CASE WHEN f.owners IS NULL THEN (f.parts_new->>'provider')::bigint ELSE 0 END AS earned
+        UNION ALL
+        SELECT p->>'account_id', 0, 0, 0, 0, 0, 0, 0, (p->>'units_new')::bigint
+        FROM json_array_elements(f.owners) p
+        UNION ALL
+        SELECT f.client_account_id, 0, 0, 0, 0, 0, 0, 0, (f.parts_new->>'client')::bigint
+        WHERE f.client_account_id IS NOT NULL) r
+)"""
+"""SQL: what each account got of the accruals among `facts`."""
 
 _RULES = (
     CUT_RULE,
@@ -59,32 +89,23 @@ _RULES = (
     ),
     Rule(
         ("lease.usage_accrued.v1",),
-        "provider_account_id text, node_id text, lease_id text, hour_index bigint,"
-        " gpu_us_new bigint, charge_new json, parts_new json",
-        f"""INSERT INTO own.earning_hour
-        SELECT provider_account_id, began_us - began_us %% {GPU_HOUR_US}, node_id, lease_id,
-            {EPOCH_OF}, position, gpu_us_new, (charge_new->>'units')::bigint,
-            (parts_new->>'fee')::bigint, (parts_new->>'provider')::bigint,
-            (parts_new->>'platform')::bigint, (parts_new->>'burn')::bigint
-        FROM (
-            SELECT f.*, o.opened_at_us + f.hour_index * {GPU_HOUR_US} AS began_us
-            FROM facts f JOIN own.opened o ON o.lease_id = f.lease_id) f""",
+        _FIELDS,
+        f""", {_RECEIVED} INSERT INTO own.earning_hour
+        SELECT r.account_id, r.began_us - r.began_us %% {GPU_HOUR_US}, r.node_id, r.lease_id,
+            r.epoch, r.position, {", ".join(f"sum(r.{name})" for name in _SUMS)}
+        FROM received r GROUP BY 1, 2, 3, 4, 5, 6""",
     ),
     Rule(
         ("lease.usage_accrued.v1",),
-        "provider_account_id text, node_id text, lease_id text, gpu_us_new bigint,"
-        " charge_new json, parts_new json",
-        f"""INSERT INTO own.earning AS t
-        SELECT provider_account_id, node_id, lease_id, {EPOCH_OF}, count(*), sum(gpu_us_new),
-            sum((charge_new->>'units')::bigint), sum((parts_new->>'fee')::bigint),
-            sum((parts_new->>'provider')::bigint), sum((parts_new->>'platform')::bigint),
-            sum((parts_new->>'burn')::bigint), min(position), max(position)
-        FROM facts f GROUP BY 1, 2, 3, 4
+        _FIELDS,
+        f""", {_RECEIVED} INSERT INTO own.earning AS t (account_id, node_id, lease_id, epoch,
+            accruals, {", ".join(_SUMS)}, first_position, last_position)
+        SELECT account_id, node_id, lease_id, epoch, count(DISTINCT position),
+            {", ".join(f"sum({name})" for name in _SUMS)}, min(position), max(position)
+        FROM received GROUP BY 1, 2, 3, 4
         ON CONFLICT (account_id, node_id, lease_id, epoch) DO UPDATE SET
-            accruals = t.accruals + excluded.accruals, gpu_us = t.gpu_us + excluded.gpu_us,
-            charge = t.charge + excluded.charge, fee = t.fee + excluded.fee,
-            provider = t.provider + excluded.provider, platform = t.platform + excluded.platform,
-            burn = t.burn + excluded.burn, last_position = excluded.last_position""",
+            accruals = t.accruals + excluded.accruals, last_position = excluded.last_position,
+            {", ".join(f"{name} = t.{name} + excluded.{name}" for name in _SUMS)}""",
     ),
 )
 
@@ -95,7 +116,8 @@ EARNINGS = Projection("earnings", _TABLES, _RULES, _INDEXES)
 class Earned:
     """Micro-credits and GPU-microseconds of one group; a field that was summed over is None.
 
-    `provider` is the provider's part, `burn` what is retired for it and paid in TOKEN.
+    `provider` is the provider's part, `burn` what is retired for it and paid in TOKEN, `earned`
+    what this account got.
     """
 
     account_id: str
@@ -110,6 +132,8 @@ class Earned:
     provider: int
     platform: int
     burn: int
+    client: int
+    earned: int
 
     @property
     def key(self) -> list[str | int]:
@@ -122,7 +146,6 @@ class Earned:
 
 _KEYS = {"node_id": "text", "lease_id": "text", "hour_us": "bigint", "epoch": "int"}
 START: tuple[str | int, ...] = ("", "", "", 0, 0)
-_SUMS = ("gpu_us", "charge", "fee", "provider", "platform", "burn")
 
 
 def read_earnings(

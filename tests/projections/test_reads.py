@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from hashlib import sha256
 from itertools import combinations
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from domain import lease, revenue_share
 from domain.money import PPM
 from ledger import codec
 from projections import (
@@ -221,11 +223,14 @@ def test_earnings_sum_to_what_the_books_hold_back(connection: psycopg.Connection
     rows = earnings.read_earnings(connection, by=("node_id", "lease_id", "epoch"), limit=500)
     assert len(rows) == 6
     head = tables.position_of(connection, movements.MOVEMENTS)
-    bill = movements.read_kind_sums(connection, "acct_provider", 0, head)
-    earned = [one.change for one in bill if one.kind == "earning"]
-    assert [sum(row.provider for row in rows)] == earned
+    for who in {row.account_id for row in rows}:
+        bill = movements.read_kind_sums(connection, who, 0, head)
+        billed = sum(one.change for one in bill if one.kind == "earning")
+        assert sum(row.earned for row in rows if row.account_id == who) == billed, who
+    shared = sum(row.provider + row.client for row in rows)
+    assert sum(row.earned for row in rows) == shared
     for row in rows:
-        assert row.fee + row.provider + row.platform + row.burn == row.charge
+        assert row.fee + row.provider + row.client + row.platform + row.burn == row.charge
     by_epoch = earnings.read_earnings(connection, by=("epoch",))
     assert [(row.epoch, row.node_id, row.accruals) for row in by_epoch] == [
         (1, None, 9),
@@ -245,6 +250,38 @@ def test_earnings_sum_to_what_the_books_hold_back(connection: psycopg.Connection
     ]
 
 
+def test_owners_and_clients_find_what_they_got_and_all_of_it_is_found(database: str) -> None:
+    """K-1, R-17: the provider's row says where the charge went, theirs what they earned."""
+
+    def shared(fact: Any) -> Any:
+        if not isinstance(fact, lease.UsageAccrued) or not fact.parts_new.provider:
+            return fact
+        new = fact.parts_new
+        third = new.provider // 3
+        owners = (
+            revenue_share.OwnerPart("acct_owner", third, third),
+            revenue_share.OwnerPart("acct_provider", 0, new.provider - third),
+        )
+        parts = replace(new, platform=new.platform - 7, client=7)
+        return replace(fact, owners=owners, client_account_id="acct_client", parts_new=parts)
+
+    with psycopg.connect(database, autocommit=True) as connection:
+        Writer(connection).write((stream, shared(fact)) for stream, fact in story(SIZE))
+        tables.step_all(connection)
+        rows = {row.account_id: row for row in earnings.read_earnings(connection, by=())}
+        assert rows["acct_owner"].charge == rows["acct_client"].charge == 0
+        assert rows["acct_client"].earned == rows["acct_provider"].client == 9 * 7
+        provider = rows["acct_provider"]
+        assert provider.earned + rows["acct_owner"].earned == provider.provider
+        assert rows["acct_owner"].earned > 0
+        head = tables.position_of(connection, movements.MOVEMENTS)
+        for who, row in rows.items():
+            bill = movements.read_kind_sums(connection, who, 0, head)
+            assert row.earned == sum(one.change for one in bill if one.kind == "earning"), who
+        hourly = earnings.read_earnings(connection, by=("hour_us",), limit=500)
+        assert sum(row.earned for row in hourly) == sum(row.earned for row in rows.values())
+
+
 def test_earnings_add_up_to_the_same_by_every_grouping(
     connection: psycopg.Connection[Any],
 ) -> None:
@@ -253,7 +290,10 @@ def test_earnings_add_up_to_the_same_by_every_grouping(
     sums = set()
     for by in groupings:
         rows = earnings.read_earnings(connection, by=by, limit=500)
-        assert all(row.fee + row.provider + row.platform + row.burn == row.charge for row in rows)
+        assert all(
+            row.fee + row.provider + row.client + row.platform + row.burn == row.charge
+            for row in rows
+        )
         sums.add(
             (sum(row.accruals for row in rows), sum(row.gpu_us for row in rows),
              sum(row.charge for row in rows), sum(row.provider for row in rows))
