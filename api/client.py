@@ -633,9 +633,11 @@ class Drawn(TypedDict):
 
 
 class Earning(TypedDict):
-    """fee + provider + platform + burn = charge. `provider` is the provider's part; `burn`
-    is retired for it and paid in TOKEN when the epoch is sealed. A lease hour counts in the
-    UTC `hour` in which it begins.
+    """fee + provider + client + platform + burn = charge. `provider` is the provider's
+    part; `burn` is retired for it and paid in TOKEN when the epoch is sealed. `earned` is
+    what this account got: of its own leases, or as an owner of the node or as the client
+    that brought the job, whose rows hold nothing else. A lease hour counts in the UTC
+    `hour` in which it begins.
     """
 
     account_id: str
@@ -650,6 +652,8 @@ class Earning(TypedDict):
     provider: Money
     platform: Money
     burn: Money
+    client: Money
+    earned: Money
 
 
 class EarningExplained(TypedDict):
