@@ -88,6 +88,8 @@ class _Ours:
         self._pairs = _pairs(writer, writers)
         self._prefix = f"{batch}/{writer}/{writers}"
         self._number = 0
+        self._facts = [_fact(number) for number in range(ACCOUNTS)]
+        self._names = [_account(number) for number in range(ACCOUNTS)]
 
     def book(self) -> int:
         envelopes: list[Any] = []
@@ -96,8 +98,8 @@ class _Ours:
             self._number += 1
             one, other = next(self._pairs)
             stream = Stream("deposit", f"{self._prefix}/{self._number}")
-            envelopes.append(Envelope(stream.uuid, 1, _fact(one), COMMAND_ID))
-            lines = ((_account(one), UNITS), (_account(other), -UNITS))
+            envelopes.append(Envelope(stream.uuid, 1, self._facts[one], COMMAND_ID))
+            lines = ((self._names[one], UNITS), (self._names[other], -UNITS))
             entries.append((offset, Entry(Asset.CREDIT, lines)))
         append = Append(now_us=NOW_US, entries=entries)
         self._ledger.market.events.put(envelopes, append=append)
@@ -220,6 +222,7 @@ class _Peer:
         self._batch = batch
         self._connection = psycopg.connect(uri, autocommit=True)
         self._pairs = _pairs(writer, writers)
+        self._ids = [_peer_id(number) for number in range(ACCOUNTS)]
 
     def book(self) -> int:
         with self._connection.transaction(), self._connection.cursor(binary=True) as cursor:
@@ -227,7 +230,7 @@ class _Peer:
                 one, other = next(self._pairs)
                 cursor.execute(
                     b"SELECT id FROM peer_create_transfer(%s, %s, %s)",
-                    (_peer_id(one), _peer_id(other), UNITS),
+                    (self._ids[one], self._ids[other], UNITS),
                     prepare=True,
                 )
                 cursor.fetchone()

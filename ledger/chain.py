@@ -40,8 +40,18 @@ def chain(before: bytes, leaf: bytes) -> bytes:
 
 def market_leaf(originator_id: UUID, version: int, name: str, body: bytes) -> bytes:
     """The leaf of a market fact, from the bytes as stored."""
-    head = b"\0" + originator_id.bytes + version.to_bytes(8, "big") + lp4(name.encode())
-    return sha256(head + lp4(body)).digest()
+    topic = name.encode()
+    return sha256(
+        b"\0%b%b%b%b%b%b"
+        % (
+            originator_id.bytes,
+            version.to_bytes(8, "big"),
+            len(topic).to_bytes(4, "big"),
+            topic,
+            len(body).to_bytes(4, "big"),
+            body,
+        )
+    ).digest()
 
 
 def usage_leaf(

@@ -312,7 +312,7 @@ def _build_encoder(kind: Any, plain_int: _Encode) -> _Encode:
     if kind in (str, bool):
         return lambda value: value
     if kind is Amount:
-        return lambda amount: {"asset": amount.asset.value, "units": str(amount.units)}
+        return lambda amount: {"asset": amount.asset, "units": str(amount.units)}
     if isinstance(kind, type) and issubclass(kind, Enum):
         return lambda value: value.value
     if origin in (Union, UnionType):

@@ -107,7 +107,7 @@ class _BookArrays:
         line_units: list[int] = []
         places: dict[str, int] = {}
         for offset, entry in entries:
-            asset = entry.asset.value.encode()
+            asset = entry.asset.encode()
             for name, units in entry.lines:
                 place = places.get(name)
                 if place is None:
