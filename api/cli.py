@@ -23,6 +23,7 @@ from api import (
     cli_epoch,
     cli_export,
     cli_funding,
+    cli_invoice,
     cli_market,
     cli_payout,
     cli_supply,
@@ -61,6 +62,7 @@ app.add_typer(cli_payout.app, name="payout")
 app.add_typer(cli_audit.app, name="audit")
 app.add_typer(cli_trace.app, name="trace")
 app.add_typer(cli_export.app, name="export")
+app.add_typer(cli_invoice.app, name="invoice")
 
 
 def main() -> int:

@@ -87,8 +87,10 @@ class _Calls:
         if response.status_code >= 400:
             raise ApiProblem(_problem(response), response.headers)
         self.position = max(self.position, int(response.headers.get("Tallystick-Position", "0")))
-        is_json = response.headers.get("content-type", "").startswith("application/json")
-        return response.json() if is_json else response.text
+        media_type = response.headers.get("content-type", "").partition(";")[0]
+        if media_type == "application/json":
+            return response.json()
+        return response.text if media_type == "text/plain" else response.content
 
 
 def _at(path: str, **names: object) -> str:
@@ -266,5 +268,5 @@ def _answer_type(operation: Schema) -> str:
     status = min(code for code in operation["responses"] if code.startswith("2"))
     content = operation["responses"][status]["content"]
     if "application/json" not in content:
-        return "str"
+        return "str" if "text/plain" in content else "bytes"
     return _type(content["application/json"]["schema"])

@@ -19,6 +19,7 @@ from api import cash_out_jobs
 from api.accrual import accrue
 from api.chain_side import ChainNotReady, ChainSide, is_wanted
 from api.corrections import correct_due
+from api.invoicing import run_invoices
 from api.leading import leading
 from api.money_out import mature, sweep
 from api.service import Service
@@ -278,6 +279,7 @@ def all_jobs(service: Service) -> tuple[Job, ...]:
         Job("corrections", 60, 7_200, run_corrections),
         Job("epochs", 60, 900, run_epochs),
         *((chain_job(service),) if is_wanted(service.settings) else ()),
+        Job("invoices", 600, 93_600, run_invoices),
         Job("pin", service.settings.pin_every_s, 120, run_pin),
         Job("tree", 2, 60, run_trees),
     )

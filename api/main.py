@@ -15,7 +15,7 @@ from typing import Any
 from fastapi import FastAPI
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import MutableHeaders
-from starlette.responses import JSONResponse, PlainTextResponse
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from api import (
     accounts,
@@ -32,6 +32,7 @@ from api import (
     forecasts,
     funding,
     health,
+    invoices,
     leases,
     nodes,
     offers,
@@ -56,6 +57,7 @@ from api.usage import REPORTS_MAX, Asgi, Message, Receive, Scope, Send, fast, no
 from api.waiting import HeadWait
 
 RESOURCES: tuple[Resource, ...] = (
+    invoices.resource,
     accounts.resource,
     providers.resource,
     nodes.resource,
@@ -147,10 +149,17 @@ def _add(app: FastAPI, wanted: Iterable[Operation]) -> None:
             tags=[operation.tag],
             status_code=operation.status,
             response_model=operation.answers,
-            response_class=PlainTextResponse if operation.is_text else JSONResponse,
+            response_class=_response_class(operation),
             responses=operation.responses(),
             openapi_extra=_extra(operation),
         )
+
+
+def _response_class(operation: Operation) -> type[Response]:
+    """What the framework says in the document that it answers with."""
+    if operation.file_type is not None:
+        return type("File", (Response,), {"media_type": operation.file_type})
+    return PlainTextResponse if operation.is_text else JSONResponse
 
 
 def _extra(operation: Operation) -> dict[str, Any]:

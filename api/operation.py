@@ -82,6 +82,12 @@ class Operation:
         return self.media_type == "text/plain"
 
     @property
+    def file_type(self) -> str | None:
+        """The media type of the file it answers with; None: a form of ours, or plain text."""
+        is_form = self.media_type in ("application/json", "text/plain")
+        return None if is_form or self.method != "GET" else self.media_type
+
+    @property
     def codes(self) -> tuple[str, ...]:
         """Every code it can answer with: its own, and those of the door it stands behind."""
         door = ["malformed_header", "parameter_unknown", "credential_invalid", "rate_limited"]

@@ -304,7 +304,9 @@ def decide_credit(command: IssueCreditNote, world: World) -> list[Change]:
     if invoice is None:
         raise Refused(Reason.INVOICE_UNKNOWN, invoice_id=command.invoice_id)
     if command.cause in state.causes:
-        return []
+        series = series_of(invoice.kind, invoice.account_id, is_credit=True)
+        number = written_number(series, state.causes[command.cause])
+        raise Refused(Reason.CREDIT_NOTE_EXISTS, cause=command.cause, number=number)
     if not command.lines:
         raise Refused(Reason.AMOUNT_NOT_POSITIVE, units=0)
     if len({each.line for each in command.lines}) != len(command.lines):

@@ -101,6 +101,7 @@ class Reason(Enum):
     INVOICE_UNKNOWN = "invoice_unknown"
     INVOICE_EXISTS = "invoice_exists"
     NOTHING_TO_INVOICE = "nothing_to_invoice"
+    CREDIT_NOTE_EXISTS = "credit_note_exists"
     INVOICE_LINE_UNKNOWN = "invoice_line_unknown"
     CREDIT_ABOVE_LINE = "credit_above_line"
     # Promotions, and who pays for whom.
@@ -193,8 +194,8 @@ STORED_REFUSALS = frozenset(
         Reason.UNPAID_DEBT, Reason.CREDIT_TOO_LOW,
         # Invoices.
         Reason.INVOICE_UNKNOWN, Reason.INVOICE_EXISTS, Reason.NOTHING_TO_INVOICE,
-        Reason.CREDIT_ABOVE_LINE,
-        Reason.UNPAID_DEBT, Reason.CREDIT_TOO_LOW, Reason.BUDGET_EXHAUSTED,
+        Reason.CREDIT_NOTE_EXISTS, Reason.CREDIT_ABOVE_LINE,
+        Reason.BUDGET_EXHAUSTED,
         # Promotions, and who pays for whom.
         Reason.PROMOTION_UNKNOWN, Reason.PROMOTION_EXISTS, Reason.PROMOTION_ENDED,
         Reason.PROMOTION_TERMS, Reason.PROMOTION_FUND_SHORT, Reason.PAYER_UNKNOWN,

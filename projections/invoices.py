@@ -15,10 +15,10 @@ from domain.money import credit
 from projections import read
 from projections.runner import Connection, Projection, Rule
 
-KINDS_OF = {"charges": ("usage", "device_fee"), "earnings": ("earning",)}
+KINDS_OF = {"charges": ("usage", "resources", "device_fee"), "earnings": ("earning",)}
 """Which lines of a bill each kind of invoice is made of (`projections/movements.py`)."""
 SIGN = {"charges": -1, "earnings": 1}
-"""A charge takes from what a party has, an earning adds to it."""
+"""A charge takes from what a party has or adds to what it owes, an earning adds to what it has."""
 QUANTITY_UNIT = "GPU-microsecond"
 
 _TABLES = """
@@ -87,7 +87,8 @@ class Document:
 class _Sum:
     kind: str
     detail: str | None
-    quantity: int | None
+    unit: str | None
+    quantity: str | None
     change: int
 
 
@@ -122,23 +123,32 @@ def read_invoice_lines(
     Needs the movements, usage and leases views at `last` or beyond.
     """
     sql = """WITH moved AS (
-            SELECT m.position, m.kind, sum(m.change)::bigint AS change
+            SELECT m.position, m.kind,
+                sum(CASE b.part WHEN 'owed' THEN -m.change ELSE m.change END)::bigint AS change
             FROM proj_movements.book b JOIN proj_movements.movement m ON m.book = b.book
             WHERE b.party = %(party)s AND m.kind = ANY(%(kinds)s)
                 AND m.position > %(first)s AND m.position <= %(last)s
             GROUP BY m.position, m.kind)
-        SELECT o.kind, l.gpu_class AS detail, sum(u.gpu_us)::bigint AS quantity,
-            sum(o.change)::bigint AS change
+        SELECT o.kind, coalesce(l.gpu_class, f.meter) AS detail,
+            CASE WHEN u.position IS NULL THEN f.unit ELSE %(gpu)s END AS unit,
+            sum(CASE WHEN u.position IS NULL THEN f.quantity_new::numeric ELSE u.gpu_us END)::text
+                AS quantity, sum(o.change)::bigint AS change
         FROM moved o LEFT JOIN proj_usage.accrual u ON u.position = o.position
         LEFT JOIN proj_leases.lease l ON l.lease_id = u.lease_id
-        GROUP BY o.kind, l.gpu_class ORDER BY array_position(%(kinds)s, o.kind), l.gpu_class"""
+        LEFT JOIN LATERAL (
+            SELECT r.* FROM public.market_events e CROSS JOIN LATERAL
+                json_to_record(convert_from(e.state, 'UTF8')::json)
+                AS r(meter text, unit text, quantity_new text)
+            WHERE e.notification_id = o.position) f ON u.position IS NULL
+        GROUP BY 1, 2, 3 ORDER BY array_position(%(kinds)s::text[], o.kind), 2, 3"""
     sums = read.many(
-        connection, _Sum, sql, party=account_id, kinds=list(KINDS_OF[kind]), first=first, last=last
-    )
+        connection, _Sum, sql, party=account_id, kinds=list(KINDS_OF[kind]), first=first,
+        last=last, gpu=QUANTITY_UNIT,
+    )  # fmt: skip
     return tuple(
         InvoiceLine(
-            each.kind, each.detail, each.quantity,
-            None if each.quantity is None else QUANTITY_UNIT, credit(SIGN[kind] * each.change),
+            each.kind, each.detail, None if each.quantity is None else int(each.quantity),
+            None if each.quantity is None else each.unit, credit(SIGN[kind] * each.change),
         )
         for each in sums
         if each.change

@@ -109,6 +109,15 @@ ROWS: dict[str, Row] = {
     "list_journal": RENTERS,
     "read_statement": RENTERS,
     "list_earnings": Row("owner"),
+    "list_invoices": RENTERS,
+    "read_invoice": RENTERS,
+    "read_invoice_html": RENTERS,
+    "read_invoice_pdf": RENTERS,
+    "issue_invoice": Row("operator", None, lambda _s: {"period": "2020-01"}),
+    "issue_credit_note": Row("operator", None, lambda _s: _credit_note()),
+    "read_billing_details": RENTERS,
+    "set_billing_details": Row("renter", "stranger", lambda _s: {"name": "A", "address": []}),
+    "erase_billing_details": RENTERS,
     "list_epochs": Row("anybody"),
     "preview_epoch": Row("anybody"),
     "read_epoch": Row("anybody"),
@@ -128,6 +137,16 @@ ROWS: dict[str, Row] = {
 """Every operation has a row; the marketplace's own rules are tested elsewhere."""
 
 WITHOUT_ABSENT = {"read_statement"}
+NOTHING_YET = {
+    "read_usage_proof", "read_invoice", "read_invoice_html", "read_invoice_pdf",
+    "issue_credit_note",
+}  # fmt: skip
+"""Nothing was made of these yet: who is let through is told so."""
+
+
+def _credit_note() -> dict[str, Any]:
+    line = {"line": 1, "amount": {"asset": "CREDIT", "units": "1"}}
+    return {"lines": [line], "cause": "matrix", "reason": "matrix"}
 
 
 def _deposit() -> dict[str, Any]:
@@ -182,6 +201,7 @@ def places(shared: Scene) -> dict[str, str]:
         "lane": "0",
         "usage_position": "1",
         "period": "2026-11",
+        "written_number": "INV-000001",
     }
 
 
@@ -276,7 +296,7 @@ def test_the_owner_is_let_through(name: str, shared: Scene, places: dict[str, st
     harmful = {"delete_api_key", "rotate_api_key", "remove_member"}
     if name in harmful:
         places = _spare(shared, places)
-    expected = PASSED | ({404} if name == "read_usage_proof" else set())
+    expected = PASSED | ({404} if name in NOTHING_YET else set())
     response = _call(shared, BY_NAME[name], _caller(shared, ROWS[name].own), places)
     assert response.status_code in expected, response.text
 

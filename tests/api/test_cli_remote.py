@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Generator
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,8 @@ from api.jobs import Jobs
 from api.main import create_app
 from api.service import Service
 from api.settings import Settings
+from domain.invoice import GRACE_US, InvoiceLine, IssueInvoice, period_bounds_us
+from domain.money import credit
 from tests.api.cli_scene import Ran, tallystick
 
 
@@ -201,3 +204,41 @@ def test_shares_are_read_exactly(text: str, ppm: int) -> None:
 def test_what_is_no_share_is_refused(text: str) -> None:
     with pytest.raises(InputUnusable):
         ppm_of(text)
+
+
+# --- invoices --------------------------------------------------------------------------------
+
+
+def test_invoices_are_listed_shown_written_and_credited(server: Server, tmp_path: Path) -> None:
+    account_id, key = server.account()
+    ends_us = period_bounds_us("2026-01")[1]
+    line = InvoiceLine("usage", "datacenter", 3_600_000_000, "GPU-microsecond", credit(2_780_000))
+    asked = IssueInvoice(
+        account_id=account_id, kind="charges", period="2026-01", first_position=0,
+        last_position=1, lines=(line,), taxes=(), by="test", at_us=ends_us + GRACE_US,
+    )  # fmt: skip
+    server.service.ledger.handle(asked, key=None, now_us=server.service.clock.now_us())
+    listed = server.run("invoice", "list", account_id, key=key)
+    assert "INV-000001" in listed.out
+    assert "2.780000 CREDIT" in listed.out
+    credited = server.run(
+        "invoice", "credit", account_id, "INV-000001", "--line", "1=0.78", "--cause", "x",
+        "--reason", "Outage", "--json",
+    )  # fmt: skip
+    assert credited.document["written_number"] == "CN-000001", credited.err
+    for ending in ("pdf", "html", "json"):
+        out = tmp_path / f"invoice.{ending}"
+        shown = server.run(
+            "invoice", "show", account_id, "INV-000001", "--out", out, "--json", key=key
+        )
+        assert shown.code == 0, shown.err
+        if ending == "json":
+            assert sha256(out.read_bytes()).hexdigest() == shown.document["document_sha256"]
+        assert out.stat().st_size > 500
+    assert server.run("invoice", "show", account_id, "INV-000001", "--out", out).code == 2
+    assert "0.780000 CREDIT" in server.run("invoice", "show", account_id, "INV-000001").out
+    refused = server.run("invoice", "issue", account_id, "2026-02")
+    assert (refused.code, "nothing_to_invoice" in refused.err) == (1, True)
+    assert server.run("invoice", "issue", account_id, "2026-02", key=key).code == 1
+    assert server.run("invoice", "credit", account_id, "INV-000001", "--line", "1", "--cause", "y",
+                      "--reason", "z").code == 2  # fmt: skip

@@ -93,7 +93,7 @@ def test_every_job_once_does_what_is_due(running: Running) -> None:
     done = Jobs(running.service).run_once()
     assert list(done) == [
         "equivocation", "accrual", "capacity", "maturity", "sweep", "promotions", "cash_out",
-        "payout_match", "corrections", "epochs", "pin", "tree",
+        "payout_match", "corrections", "epochs", "invoices", "pin", "tree",
     ]  # fmt: skip
     assert done["accrual"] == 2
     assert running.market.state(running.lease).hours_accrued == 2

@@ -40,7 +40,7 @@ def test_every_operation_is_there_once_under_a_verb_and_a_noun() -> None:
     names = [operation["operationId"] for _, _, operation in _operations()]
     assert sorted(names) == sorted(operation.name for operation in operations())
     assert len(set(names)) == len(names)
-    verbs = {
+    verbs = {"issue", "erase"} | {
         "activate",
         "add",
         "admit",
@@ -172,6 +172,8 @@ NOT_AS_THEY_STAND = {
     "confirm_node": "needs the key of a real machine",
     "link_wallet": "needs a real signature",
     "close_account": "needs an account without money",
+    "issue_invoice": "needs a closed month with charges",
+    "issue_credit_note": "needs an invoice",
     "open_dispute": "needs a charge; tests/api/test_disputes.py does what it shows",
     "answer_dispute": "needs a dispute",
     "rule_dispute": "needs a dispute",

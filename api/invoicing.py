@@ -1,0 +1,118 @@
+"""Issuing invoices: which positions a month covers, what stands on the paper, and the monthly job.
+
+    a month covers the positions recorded in it:  (position at its start, position at its end]
+
+so months follow each other without gap or overlap, and what was recorded in a closed month never
+changes. An hour that was accrued a moment after midnight stands on the next month's invoice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from api import issuer
+from api.service import Service
+from domain.calendar import DAY_US, month_of_day
+from domain.invoice import GRACE_US, KINDS, IssueInvoice, period_bounds_us
+from domain.tax import TaxParty
+from projections import invoices, statements
+from projections.invoices import INVOICES
+from projections.leases import LEASES
+from projections.movements import MOVEMENTS
+from projections.runner import Connection
+from projections.usage import USAGE
+
+VIEWS = (MOVEMENTS, LEASES, USAGE, INVOICES)
+"""What must be followed before a month is added up."""
+MONTHS_BACK = 3
+"""The job issues for so many closed months; the operator's command for any."""
+ACCOUNTS_MAX = 500
+
+_DETAILS = "SELECT name, address, country, tax_id FROM billing_details WHERE account_id = %s"
+
+
+@dataclass(frozen=True, slots=True)
+class Details:
+    """Name and address of an account, from the table that can be erased."""
+
+    name: str
+    address: tuple[str, ...]
+    country: str | None
+    tax_id: str | None
+
+    @property
+    def tax_party(self) -> TaxParty:
+        return TaxParty(self.country, is_business=self.tax_id is not None)
+
+
+def read_details(connection: Connection, account_id: str) -> Details | None:
+    """What an account wants to stand on its invoices; None: nothing, or erased."""
+    row = connection.execute(_DETAILS, (account_id,)).fetchone()
+    return None if row is None else Details(row[0], tuple(row[1]), row[2], row[3])
+
+
+def positions_of(connection: Connection, period: str) -> tuple[int, int]:
+    """The month's positions (first, last]. Raises ValueError for what is no month."""
+    from_us, to_us = period_bounds_us(period)
+    return (
+        statements.read_position_at(connection, from_us - 1),
+        statements.read_position_at(connection, to_us - 1),
+    )
+
+
+def command(
+    service: Service,
+    connection: Connection,
+    account_id: str,
+    kind: str,
+    period: str,
+    *,
+    by: str,
+    now_us: int,
+) -> IssueInvoice:
+    """What would be issued: lines from the account's bill, taxes by the rules in force.
+
+    Needs `VIEWS` at the head. Raises ValueError for what is no month.
+    """
+    first, last = positions_of(connection, period)
+    lines = invoices.read_invoice_lines(connection, account_id, kind, first, last)
+    # What a provider earned is the provider's to tax; its country is asked, not the renter's.
+    details = read_details(connection, account_id)
+    party = TaxParty() if details is None else details.tax_party
+    total = sum(line.amount.units for line in lines)
+    taxes = issuer.read(service.settings.billing_file).taxes.lines(party, total)
+    return IssueInvoice(
+        account_id=account_id, kind=kind, period=period, first_position=first, last_position=last,
+        lines=lines, taxes=taxes, by=by, at_us=now_us,
+    )  # fmt: skip
+
+
+def closed_months(now_us: int) -> list[str]:
+    """The last closed months, oldest first."""
+    month = month_of_day((now_us - GRACE_US) // DAY_US)
+    return [
+        f"{each // 12:04d}-{each % 12 + 1:02d}"
+        for each in range(max(month - MONTHS_BACK, 1970 * 12), month)
+    ]
+
+
+def run_invoices(service: Service, connection: Connection, now_us: int) -> int:
+    """Issue what the last closed months still lack, account by account; stops at one that fails."""
+    if now_us < GRACE_US:
+        return 0
+    service.follow(connection, VIEWS)
+    done = 0
+    for period in closed_months(now_us):
+        first, last = positions_of(connection, period)
+        for kind in KINDS if first < last else ():
+            waiting = invoices.read_not_invoiced(
+                connection, kind, period, first, last, ACCOUNTS_MAX
+            )
+            for account_id in waiting:
+                asked = command(
+                    service, connection, account_id, kind, period, by="job", now_us=now_us
+                )
+                if asked.lines:
+                    outcome = service.ledger.handle(asked, key=None, now_us=now_us)
+                    done += bool(outcome.changes)
+    return done
