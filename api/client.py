@@ -69,8 +69,10 @@ class _Calls:
         if response.status_code >= 400:
             raise ApiProblem(_problem(response), response.headers)
         self.position = max(self.position, int(response.headers.get("Tallystick-Position", "0")))
-        is_json = response.headers.get("content-type", "").startswith("application/json")
-        return response.json() if is_json else response.text
+        media_type = response.headers.get("content-type", "").partition(";")[0]
+        if media_type == "application/json":
+            return response.json()
+        return response.text if media_type == "text/plain" else response.content
 
 
 def _at(path: str, **names: object) -> str:
@@ -298,6 +300,15 @@ class Balances(TypedDict):
     as_of: NotRequired[str]
 
 
+class BillingDetails(TypedDict):
+    account_id: str
+    name: NotRequired[str]
+    address: list[str]
+    country: NotRequired[str]
+    tax_id: NotRequired[str]
+    position: int
+
+
 class BookLine(TypedDict):
     account: str
     movement: SignedMoney
@@ -444,6 +455,13 @@ class ConsumedReportPage(TypedDict):
     next_cursor: NotRequired[str]
     position: int
     data: list[ConsumedReport]
+
+
+class CreditedLine(TypedDict):
+    """A line of the invoice, counted from 1, and what comes off it."""
+
+    line: int
+    amount: Money
 
 
 class Deposit(TypedDict):
@@ -895,6 +913,77 @@ class Inventory(TypedDict):
     devices: list[DeviceForm]
     host: HostForm
     reported_at: NotRequired[str]
+
+
+class Invoice(TypedDict):
+    """The whole document. `canonical` is the text whose SHA-256 is in the fact."""
+
+    account_id: str
+    written_number: str
+    document: Literal["invoice", "credit_note"]
+    kind: Literal["charges", "earnings"]
+    period: NotRequired[str]
+    corrects: NotRequired[str]
+    net: Money
+    total: Money
+    document_sha256: str
+    issued_at: str
+    recorded_position: int
+    lines: list[InvoiceLine]
+    taxes: list[Tax]
+    first_position: NotRequired[int]
+    last_position: NotRequired[int]
+    cause: NotRequired[str]
+    reason: NotRequired[str]
+    credit_notes: list[str]
+    canonical: str
+    position: int
+
+
+class InvoiceLine(TypedDict):
+    """`quantity` in `unit`; `credited` is what credit notes took off since."""
+
+    what: str
+    detail: NotRequired[str]
+    quantity: NotRequired[str]
+    unit: NotRequired[str]
+    amount: Money
+    credited: NotRequired[Money]
+
+
+class InvoiceSummary(TypedDict):
+    """An invoice, or a credit note that corrects one."""
+
+    account_id: str
+    written_number: str
+    document: Literal["invoice", "credit_note"]
+    kind: Literal["charges", "earnings"]
+    period: NotRequired[str]
+    corrects: NotRequired[str]
+    net: Money
+    total: Money
+    document_sha256: str
+    issued_at: str
+    recorded_position: int
+
+
+class InvoiceSummaryPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[InvoiceSummary]
+
+
+class Issued(TypedDict):
+    """What was issued; it is read at its address."""
+
+    account_id: str
+    written_number: str
+    total: Money
+    document_sha256: str
+    position: NotRequired[int]
 
 
 class Job(TypedDict):
@@ -1386,6 +1475,17 @@ class NewApiKey(TypedDict):
     expires_at: NotRequired[str | None]
 
 
+class NewBillingDetails(TypedDict):
+    """What stands on invoices beside the account's id. A `tax_id` says that it is a
+    business.
+    """
+
+    name: str
+    address: list[str]
+    country: NotRequired[str | None]
+    tax_id: NotRequired[str | None]
+
+
 class NewBudget(TypedDict):
     """`target`: a project, or the 8 characters of an API key. `monthly` absent: no cap any
     more.
@@ -1400,6 +1500,14 @@ class NewCashOut(TypedDict):
     """`amount` in whole cents (10,000 micro-credits); absent: everything earned."""
 
     amount: NotRequired[Money | None]
+
+
+class NewCreditNote(TypedDict):
+    """`cause`: what gave the money back, a reference of yours; one credit note for each."""
+
+    lines: list[CreditedLine]
+    cause: str
+    reason: str
 
 
 class NewDeposit(TypedDict):
@@ -1431,6 +1539,13 @@ class NewFundedAccount(TypedDict):
 
 class NewHold(TypedDict):
     reason: str
+
+
+class NewInvoice(TypedDict):
+    """Issue one month's invoice now; the monthly job does it for everybody."""
+
+    period: str
+    kind: NotRequired[Literal["charges", "earnings"]]
 
 
 class NewJob(TypedDict):
@@ -2157,6 +2272,16 @@ class Tariffs(TypedDict):
     position: int
 
 
+class Tax(TypedDict):
+    """Part of the total: prices include tax. `remainder` is what the floor left out."""
+
+    name: str
+    rate_ppm: int
+    net: Money
+    tax: Money
+    remainder: str
+
+
 class TopUp(TypedDict):
     """`federated`: into what pays the federated fee, which is the job creator's."""
 
@@ -2310,6 +2435,143 @@ class Work(TypedDict):
 
 class Client(_Calls):
     """Every operation of the API."""
+
+    def list_invoices(
+        self,
+        account_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> InvoiceSummaryPage:
+        """Invoices and credit notes of an account, in the order in which they were issued."""
+        found = self._call(
+            "GET",
+            _at("/v1/accounts/{account_id}/invoices", account_id=account_id),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("InvoiceSummaryPage", found)
+
+    def issue_invoice(
+        self,
+        account_id: str,
+        body: NewInvoice,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Issued:
+        """Issue the invoice of a closed month; once for each account, month and kind."""
+        found = self._call(
+            "POST",
+            _at("/v1/accounts/{account_id}/invoices", account_id=account_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Issued", found)
+
+    def read_invoice_html(
+        self,
+        account_id: str,
+        written_number: str,
+    ) -> bytes:
+        """One document as a page for people, complete in itself."""
+        found = self._call(
+            "GET",
+            _at(
+                "/v1/accounts/{account_id}/invoices/{written_number}.html",
+                account_id=account_id,
+                written_number=written_number,
+            ),
+        )
+        return cast("bytes", found)
+
+    def read_invoice_pdf(
+        self,
+        account_id: str,
+        written_number: str,
+    ) -> bytes:
+        """One document as PDF; the same document gives the same bytes."""
+        found = self._call(
+            "GET",
+            _at(
+                "/v1/accounts/{account_id}/invoices/{written_number}.pdf",
+                account_id=account_id,
+                written_number=written_number,
+            ),
+        )
+        return cast("bytes", found)
+
+    def read_invoice(
+        self,
+        account_id: str,
+        written_number: str,
+    ) -> Invoice:
+        """One invoice or credit note, with the text that was hashed."""
+        found = self._call(
+            "GET",
+            _at(
+                "/v1/accounts/{account_id}/invoices/{written_number}",
+                account_id=account_id,
+                written_number=written_number,
+            ),
+        )
+        return cast("Invoice", found)
+
+    def issue_credit_note(
+        self,
+        account_id: str,
+        written_number: str,
+        body: NewCreditNote,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Issued:
+        """Take something off lines of an invoice, with a credit note of its own number."""
+        found = self._call(
+            "POST",
+            _at(
+                "/v1/accounts/{account_id}/invoices/{written_number}/credit",
+                account_id=account_id,
+                written_number=written_number,
+            ),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Issued", found)
+
+    def read_billing_details(
+        self,
+        account_id: str,
+    ) -> BillingDetails:
+        """What stands on the account's invoices beside its id."""
+        found = self._call(
+            "GET",
+            _at("/v1/accounts/{account_id}/billing-details", account_id=account_id),
+        )
+        return cast("BillingDetails", found)
+
+    def set_billing_details(
+        self,
+        account_id: str,
+        body: NewBillingDetails,
+    ) -> BillingDetails:
+        """Say what stands on invoices; replaces what was said before, and is in no log."""
+        found = self._call(
+            "POST",
+            _at("/v1/accounts/{account_id}/billing-details", account_id=account_id),
+            body=body,
+        )
+        return cast("BillingDetails", found)
+
+    def erase_billing_details(
+        self,
+        account_id: str,
+    ) -> BillingDetails:
+        """Forget name and address: invoices show the account's id alone from then on."""
+        found = self._call(
+            "DELETE",
+            _at("/v1/accounts/{account_id}/billing-details", account_id=account_id),
+        )
+        return cast("BillingDetails", found)
 
     def create_account(
         self,
