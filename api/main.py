@@ -24,6 +24,7 @@ from api import (
     billing,
     cash_outs,
     compute_jobs,
+    countersign,
     devices,
     disputes,
     earnings,
@@ -80,6 +81,7 @@ RESOURCES: tuple[Resource, ...] = (
     usage_summary.resource,
     forecasts.resource,
     cash_outs.resource,
+    countersign.resource,
 )
 
 DESCRIPTION = """\

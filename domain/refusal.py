@@ -70,6 +70,11 @@ class Reason(Enum):
     CREDIT_TOO_LOW = "credit_too_low"
     BUDGET_EXHAUSTED = "budget_exhausted"
     CLOSE_CODE_PARTY = "close_code_party"
+    SIGNING_KEY_UNKNOWN = "signing_key_unknown"
+    SIGNING_KEY_INVALID = "signing_key_invalid"
+    SIGNING_KEY_REVOKED = "signing_key_revoked"
+    COUNTERSIGN_TIME = "countersign_time"
+    COUNTERSIGN_FELL = "countersign_fell"
     # Usage and accrual.
     ACCRUAL_NOT_DUE = "accrual_not_due"
     USAGE_POSITION_FELL = "usage_position_fell"
@@ -203,6 +208,7 @@ STORED_REFUSALS = frozenset(
         # Corrections.
         Reason.LINE_UNKNOWN, Reason.DISPUTE_UNKNOWN, Reason.DISPUTE_STATE, Reason.LINE_DISPUTED,
         Reason.DISPUTE_TOO_LATE, Reason.ADJUSTMENT_TOO_LARGE,
+        Reason.SIGNING_KEY_UNKNOWN, Reason.SIGNING_KEY_REVOKED, Reason.COUNTERSIGN_FELL,
         # Money in, epochs, payouts.
         Reason.DEPOSIT_EXISTS, Reason.PAYMENT_UNKNOWN, Reason.PAYMENT_STATE,
         Reason.PAYMENT_TERMS_VERSION, Reason.EPOCH_STATE, Reason.PAYOUT_STATE,

@@ -24,6 +24,7 @@ from psycopg import sql
 from projections import runner
 from projections.access import ACCESS
 from projections.audit_index import AUDIT_INDEX
+from projections.countersigned import COUNTERSIGNED
 from projections.disputes import DISPUTES
 from projections.earnings import EARNINGS
 from projections.epochs import EPOCHS
@@ -55,6 +56,7 @@ PROJECTIONS: tuple[Projection, ...] = (
     FUNDING,
     PAYMENTS,
     AUDIT_INDEX,
+    COUNTERSIGNED,
 )
 BY_NAME = {projection.name: projection for projection in PROJECTIONS}
 

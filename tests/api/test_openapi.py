@@ -41,6 +41,7 @@ def test_every_operation_is_there_once_under_a_verb_and_a_noun() -> None:
     assert sorted(names) == sorted(operation.name for operation in operations())
     assert len(set(names)) == len(names)
     verbs = {
+        "accept",
         "activate",
         "add",
         "admit",
@@ -48,12 +49,16 @@ def test_every_operation_is_there_once_under_a_verb_and_a_noun() -> None:
         "cancel",
         "close",
         "confirm",
+        "countersign",
         "create",
+        "credit",
         "delete",
         "erase",
         "explain",
+        "forecast",
         "fund",
         "grant",
+        "hold",
         "ingest",
         "issue",
         "join",
@@ -61,12 +66,21 @@ def test_every_operation_is_there_once_under_a_verb_and_a_noun() -> None:
         "list",
         "open",
         "preview",
+        "propose",
+        "provision",
         "publish",
         "read",
+        "refund",
         "register",
+        "release",
         "remove",
+        "replay",
         "report",
+        "request",
+        "restart",
         "retire",
+        "revise",
+        "revoke",
         "rotate",
         "rule",
         "search",
@@ -74,6 +88,7 @@ def test_every_operation_is_there_once_under_a_verb_and_a_noun() -> None:
         "start",
         "stop",
         "submit",
+        "test",
         "withdraw",
     }
     assert {name.partition("_")[0] for name in names} <= verbs
@@ -173,6 +188,8 @@ NOT_AS_THEY_STAND = {
     "join_node": "needs a code that was just issued",
     "confirm_node": "needs the key of a real machine",
     "link_wallet": "needs a real signature",
+    "countersign_usage": "needs a real signature",
+    "revoke_signing_key": "needs a key that was added",
     "close_account": "needs an account without money",
     "issue_invoice": "needs a closed month with charges",
     "issue_credit_note": "needs an invoice",
@@ -250,7 +267,9 @@ def _places(scene: Scene, path: str) -> dict[str, str]:
         places["lease_id"] = scene.lease()["lease_id"]
     if "{job_id}" in path:
         places["job_id"] = scene.renter.made("/v1/jobs", scene.job())["job_id"]
-    if "{key_id}" in path:
+    if "signing-keys" in path:
+        places["key_id"] = "0" * 16
+    elif "{key_id}" in path:
         key = scene.renter.made(f"{mine}/api-keys", {"scopes": ["meter"]})
         places["key_id"] = key["key_id"]
     if "{funded_account_id}" in path:

@@ -20,6 +20,7 @@ from domain import (
     burn,
     card_money,
     cash_out,
+    countersign,
     deposit,
     device,
     dispute,
@@ -366,6 +367,8 @@ def _lease(size: Size, index: int) -> Iterator[Told]:
             lease_id=lease_id, account_id=who, depositor_account_id=who, parts=more,
             put_in=credit(escrow + 5), funds_end_us=at + GPU_HOUR_US * (size.hours + 2), at_us=at,
         )  # fmt: skip
+    if index == 0:
+        yield from _stick(lease_id, who, at)
     charged, closing = 0, size.hours - 1
     for hour in range(size.hours):
         if hour == closing:
@@ -462,6 +465,23 @@ def _dispute(name: str, line: int, upheld: int) -> Iterator[Told]:
         ),
         claimed=credit(1_000), upheld=credit(upheld), opened_by="renter", unfounded=not upheld,
         arbiter_account_id="acct_operator", reason_sha256=None, by="mem_a", at_us=at,
+    )  # fmt: skip
+
+
+def _stick(lease_id: str, who: str, at: int) -> Iterator[Told]:
+    """The renter's half: keys that come and go, and a signature."""
+    signer = Stream("signer", who)
+    for key_id in ("aa", "bb"):
+        yield (
+            signer,
+            countersign.SigningKeyAdded(
+                account_id=who, key_id=key_id, public_key="00" * 32, by="m", at_us=at
+            ),
+        )
+    yield signer, countersign.SigningKeyRevoked(account_id=who, key_id="bb", by="m", at_us=at)
+    yield Stream("countersign", lease_id), countersign.UsageCountersigned(
+        lease_id=lease_id, account_id=who, key_id="aa", gpu_us=7, until_us=at + 1,
+        signature="00", at_us=at,
     )  # fmt: skip
 
 

@@ -310,7 +310,8 @@ def test_an_idle_follower_wakes_for_a_fact_and_for_a_report(
 
 
 def _is_made(connection: psycopg.Connection[Any]) -> bool:
-    row = connection.execute("SELECT to_regclass('proj_audit_index.definition')").fetchone()
+    last = tables.PROJECTIONS[-1].schema
+    row = connection.execute("SELECT to_regclass(%s)", (f"{last}.definition",)).fetchone()
     return row is not None and row[0] is not None
 
 
