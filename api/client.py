@@ -457,6 +457,29 @@ class ConsumedReportPage(TypedDict):
     data: list[ConsumedReport]
 
 
+class Countersignature(TypedDict):
+    """`signature` (hex) is over these bytes: `tallystick/countersign/v1`, the lease id,
+    `gpu_us N` and `until_us N`, joined by single newlines. `gpu_us` counts from the
+    opening.
+    """
+
+    key_id: str
+    gpu_us: str
+    until: str
+    signature: str
+
+
+class Countersigned(TypedDict):
+    lease_id: str
+    account_id: str
+    key_id: str
+    gpu_us: str
+    until: str
+    signature: str
+    signed_at: str
+    position: NotRequired[int]
+
+
 class CreditedLine(TypedDict):
     """A line of the invoice, counted from 1, and what comes off it."""
 
@@ -1661,6 +1684,12 @@ class NewRevenueShares(TypedDict):
     shares: list[OwnerShareRow]
 
 
+class NewSigningKey(TypedDict):
+    """The public half of an Ed25519 key, 32 bytes as hex; the other half never leaves you."""
+
+    public_key: str
+
+
 class NewTariff(TypedDict):
     """The next version, whole: a row that is left out costs nothing under it."""
 
@@ -2138,6 +2167,23 @@ class SignedMoney(TypedDict):
     units: str
 
 
+class SigningKey(TypedDict):
+    """`key_id`: the first 16 hex digits of the SHA-256 of the public key."""
+
+    account_id: str
+    key_id: str
+    public_key: str
+    added_at: str
+    revoked_at: NotRequired[str]
+    position: NotRequired[int]
+
+
+class SigningKeys(TypedDict):
+    account_id: str
+    data: list[SigningKey]
+    position: int
+
+
 class SlaRow(TypedDict):
     name: str
     tiers: list[SlaTierRow]
@@ -2237,6 +2283,23 @@ class Step(TypedDict):
     before: str
     after: str
     new: str
+
+
+class Stick(TypedDict):
+    """matched + unconfirmed + contested = gpu_us, what was metered and accrued so far.
+    Matched: both halves agree. Contested: metered before `signed_until` and not signed for.
+    Unconfirmed: metered later than that. `signatures`: the last hundred at most, newest
+    last.
+    """
+
+    lease_id: str
+    gpu_us: str
+    matched_gpu_us: str
+    unconfirmed_gpu_us: str
+    contested_gpu_us: str
+    signed_until: NotRequired[str]
+    signatures: list[Countersigned]
+    position: int
 
 
 class Stored(TypedDict):
@@ -4633,6 +4696,86 @@ class Client(_Calls):
             records=True,
         )
         return cast("MoneyOutTerms", found)
+
+    def add_signing_key(
+        self,
+        account_id: str,
+        body: NewSigningKey,
+        *,
+        idempotency_key: str | None = None,
+    ) -> SigningKey:
+        """Let a key countersign the usage of your leases."""
+        found = self._call(
+            "POST",
+            _at("/v1/accounts/{account_id}/signing-keys", account_id=account_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("SigningKey", found)
+
+    def list_signing_keys(
+        self,
+        account_id: str,
+    ) -> SigningKeys:
+        """Every key that could sign for an account, oldest first."""
+        found = self._call(
+            "GET",
+            _at("/v1/accounts/{account_id}/signing-keys", account_id=account_id),
+        )
+        return cast("SigningKeys", found)
+
+    def revoke_signing_key(
+        self,
+        account_id: str,
+        key_id: str,
+        body: Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> SigningKey:
+        """Let a key sign no more; what it has signed stays signed."""
+        found = self._call(
+            "POST",
+            _at(
+                "/v1/accounts/{account_id}/signing-keys/{key_id}/revoke",
+                account_id=account_id,
+                key_id=key_id,
+            ),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("SigningKey", found)
+
+    def countersign_usage(
+        self,
+        lease_id: str,
+        body: Countersignature,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Countersigned:
+        """Sign for the usage of a lease of yours: so much, in all, up to a moment."""
+        found = self._call(
+            "POST",
+            _at("/v1/leases/{lease_id}/countersign", lease_id=lease_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Countersigned", found)
+
+    def read_stick(
+        self,
+        lease_id: str,
+    ) -> Stick:
+        """Both halves of a lease's usage: what the node reported and what the renter signed
+        for.
+        """
+        found = self._call(
+            "GET",
+            _at("/v1/leases/{lease_id}/stick", lease_id=lease_id),
+        )
+        return cast("Stick", found)
 
 
 def pages(first: Any, following: Any) -> Iterator[Any]:
