@@ -54,10 +54,11 @@ from domain.account_closing import CloseAccount
 from domain.deposit import ConfirmDeposit, deposit_id_of
 from domain.refusal import Reason, Refused
 from domain.stream import Stream
-from projections import access, fleet, leases, money_out, statements
+from projections import access, fleet, leases, meters, money_out, statements
 from projections.access import ACCESS
 from projections.fleet import FLEET
 from projections.leases import LEASES
+from projections.meters import METERS
 from projections.money_out import MONEY_OUT
 from projections.statements import STATEMENTS
 
@@ -208,12 +209,13 @@ def close_account(account_id: AccountInPath, body: Nothing, call: Caller) -> Res
         if not call.principal.is_operator:
             own(call.principal, account_id)
         with call.service.connection() as connection:
-            call.service.follow(connection, [LEASES, FLEET, MONEY_OUT])
+            call.service.follow(connection, [LEASES, FLEET, METERS, MONEY_OUT])
             return CloseAccount(
                 account_id=account_id,
                 lease_ids=tuple(leases.read_unsettled(connection, account_id)),
                 node_ids=tuple(fleet.read_unretired(connection, account_id)),
                 cash_out_ids=tuple(money_out.read_unfinished(connection, account_id)),
+                region_ids=tuple(meters.read_storage_regions(connection, account_id)),
                 by=call.principal.member_id, at_us=call.now_us,
             )  # fmt: skip
 

@@ -245,7 +245,8 @@ class NodeTold(NodeStateTold):
 
 @resource.post(
     "/v1/nodes/join-codes", WRITE, JoinCodeTold, status=201,
-    problems=[Reason.REGION_UNKNOWN, Reason.PROVIDER_UNKNOWN, Reason.JOIN_CODE_USED],
+    problems=[Reason.REGION_UNKNOWN, Reason.PROVIDER_UNKNOWN, Reason.JOIN_CODE_USED,
+              Reason.STORAGE_NODE_STATE],
 )  # fmt: skip
 def create_join_code(body: JoinCodeAsked, call: Caller) -> Response:
     """A code that lets one machine join a region, good for ten minutes."""

@@ -1,6 +1,6 @@
 """Closing an account: only what is finished and empty can be closed, and then it stays so.
 
-    closed  =>  leases settled, nodes retired, no edge devices, every balance 0    at the closing
+    closed  =>  leases settled, nodes retired, edge devices and storage nodes gone, every balance 0
 
 PostgreSQL asks the books again when the fact is recorded, and whoever opens a lease or confirms a
 deposit at the same moment reads the account's stream and is decided again. A lease recorded after
@@ -24,6 +24,7 @@ from domain.lease import Lease
 from domain.node import node_of
 from domain.promotion import forfeit
 from domain.refusal import Reason, Refused
+from domain.storage_node import storage_node_of
 from domain.stream import Change, Stream, World
 
 
@@ -36,6 +37,7 @@ class CloseAccount:
     account_id: str
     lease_ids: tuple[str, ...]  # as renter or as provider
     node_ids: tuple[str, ...]  # of its providers
+    region_ids: tuple[str, ...] = ()  # of its providers; some may have a storage node
     by: str
     at_us: int
     cash_out_ids: tuple[str, ...] = ()
@@ -67,6 +69,9 @@ def decide_close(command: CloseAccount, world: World) -> list[Change]:
         phase = node_of(world, node_id).phase
         if phase != "retired":
             raise Refused(Reason.ACCOUNT_NOT_EMPTY, node_id=node_id, phase=phase)
+    for region_id in command.region_ids:
+        if storage_node_of(world, region_id).provisioned is not None:
+            raise Refused(Reason.ACCOUNT_NOT_EMPTY, storage_node=region_id)
     devices = len(edge_devices_of(world, command.account_id).devices)
     if devices:  # a device that was removed today is charged at midnight
         raise Refused(Reason.ACCOUNT_NOT_EMPTY, edge_devices=devices)

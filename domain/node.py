@@ -16,6 +16,7 @@ from domain.device import DeviceRegistered, DeviceRetired, DeviceState, device_o
 from domain.hardware_class import class_of
 from domain.provider import existing_provider, existing_region
 from domain.refusal import Reason, Refused
+from domain.storage_node import require_storage
 from domain.stream import Change, Stream, World
 
 
@@ -343,6 +344,7 @@ def decide_issue_code(command: IssueJoinCode, world: World) -> list[Change]:
         raise Refused(Reason.REGION_UNKNOWN, region_id=command.region_id)
     if join_code_of(world, command.code_sha256).issued is not None:
         raise Refused(Reason.JOIN_CODE_USED)
+    require_storage(world, command.region_id)
     issued = JoinCodeIssued(
         code_sha256=command.code_sha256,
         provider_id=command.provider_id,

@@ -35,6 +35,7 @@ class Reason(Enum):
     REGION_UNKNOWN = "region_unknown"
     REGION_EXISTS = "region_exists"
     STORAGE_MODE_UNKNOWN = "storage_mode_unknown"
+    STORAGE_NODE_STATE = "storage_node_state"
     JOIN_CODE_UNKNOWN = "join_code_unknown"
     JOIN_CODE_USED = "join_code_used"
     JOIN_CODE_EXPIRED = "join_code_expired"
@@ -188,7 +189,8 @@ STORED_REFUSALS = frozenset(
         # Supply. Not the three of join codes: strangers ask, and must not leave rows behind; and
         # what such a code is answered once, it is answered for ever.
         Reason.PROVIDER_UNKNOWN, Reason.PROVIDER_EXISTS, Reason.REGION_UNKNOWN,
-        Reason.REGION_EXISTS, Reason.NODE_UNKNOWN, Reason.NODE_EXISTS, Reason.NODE_STATE,
+        Reason.REGION_EXISTS, Reason.STORAGE_NODE_STATE,
+        Reason.NODE_UNKNOWN, Reason.NODE_EXISTS, Reason.NODE_STATE,
         Reason.NODE_KEY_MISMATCH, Reason.NODE_SPECS_MISSING, Reason.NODE_NOT_JOINABLE,
         Reason.NODE_BUSY, Reason.DEVICE_UNKNOWN, Reason.DEVICE_ELSEWHERE, Reason.DEVICE_TAKEN,
         Reason.OFFER_UNKNOWN, Reason.OFFER_EXISTS, Reason.OFFER_WITHDRAWN, Reason.TARIFF_UNKNOWN,

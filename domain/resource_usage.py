@@ -145,13 +145,15 @@ SOURCES_MAX = 32
 """Sources that meter the same resource of one lease."""
 CHARGE_UNITS_MAX = 10**15
 """No meter of one lease charges more: a thousand million credits."""
+QUANTITY_MAX = 10**18
+"""Nor counts it more: an exabyte, or thirty million core-years."""
 PATIENCE_US = 60_000_000
 """An event is judged this long after its window has ended: a close that is on its way is in by
 then, so it does not matter which of the two was sent first.
 """
 RULES = (
     "account_closed", "lease_never_ran", "not_permitted", "source_taken", "too_many_sources",
-    "outside_window", "charge_out_of_range",
+    "outside_window", "out_of_range",
 )  # fmt: skip
 
 # What is remembered.
@@ -319,8 +321,9 @@ class _Bill:
         """Count an event as far as it counts, and name what does not."""
         rule = self._refusal(event)
         inside = 0 if rule is not None else self._inside(event)
-        if self.charge(self.quantity + inside) > CHARGE_UNITS_MAX:
-            inside, rule = 0, "charge_out_of_range"
+        after = self.quantity + inside
+        if after > QUANTITY_MAX or self.charge(after) > CHARGE_UNITS_MAX:
+            inside, rule = 0, "out_of_range"
         self.quantity += inside
         if inside < event.quantity:
             lost = event.quantity - inside

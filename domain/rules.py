@@ -43,6 +43,7 @@ from domain import (
     resource_usage,
     revenue_share,
     sla,
+    storage_node,
     tariff,
     top_up,
 )
@@ -85,6 +86,7 @@ _FILES = (
     resource_usage,
     revenue_share,
     sla,
+    storage_node,
     tariff,
     top_up,
 )

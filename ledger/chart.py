@@ -30,7 +30,7 @@ _ROWS: tuple[tuple[Asset, int, str], ...] = (
     (Asset.CREDIT, CREDIT, rf"escrow:[^:]+:[0-9]+:{_SOURCE}"),
     (Asset.CREDIT, CREDIT, r"party:[^:]+:(?:holdback|payable)"),
     (Asset.CREDIT, DEBIT, r"party:[^:]+:owed"),
-    (Asset.CREDIT, CREDIT, r"network:revenue:(?:usage|federated|device|take)"),
+    (Asset.CREDIT, CREDIT, r"network:revenue:(?:usage|federated|device|storage|take)"),
     (Asset.CREDIT, CREDIT, r"network:(?:burn_due|suspense|chargeback_reserve|breakage)"),
     (Asset.CREDIT, CREDIT, r"payout:in_flight"),
     (Asset.CREDIT, CREDIT, r"dispute:[^:]+"),

@@ -55,6 +55,7 @@ from domain import (
     resource_usage,
     revenue_share,
     sla,
+    storage_node,
     tariff,
     top_up,
 )
@@ -201,6 +202,10 @@ NAMES: dict[str, type[Any]] = {
     "resource.storage_released.v1": resource_usage.StorageReleased,
     "sla.assessed.v1": sla.SlaAssessed,
     "sla.credited.v1": sla.SlaCredited,
+    "storage_node.provisioned.v1": storage_node.StorageNodeProvisioned,
+    "storage_node.ready.v1": storage_node.StorageNodeReady,
+    "storage_node.charged.v1": storage_node.StorageNodeCharged,
+    "storage_node.removed.v1": storage_node.StorageNodeRemoved,
     "tariff.published.v1": tariff.TariffPublished,
     "usage.pinned.v1": pin.UsagePinned,
 }

@@ -54,6 +54,7 @@ from domain.payout import EpochMintConfirmed, PayoutConfirmed
 from domain.policy import PolicyPublished
 from domain.promotion import PromotionClosed, PromotionOpened, fund_of
 from domain.resource_usage import ResourceAccrued
+from domain.storage_node import StorageNodeCharged
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,6 +324,14 @@ def _adjusted(fact: AdjustmentBooked) -> Iterable[Entry]:
     return entry(Asset.CREDIT, *((line.account, line.units) for line in fact.lines))
 
 
+def _storage_node(fact: StorageNodeCharged) -> Iterable[Entry]:
+    return entry(
+        Asset.CREDIT,
+        *_taken(fact.account_id, fact.drawn, fact.owed),
+        ("network:revenue:storage", -fact.charge_new.units),
+    )
+
+
 def _capacity(fact: CapacityAccrued) -> Iterable[Entry]:
     """Physical time starts as idle; what was leased, stranded or unavailable leaves idle.
 
@@ -429,6 +438,7 @@ _BOOKS: dict[type[Any], Callable[[Any], Iterable[Entry]]] = {
     ResourceAccrued: _resource,
     DisputeOpened: _disputed,
     AdjustmentBooked: _adjusted,
+    StorageNodeCharged: _storage_node,
     PolicyPublished: _policy,
     EpochSealed: _sealed,
     RewardsCredited: _credited,

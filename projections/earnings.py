@@ -80,6 +80,48 @@ _RECEIVED = f"""received AS (
 )"""
 """SQL: what each account got of the accruals among `facts`."""
 
+_OTHERS_FIELDS = (
+    "provider_account_id text, node_id text, lease_id text, at_us bigint, charge_new json,"
+    " parts_new json"
+)
+_OTHERS = f"""received AS (
+    SELECT f.position, f.node_id, f.lease_id, {EPOCH_OF} AS epoch, f.at_us AS began_us,
+        f.provider_account_id AS account_id, 0 AS gpu_us,
+        (f.charge_new->>'units')::bigint AS charge,
+        (f.parts_new->>'fee')::bigint AS fee, (f.parts_new->>'provider')::bigint AS provider,
+        (f.parts_new->>'platform')::bigint AS platform, (f.parts_new->>'burn')::bigint AS burn,
+        0 AS client, (f.parts_new->>'provider')::bigint AS earned
+    FROM facts f
+)"""
+"""SQL: the same of CPU, memory, storage and network: they belong to the hour of their accrual."""
+
+
+def _rules(topic: str, fields: str, received: str) -> tuple[Rule, ...]:
+    """By hour and in total: what each account got of the accruals of one kind."""
+    return (
+        Rule(
+            (topic,),
+            fields,
+            f""", {received} INSERT INTO own.earning_hour
+            SELECT r.account_id, r.began_us - r.began_us %% {GPU_HOUR_US}, r.node_id, r.lease_id,
+                r.epoch, r.position, {", ".join(f"sum(r.{name})" for name in _SUMS)}
+            FROM received r GROUP BY 1, 2, 3, 4, 5, 6""",
+        ),
+        Rule(
+            (topic,),
+            fields,
+            f""", {received} INSERT INTO own.earning AS t (account_id, node_id, lease_id, epoch,
+                accruals, {", ".join(_SUMS)}, first_position, last_position)
+            SELECT account_id, node_id, lease_id, epoch, count(DISTINCT position),
+                {", ".join(f"sum({name})" for name in _SUMS)}, min(position), max(position)
+            FROM received GROUP BY 1, 2, 3, 4
+            ON CONFLICT (account_id, node_id, lease_id, epoch) DO UPDATE SET
+                accruals = t.accruals + excluded.accruals, last_position = excluded.last_position,
+                {", ".join(f"{name} = t.{name} + excluded.{name}" for name in _SUMS)}""",
+        ),
+    )
+
+
 _RULES = (
     CUT_RULE,
     Rule(
@@ -87,26 +129,8 @@ _RULES = (
         "lease_id text, opened_at_us bigint",
         "INSERT INTO own.opened SELECT lease_id, opened_at_us FROM facts",
     ),
-    Rule(
-        ("lease.usage_accrued.v1",),
-        _FIELDS,
-        f""", {_RECEIVED} INSERT INTO own.earning_hour
-        SELECT r.account_id, r.began_us - r.began_us %% {GPU_HOUR_US}, r.node_id, r.lease_id,
-            r.epoch, r.position, {", ".join(f"sum(r.{name})" for name in _SUMS)}
-        FROM received r GROUP BY 1, 2, 3, 4, 5, 6""",
-    ),
-    Rule(
-        ("lease.usage_accrued.v1",),
-        _FIELDS,
-        f""", {_RECEIVED} INSERT INTO own.earning AS t (account_id, node_id, lease_id, epoch,
-            accruals, {", ".join(_SUMS)}, first_position, last_position)
-        SELECT account_id, node_id, lease_id, epoch, count(DISTINCT position),
-            {", ".join(f"sum({name})" for name in _SUMS)}, min(position), max(position)
-        FROM received GROUP BY 1, 2, 3, 4
-        ON CONFLICT (account_id, node_id, lease_id, epoch) DO UPDATE SET
-            accruals = t.accruals + excluded.accruals, last_position = excluded.last_position,
-            {", ".join(f"{name} = t.{name} + excluded.{name}" for name in _SUMS)}""",
-    ),
+    *_rules("lease.usage_accrued.v1", _FIELDS, _RECEIVED),
+    *_rules("resource.accrued.v1", _OTHERS_FIELDS, _OTHERS),
 )
 
 EARNINGS = Projection("earnings", _TABLES, _RULES, _INDEXES)

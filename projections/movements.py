@@ -53,6 +53,7 @@ KINDS: Mapping[str, str | tuple[str, str]] = {
     "epoch.rewards_matured.v1": "maturity",
     "payout.confirmed.v1": "payout",
     "resource.accrued.v1": ("resources", "earning"),
+    "storage_node.charged.v1": "storage_node",
 }
 """What a fact's lines are for; of two kinds the second is that of the parts a party earns on."""
 

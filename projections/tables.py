@@ -32,6 +32,7 @@ from projections.fleet import FLEET
 from projections.funding import FUNDING
 from projections.invoices import INVOICES
 from projections.leases import LEASES
+from projections.meters import METERS
 from projections.money_out import MONEY_OUT
 from projections.movements import MOVEMENTS
 from projections.payments import PAYMENTS
@@ -55,6 +56,7 @@ PROJECTIONS: tuple[Projection, ...] = (
     MONEY_OUT,
     FUNDING,
     PAYMENTS,
+    METERS,
     AUDIT_INDEX,
     COUNTERSIGNED,
 )

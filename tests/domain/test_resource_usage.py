@@ -19,6 +19,7 @@ from domain.refusal import Reason
 from domain.resource_usage import (
     CHARGE_UNITS_MAX,
     PATIENCE_US,
+    QUANTITY_MAX,
     SOURCES_MAX,
     AccrueResource,
     MeteredEvent,
@@ -235,7 +236,13 @@ def test_a_closed_account_is_charged_no_more() -> None:
 def test_no_meter_charges_more_than_there_can_be() -> None:
     dear = with_meters(market.opened(), (MeterRate("cpu", credit(CHARGE_UNITS_MAX), 1),))
     fact = told(dear, accrue(event(1, 1, 0, 60), event(2, 1, 60, 120)))
-    assert (fact.charge.units, fact.refused[0].rule) == (CHARGE_UNITS_MAX, "charge_out_of_range")
+    assert (fact.charge.units, fact.refused[0].rule) == (CHARGE_UNITS_MAX, "out_of_range")
+
+
+def test_no_meter_counts_more_than_there_can_be() -> None:
+    events = (event(1, QUANTITY_MAX, 0, 60), event(2, 1, 60, 120))
+    fact = told(running, accrue(*events, meter="memory"))
+    assert (fact.quantity, fact.refused[0].rule) == (QUANTITY_MAX, "out_of_range")
 
 
 def test_events_judged_before_are_refused() -> None:

@@ -28,6 +28,7 @@ from domain import (
     payout,
     promotion,
     resource_usage,
+    storage_node,
 )
 from domain.draw import Drawn
 from domain.earnings import Parts, peel
@@ -386,6 +387,14 @@ def expired(amount: int) -> Any:
     )
 
 
+def storage(drawn: tuple[Drawn, ...], owed: int) -> storage_node.StorageNodeCharged:
+    charge = credit(sum(one.amount.units for one in drawn) + owed)
+    return storage_node.StorageNodeCharged(
+        region_id="region_1", number=1, account_id=OWNER, until_us=AT_US, elapsed_us=1,
+        charge=charge, charge_new=charge, drawn=drawn, owed=credit(owed), at_us=AT_US,
+    )  # fmt: skip
+
+
 FACTS: dict[type[Any], st.SearchStrategy[Any]] = {
     deposit.DepositConfirmed: deposits(),
     deposit.CreditsPurchaseConfirmed: purchases(),
@@ -410,6 +419,7 @@ FACTS: dict[type[Any], st.SearchStrategy[Any]] = {
         st.tuples(st.sampled_from((OWNER, "acct_worker")), positive), max_size=4
     ).map(disputed),
     adjustment.AdjustmentBooked: st.builds(adjusted, units, units),
+    storage_node.StorageNodeCharged: st.builds(storage, drawings(), units),
     PolicyPublished: st.builds(policy, st.integers(1, 3), positive),
     maturity.EarningsMatured: st.builds(earnings_matured, units, units),
     maturity.EarningsSwept: st.builds(
@@ -586,6 +596,14 @@ def test_a_cash_out_leaves_earned_when_asked_and_the_bank_when_paid() -> None:
         assert lines(cash_out_fact(back, 5, None)) == {in_flight: 5, "network:suspense": -5}
     returned = cash_out_fact(cash_out.CashOutReturned, 5, OWNER)
     assert lines(returned) == {"world:bank": 5, earned: -5}
+
+
+def test_a_storage_node_is_paid_by_its_provider_and_has_a_revenue_of_its_own() -> None:
+    drawn = (Drawn(OWNER, "earned", credit(70)),)
+    assert lines(storage(drawn, 30)) == {
+        "party:acct_owner:earned": 70, "party:acct_owner:owed": 30,
+        "network:revenue:storage": -100,
+    }  # fmt: skip
 
 
 def test_an_accrual_that_earned_nothing_books_nothing() -> None:

@@ -24,6 +24,8 @@ from domain import (
     deposit,
     device,
     dispute,
+    draw,
+    edge_device,
     epoch,
     invoice,
     job,
@@ -36,14 +38,16 @@ from domain import (
     payout_matching,
     pin,
     provider,
+    resource_usage,
     sla,
+    storage_node,
     top_up,
 )
 from domain.earnings import NOTHING, Parts, peel
 from domain.gpu_time import GPU_HOUR_US, charge_for
 from domain.money import PPM, Amount, Asset, credit, token
 from domain.stream import Stream
-from domain.tariff import TariffPublished, UsageFee
+from domain.tariff import METERS, MeterRate, TariffPublished, UsageFee
 from domain.tax import TaxLine
 from ledger import codec
 from ledger.chain import GENESIS_MARKET, chain, market_leaf
@@ -91,6 +95,7 @@ def story(size: Size) -> Iterator[Told]:
     yield from _dispute("dispute_2", 2, upheld=0)
     yield from _sla(f"lease_{0:032x}", 100)
     yield from _sla(f"lease_{2:032x}", 0)
+    yield from _metered(size)
     yield from _leaving(size)
     yield from _invoices()
     yield from funding(_at(0))
@@ -671,6 +676,85 @@ def _cash_outs(at: int) -> Iterator[Told]:
             yield stream, payout_matching.PayoutDifferenceSettled(
                 difference_id="difference_1", note="by hand", by="mem_a", at_us=at
             )  # fmt: skip
+
+
+def _metered(size: Size) -> Iterator[Told]:
+    """An edge device and its fee, a storage node, and storage of a lease that goes on after it."""
+    who, at = RENTERS[0], _at(10**5 - 60)
+    stream = edge_device.stream_of(who)
+    for name in ("edge_1", "edge_2"):
+        yield stream, edge_device.EdgeDeviceAdded(
+            device_id=name, account_id=who, region_id="region_1", model="jetson-orin-nano",
+            first_day="2027-01-01", by="mem_a", at_us=at,
+        )  # fmt: skip
+    yield (
+        stream,
+        edge_device.EdgeDeviceRemoved(
+            device_id="edge_2", account_id=who, last_day="2027-01-01", by="mem_a", at_us=at
+        ),
+    )
+    for day, devices, due in (("2027-01-01", 2, 967_741), ("2027-01-02", 1, 1_451_612)):
+        charge = due if devices == 2 else due - 967_741
+        yield stream, edge_device.DeviceFeeCharged(
+            account_id=who, day=day, unique=devices, fee_per_month=credit(15_000_000),
+            tariff_version=1, days_in_month=31, fee_days=due * 31, due=credit(due),
+            charge=credit(charge), drawn=(draw.Drawn(who, "cash", credit(charge - 10)),),
+            owed=credit(10), at_us=at,
+        )  # fmt: skip
+    yield from _storage_node(at)
+    for meter in ("network", "storage"):
+        yield from _resources(size, size.leases - 2, meter, at)
+    lease_id = f"lease_{size.leases - 2:032x}"
+    yield (
+        resource_usage.stream_of(lease_id, "storage"),
+        resource_usage.StorageReleased(lease_id=lease_id, account_id=who, by="mem_a", at_us=at),
+    )
+
+
+def _storage_node(at: int) -> Iterator[Told]:
+    here, stream = {"region_id": "region_1"}, storage_node.stream_of("region_1")
+    for number in (1, 2):
+        told: dict[str, Any] = {**here, "number": number, "at_us": at + number}
+        yield stream, storage_node.StorageNodeProvisioned(
+            provider_id="prov_1", account_id="acct_provider", storage_class="ssd",
+            per_hour=credit(100), tariff_version=1, by="mem_a", **told,
+        )  # fmt: skip
+        yield stream, storage_node.StorageNodeReady(by="mem_a", **told)
+        for hour in (1, 2):
+            yield stream, storage_node.StorageNodeCharged(
+                account_id="acct_provider", until_us=at + hour * GPU_HOUR_US,
+                elapsed_us=hour * GPU_HOUR_US, charge=credit(100 * hour), charge_new=credit(100),
+                drawn=(), owed=credit(100), **told,
+            )  # fmt: skip
+        if number == 1:
+            yield (
+                stream,
+                storage_node.StorageNodeRemoved(account_id="acct_provider", by="mem_a", **told),
+            )
+
+
+def _resources(size: Size, index: int, meter: str, at: int) -> Iterator[Told]:
+    """A renter in cash; three facts, of which the first counts nothing."""
+    who, lease_id, before = RENTERS[0], f"lease_{index:032x}", NOTHING
+    first = 1 if meter == "network" else 101
+    for turn, quantity in enumerate((0, 700, 1_900)):
+        parts = peel(quantity, 1, 0, 500_000, 200_000)
+        new = parts - before
+        yield resource_usage.stream_of(lease_id, meter), resource_usage.ResourceAccrued(
+            lease_id=lease_id, meter=meter, unit=METERS[meter], node_id=size.node(index),
+            account_id=who, provider_account_id="acct_provider", client_id="client_1",
+            project_id="prj", end_user_ref="u1", after_position=first + turn - 1,
+            through_position=first + turn, events=1, events_chain="11" * 32,
+            log_position=1_000, log_chain="22" * 32,
+            sources=() if turn else (resource_usage.MeterSource("meter/1", "acct_provider"),),
+            quantity=quantity, quantity_new=new.total, rate=MeterRate(meter, credit(1), 1),
+            tariff_version=1, charge=credit(parts.total), charge_new=credit(new.total),
+            parts=parts, parts_new=new, owed=credit(0),
+            drawn=(draw.Drawn(who, "cash", credit(new.total)),) if turn else (),
+            refused=() if turn else (resource_usage.RefusedEvent(first, "not_permitted", 5),),
+            at_us=at,
+        )  # fmt: skip
+        before = parts
 
 
 def _leaving(size: Size) -> Iterator[Told]:

@@ -234,7 +234,7 @@ def test_earnings_sum_to_what_the_books_hold_back(connection: psycopg.Connection
     by_epoch = earnings.read_earnings(connection, by=("epoch",))
     assert [(row.epoch, row.node_id, row.accruals) for row in by_epoch] == [
         (1, None, 9),
-        (2, None, 9),
+        (2, None, 15),
     ]
     paged: list[earnings.Earned] = []
     key = earnings.START

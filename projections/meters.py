@@ -1,0 +1,483 @@
+"""What do edge devices, storage nodes and the other resources of leases cost, and what is waiting?
+
+    sum(charge of the accruals of a meter) == its charge;   quantity counted + refused == sent
+
+Bills are added up elsewhere (`projections/movements.py`); here is what each line is made of. Events
+themselves are read from the meter log; which of them counted is read from the facts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from projections import read
+from projections.runner import Connection, Projection, Rule
+
+_TABLES = """
+    CREATE TABLE own.edge_device (
+        device_id text COLLATE "C" PRIMARY KEY, account_id text COLLATE "C" NOT NULL,
+        region_id text COLLATE "C" NOT NULL, model text NOT NULL, first_day text NOT NULL,
+        last_day text, at_us bigint NOT NULL, removed_at_us bigint, position bigint NOT NULL);
+    CREATE TABLE own.device_fee (
+        account_id text COLLATE "C", day text COLLATE "C", devices int NOT NULL,
+        fee_units bigint NOT NULL, tariff_version int, due_units bigint NOT NULL,
+        charge_units bigint NOT NULL, owed_units bigint NOT NULL, at_us bigint NOT NULL,
+        position bigint NOT NULL, PRIMARY KEY (account_id, day));
+    CREATE TABLE own.storage_node (
+        region_id text COLLATE "C", number int, account_id text COLLATE "C" NOT NULL,
+        provider_id text COLLATE "C" NOT NULL, storage_class text NOT NULL,
+        per_hour_units bigint NOT NULL, tariff_version int NOT NULL, at_us bigint NOT NULL,
+        ready_at_us bigint, removed_at_us bigint, charged_until_us bigint NOT NULL,
+        charge_units bigint NOT NULL, owed_units bigint NOT NULL, position bigint NOT NULL,
+        PRIMARY KEY (region_id, number));
+    CREATE TABLE own.resource (
+        lease_id text COLLATE "C", meter text COLLATE "C", unit text NOT NULL,
+        node_id text COLLATE "C" NOT NULL, account_id text COLLATE "C" NOT NULL,
+        provider_account_id text COLLATE "C" NOT NULL, client_id text COLLATE "C" NOT NULL,
+        project_id text NOT NULL, end_user_ref text NOT NULL, through_position bigint NOT NULL,
+        events bigint NOT NULL, quantity bigint NOT NULL, price_units bigint, per bigint,
+        tariff_version int NOT NULL, charge_units bigint NOT NULL, fee_units bigint NOT NULL,
+        provider_units bigint NOT NULL, platform_units bigint NOT NULL, burn_units bigint NOT NULL,
+        owed_units bigint NOT NULL, events_chain text NOT NULL, at_us bigint NOT NULL,
+        position bigint NOT NULL, PRIMARY KEY (lease_id, meter)) WITH (fillfactor = 70);
+    COMMENT ON TABLE own.resource IS 'Each meter of each lease: totals, as of its last accrual';
+    CREATE TABLE own.accrual (
+        lease_id text COLLATE "C", meter text COLLATE "C", through_position bigint,
+        after_position bigint NOT NULL, events int NOT NULL, quantity bigint NOT NULL,
+        charge_units bigint NOT NULL, owed_units bigint NOT NULL, is_priced boolean NOT NULL,
+        events_chain text NOT NULL, log_position bigint NOT NULL, log_chain text NOT NULL,
+        at_us bigint NOT NULL, position bigint NOT NULL,
+        PRIMARY KEY (lease_id, meter, through_position));
+    COMMENT ON TABLE own.accrual IS 'What each fact added; it judged (after_position, through]';
+    CREATE TABLE own.refused (
+        event_position bigint PRIMARY KEY, rule text NOT NULL, quantity bigint NOT NULL,
+        position bigint NOT NULL);
+    COMMENT ON TABLE own.refused IS 'Events that did not count in full, and how much of them';
+    CREATE TABLE own.release (
+        lease_id text COLLATE "C" PRIMARY KEY, by text NOT NULL, at_us bigint NOT NULL,
+        position bigint NOT NULL);
+"""
+
+_INDEXES = """
+    CREATE INDEX ON own.edge_device (account_id, position);
+    CREATE INDEX ON own.storage_node (account_id) WHERE removed_at_us IS NULL;
+    CREATE INDEX ON own.resource (account_id, lease_id);
+"""
+
+_RULES = (
+    Rule(
+        ("edge_device.added.v1",),
+        "device_id text, account_id text, region_id text, model text, first_day text, at_us bigint",
+        """INSERT INTO own.edge_device
+        SELECT device_id, account_id, region_id, model, first_day, NULL, at_us, NULL, position
+        FROM facts""",
+    ),
+    Rule(
+        ("edge_device.removed.v1",),
+        "device_id text, last_day text, at_us bigint",
+        """UPDATE own.edge_device d SET last_day = f.last_day, removed_at_us = f.at_us
+        FROM facts f WHERE d.device_id = f.device_id""",
+    ),
+    Rule(
+        ("edge_device.fee_charged.v1",),
+        'account_id text, day text, "unique" int, fee_per_month json, tariff_version int, due json,'
+        " charge json, owed json, at_us bigint",
+        """INSERT INTO own.device_fee
+        SELECT account_id, day, "unique", (fee_per_month->>'units')::bigint, tariff_version,
+            (due->>'units')::bigint, (charge->>'units')::bigint, (owed->>'units')::bigint, at_us,
+            position
+        FROM facts""",
+    ),
+    Rule(
+        ("storage_node.provisioned.v1",),
+        "region_id text, number int, account_id text, provider_id text, storage_class text,"
+        " per_hour json, tariff_version int, at_us bigint",
+        """INSERT INTO own.storage_node
+        SELECT region_id, number, account_id, provider_id, storage_class,
+            (per_hour->>'units')::bigint, tariff_version, at_us, NULL, NULL, at_us, 0, 0, position
+        FROM facts""",
+    ),
+    Rule(
+        ("storage_node.charged.v1",),
+        "region_id text, number int, until_us bigint, charge_new json, owed json",
+        """UPDATE own.storage_node s SET charged_until_us = f.until_us,
+            charge_units = s.charge_units + f.charge, owed_units = s.owed_units + f.owed
+        FROM (
+            SELECT region_id, number, max(until_us) AS until_us,
+                sum((charge_new->>'units')::bigint)::bigint AS charge,
+                sum((owed->>'units')::bigint)::bigint AS owed
+            FROM facts GROUP BY 1, 2
+        ) f WHERE (s.region_id, s.number) = (f.region_id, f.number)""",
+    ),
+    Rule(
+        ("storage_node.ready.v1", "storage_node.removed.v1"),
+        "region_id text, number int, at_us bigint",
+        """UPDATE own.storage_node s SET ready_at_us = coalesce(f.ready_us, s.ready_at_us),
+            removed_at_us = coalesce(f.removed_us, s.removed_at_us)
+        FROM (
+            SELECT region_id, number,
+                max(at_us) FILTER (WHERE topic = 'storage_node.ready.v1') AS ready_us,
+                max(at_us) FILTER (WHERE topic = 'storage_node.removed.v1') AS removed_us
+            FROM facts GROUP BY 1, 2
+        ) f WHERE (s.region_id, s.number) = (f.region_id, f.number)""",
+    ),
+    Rule(
+        ("resource.accrued.v1",),
+        "lease_id text, meter text, unit text, node_id text, account_id text,"
+        " provider_account_id text, client_id text, project_id text, end_user_ref text,"
+        " after_position bigint, through_position bigint, events int, events_chain text,"
+        " log_position bigint, log_chain text, quantity bigint, quantity_new bigint, rate json,"
+        " tariff_version int, charge json, charge_new json, parts json, owed json, refused json,"
+        " at_us bigint",
+        """, added AS (
+            INSERT INTO own.accrual
+            SELECT lease_id, meter, through_position, after_position, events, quantity_new,
+                (charge_new->>'units')::bigint, (owed->>'units')::bigint, rate IS NOT NULL,
+                events_chain, log_position, log_chain, at_us, position
+            FROM facts
+        ), lost AS (
+            INSERT INTO own.refused
+            SELECT (r->>'position')::bigint, r->>'rule', (r->>'quantity')::bigint, f.position
+            FROM facts f CROSS JOIN LATERAL json_array_elements(f.refused) r
+        )
+        INSERT INTO own.resource AS t
+        SELECT lease_id, meter, unit, node_id, account_id, provider_account_id, client_id,
+            project_id, end_user_ref, through_position, all_events, quantity,
+            (rate->'price'->>'units')::bigint, (rate->>'per')::bigint, tariff_version,
+            (charge->>'units')::bigint, (parts->>'fee')::bigint, (parts->>'provider')::bigint,
+            (parts->>'platform')::bigint, (parts->>'burn')::bigint, all_owed, events_chain, at_us,
+            position
+        FROM (
+            SELECT f.*, row_number() OVER (last_first) AS n,
+                (sum(events) OVER (meters))::bigint AS all_events,
+                (sum((owed->>'units')::bigint) OVER (meters))::bigint AS all_owed
+            FROM facts f
+            WINDOW meters AS (PARTITION BY lease_id, meter),
+                last_first AS (PARTITION BY lease_id, meter ORDER BY position DESC)
+        ) g WHERE n = 1
+        ON CONFLICT (lease_id, meter) DO UPDATE SET
+            through_position = excluded.through_position, events = t.events + excluded.events,
+            quantity = excluded.quantity, charge_units = excluded.charge_units,
+            fee_units = excluded.fee_units, provider_units = excluded.provider_units,
+            platform_units = excluded.platform_units, burn_units = excluded.burn_units,
+            owed_units = t.owed_units + excluded.owed_units,
+            events_chain = excluded.events_chain, at_us = excluded.at_us,
+            position = excluded.position""",
+    ),
+    Rule(
+        ("resource.storage_released.v1",),
+        "lease_id text, by text, at_us bigint",
+        "INSERT INTO own.release SELECT lease_id, by, at_us, position FROM facts",
+    ),
+)
+
+METERS = Projection("meters", _TABLES, _RULES, _INDEXES)
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeDevice:
+    """Days are UTC, YYYY-MM-DD; `last_day` None: not removed."""
+
+    device_id: str
+    account_id: str
+    region_id: str
+    model: str
+    first_day: str
+    last_day: str | None
+    at_us: int
+    removed_at_us: int | None
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceFee:
+    """The fee of one account and day; `due_units` is cumulative since the month began."""
+
+    account_id: str
+    day: str
+    devices: int
+    fee_units: int
+    tariff_version: int | None
+    due_units: int
+    charge_units: int
+    owed_units: int
+    at_us: int
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class StorageNode:
+    """`charge_units` and `owed_units` are totals."""
+
+    region_id: str
+    number: int
+    account_id: str
+    provider_id: str
+    storage_class: str
+    per_hour_units: int
+    tariff_version: int
+    at_us: int
+    ready_at_us: int | None
+    removed_at_us: int | None
+    charged_until_us: int
+    charge_units: int
+    owed_units: int
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """Totals of one meter of one lease; `price_units` for every `per` units, None: it is free."""
+
+    lease_id: str
+    meter: str
+    unit: str
+    node_id: str
+    account_id: str
+    provider_account_id: str
+    client_id: str
+    project_id: str
+    end_user_ref: str
+    through_position: int
+    events: int
+    quantity: int
+    price_units: int | None
+    per: int | None
+    tariff_version: int
+    charge_units: int
+    fee_units: int
+    provider_units: int
+    platform_units: int
+    burn_units: int
+    owed_units: int
+    events_chain: str
+    at_us: int
+    position: int
+    released_at_us: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Accrual:
+    """What one fact added: the events of the meter in (after_position, through_position]."""
+
+    lease_id: str
+    meter: str
+    through_position: int
+    after_position: int
+    events: int
+    quantity: int
+    charge_units: int
+    owed_units: int
+    is_priced: bool
+    events_chain: str
+    log_position: int
+    log_chain: str
+    at_us: int
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One event of the meter log and what became of it.
+
+    `state` is "accepted", "matched", "priced" or "posted"; `reason` says why it does not count, or
+    not in full, and `refused` how much of it. `accrued_position` names the fact that judged it.
+    """
+
+    position: int
+    account_id: str
+    source: str
+    event_id: str
+    lease_id: str
+    meter: str
+    quantity: int
+    from_us: int
+    to_us: int
+    route: str | None
+    dataset: str | None
+    body: bytes
+    leaf: bytes
+    recorded_us: int
+    state: str
+    reason: str | None
+    refused: int | None
+    accrued_position: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """Bytes that counted over one route and of one dataset."""
+
+    route: str | None
+    dataset: str | None
+    events: int
+    quantity: int
+
+
+def read_edge_devices(
+    connection: Connection, *, account_id: str | None = None, after: int = 0, limit: int = 50
+) -> list[EdgeDevice]:
+    """In the order in which they were added; removed ones too."""
+    sql = """SELECT * FROM proj_meters.edge_device WHERE position > %(after)s
+        AND (%(account)s::text IS NULL OR account_id = %(account)s)
+        ORDER BY position LIMIT %(limit)s"""
+    return read.many(connection, EdgeDevice, sql, account=account_id, after=after, limit=limit)
+
+
+def read_device_fees(
+    connection: Connection,
+    *,
+    account_id: str | None = None,
+    after: tuple[str, str] = ("", ""),
+    limit: int = 50,
+) -> list[DeviceFee]:
+    """By account and day; `after` is both of the last one of the page before."""
+    sql = """SELECT * FROM proj_meters.device_fee WHERE (account_id, day) > (%(who)s, %(day)s)
+        AND (%(account)s::text IS NULL OR account_id = %(account)s)
+        ORDER BY account_id, day LIMIT %(limit)s"""
+    return read.many(
+        connection, DeviceFee, sql, account=account_id, who=after[0], day=after[1], limit=limit
+    )
+
+
+def read_accounts_with_devices(connection: Connection) -> list[str]:
+    """Accounts that have a device which is not charged to its end."""
+    sql = """SELECT DISTINCT d.account_id FROM proj_meters.edge_device d
+        LEFT JOIN (SELECT account_id, max(day) AS day FROM proj_meters.device_fee GROUP BY 1) f
+            USING (account_id)
+        WHERE d.last_day IS NULL OR d.last_day > coalesce(f.day, '')
+        ORDER BY d.account_id"""
+    return [str(row[0]) for row in connection.execute(sql)]
+
+
+def read_storage_nodes(connection: Connection, region_id: str) -> list[StorageNode]:
+    """Every storage node a region has had, the last one first."""
+    sql = """SELECT * FROM proj_meters.storage_node WHERE region_id = %(region)s
+        ORDER BY number DESC LIMIT 100"""
+    return read.many(connection, StorageNode, sql, region=region_id)
+
+
+def read_storage_regions(connection: Connection, account_id: str | None = None) -> list[str]:
+    """Regions that have a storage node now."""
+    sql = """SELECT region_id FROM proj_meters.storage_node WHERE removed_at_us IS NULL
+        AND (%s::text IS NULL OR account_id = %s) ORDER BY region_id"""
+    return [str(row[0]) for row in connection.execute(sql, (account_id, account_id))]
+
+
+_RESOURCE = """SELECT r.*, e.at_us AS released_at_us FROM proj_meters.resource r
+    LEFT JOIN proj_meters.release e ON e.lease_id = r.lease_id AND r.meter = 'storage'"""
+
+
+def read_resources(connection: Connection, lease_id: str) -> list[Resource]:
+    """The meters of a lease, by name."""
+    sql = f"{_RESOURCE} WHERE r.lease_id = %(lease)s ORDER BY r.meter"
+    return read.many(connection, Resource, sql, lease=lease_id)
+
+
+def read_accruals(
+    connection: Connection, lease_id: str, meter: str, *, after: int = 0, limit: int = 50
+) -> list[Accrual]:
+    """The facts of one meter in order; `after` is the last `through_position` before."""
+    sql = """SELECT * FROM proj_meters.accrual WHERE lease_id = %(lease)s AND meter = %(meter)s
+        AND through_position > %(after)s ORDER BY through_position LIMIT %(limit)s"""
+    return read.many(
+        connection, Accrual, sql, lease=lease_id, meter=meter, after=after, limit=limit
+    )
+
+
+def read_due(
+    connection: Connection, *, after: int = 0, limit: int = 500
+) -> list[tuple[int, str, str]]:
+    """(last position, lease, meter) of leases that have run and have events nobody judged, oldest
+    last event first.
+    """
+    sql = """SELECT l.position, l.lease_id, l.meter FROM public.meter_last l
+        JOIN proj_leases.lease s ON s.lease_id = l.lease_id
+            AND (s.opened_at_us IS NOT NULL OR s.state = 'settled' AND s.node_id IS NOT NULL)
+        LEFT JOIN proj_meters.resource r ON r.lease_id = l.lease_id AND r.meter = l.meter
+        WHERE l.position > greatest(coalesce(r.through_position, 0), %s)
+        ORDER BY l.position LIMIT %s"""
+    return [(row[0], row[1], row[2]) for row in connection.execute(sql, (after, limit))]
+
+
+_EVENT = """SELECT e.position, e.account_id, e.source, e.event_id, e.lease_id, e.meter, e.quantity,
+        e.from_us, e.to_us, e.route, e.dataset, e.body, e.leaf, e.recorded_us,
+        CASE WHEN a.position IS NULL OR (e.quantity > 0 AND x.quantity = e.quantity) THEN 'accepted'
+            WHEN NOT a.is_priced THEN 'matched'
+            WHEN a.charge_units = 0 THEN 'priced' ELSE 'posted' END AS state,
+        CASE WHEN a.position IS NOT NULL THEN x.rule
+            WHEN s.lease_id IS NULL THEN 'lease_unknown'
+            WHEN s.opened_at_us IS NULL THEN 'lease_not_open' ELSE 'waiting' END AS reason,
+        x.quantity AS refused, a.position AS accrued_position
+    FROM ({events}) e
+    LEFT JOIN LATERAL (
+        SELECT * FROM proj_meters.accrual a WHERE a.lease_id = e.lease_id AND a.meter = e.meter
+            AND a.through_position >= e.position ORDER BY a.through_position LIMIT 1) a ON true
+    LEFT JOIN proj_meters.refused x ON x.event_position = e.position
+    LEFT JOIN proj_leases.lease s ON s.lease_id = e.lease_id
+    ORDER BY e.position"""
+
+
+def read_events(
+    connection: Connection,
+    *,
+    account_id: str | None = None,
+    lease_id: str | None = None,
+    meter: str | None = None,
+    route: str | None = None,
+    dataset: str | None = None,
+    after: int = 0,
+    limit: int = 50,
+) -> list[Event]:
+    """Events in the order of the log; of one sender, of one lease, of one route or dataset."""
+    events = """SELECT * FROM public.meter_event WHERE position > %(after)s
+        AND (%(account)s::text IS NULL OR account_id = %(account)s)
+        AND (%(lease)s::text IS NULL OR lease_id = %(lease)s)
+        AND (%(meter)s::text IS NULL OR meter = %(meter)s)
+        AND (%(route)s::text IS NULL OR route = %(route)s)
+        AND (%(dataset)s::text IS NULL OR dataset = %(dataset)s)
+        ORDER BY position LIMIT %(limit)s"""
+    return read.many(
+        connection, Event, _EVENT.format(events=events), account=account_id, lease=lease_id,
+        meter=meter, route=route, dataset=dataset, after=after, limit=limit,
+    )  # fmt: skip
+
+
+def read_unmatched(
+    connection: Connection, *, account_id: str | None = None, after: int = 0, limit: int = 50
+) -> list[Event]:
+    """Events that no accrual has counted, in the order of the log: not judged yet, or refused."""
+    events = """(
+            SELECT e.* FROM proj_meters.refused x JOIN public.meter_event e
+                ON e.position = x.event_position AND e.quantity = x.quantity
+            WHERE e.position > %(after)s
+                AND (%(account)s::text IS NULL OR e.account_id = %(account)s)
+            ORDER BY e.position LIMIT %(limit)s
+        ) UNION ALL (
+            SELECT e.* FROM public.meter_last l
+            LEFT JOIN proj_meters.resource r ON r.lease_id = l.lease_id AND r.meter = l.meter
+            JOIN public.meter_event e ON e.lease_id = l.lease_id AND e.meter = l.meter
+                AND e.position > greatest(coalesce(r.through_position, 0), %(after)s)
+            WHERE l.position > coalesce(r.through_position, 0)
+                AND (%(account)s::text IS NULL OR e.account_id = %(account)s)
+            ORDER BY e.position LIMIT %(limit)s
+        ) ORDER BY position LIMIT %(limit)s"""
+    return read.many(
+        connection, Event, _EVENT.format(events=events), account=account_id, after=after,
+        limit=limit,
+    )  # fmt: skip
+
+
+def read_transfers(connection: Connection, lease_id: str) -> list[Transfer]:
+    """What went over the network for a lease and counted, by route and dataset; largest first."""
+    sql = """SELECT e.route, e.dataset, count(*) AS events,
+            sum(e.quantity - coalesce(x.quantity, 0))::bigint AS quantity
+        FROM public.meter_event e
+        JOIN proj_meters.resource r ON r.lease_id = e.lease_id AND r.meter = e.meter
+            AND e.position <= r.through_position
+        LEFT JOIN proj_meters.refused x ON x.event_position = e.position
+        WHERE e.lease_id = %(lease)s AND e.meter = 'network'
+        GROUP BY e.route, e.dataset
+        HAVING sum(e.quantity - coalesce(x.quantity, 0)) > 0
+        ORDER BY quantity DESC, e.route, e.dataset LIMIT 1000"""
+    return read.many(connection, Transfer, sql, lease=lease_id)
