@@ -20,6 +20,7 @@ import typer
 from api import (
     cli_admin,
     cli_audit,
+    cli_cash_out,
     cli_epoch,
     cli_export,
     cli_funding,
@@ -57,6 +58,7 @@ app.add_typer(cli_market.lease, name="lease")
 app.add_typer(cli_funding.promotion, name="promotion")
 app.add_typer(cli_funding.payer, name="payer")
 app.add_typer(cli_funding.budget, name="budget")
+app.add_typer(cli_cash_out.app, name="cash-out")
 app.add_typer(cli_epoch.app, name="epoch")
 app.add_typer(cli_payout.app, name="payout")
 app.add_typer(cli_audit.app, name="audit")

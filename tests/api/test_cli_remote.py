@@ -242,3 +242,22 @@ def test_invoices_are_listed_shown_written_and_credited(server: Server, tmp_path
     assert server.run("invoice", "issue", account_id, "2026-02", key=key).code == 1
     assert server.run("invoice", "credit", account_id, "INV-000001", "--line", "1", "--cause", "y",
                       "--reason", "z").code == 2  # fmt: skip
+
+
+def test_money_out_is_read_asked_for_and_held_by_command(server: Server) -> None:
+    account_id, key = server.account()
+    told = server.run("cash-out", "earnings", account_id, "--json", key=key).document
+    assert (told["held_back"]["units"], told["upcoming"]) == ("0", [])
+    assert "held_back  0.000000 CREDIT" in server.run("cash-out", "earnings", account_id).out
+    assert server.run("cash-out", "mode", account_id, "cash", "--to", "acct_x", key=key).code == 0
+    mode = server.run("cash-out", "mode", account_id, "--json", key=key).document
+    assert (mode["mode"], mode["destination"]) == ("cash", "acct_x")
+    held = server.run("cash-out", "hold", account_id, "--reason", "a look", "--json").document
+    assert held["hold_ids"] == ["operator"]
+    refused = server.run("cash-out", "request", account_id, "--credits", "25", key=key)
+    assert (refused.code, "cash_out_held" in refused.err) == (1, True)
+    assert server.run("cash-out", "release", account_id, "--json").document["hold_ids"] == []
+    poor = server.run("cash-out", "request", account_id, "--credits", "25", key=key)
+    assert (poor.code, "credit_too_low" in poor.err) == (1, True)
+    assert server.run("cash-out", "list", account_id, "--json", key=key).document["data"] == []
+    assert server.run("cash-out", "show", account_id, "cashout_1", key=key).code == 1
