@@ -95,6 +95,10 @@ DOOR: dict[str, tuple[int, str]] = {
     "invalid": (422, "A field breaks its rule; `errors` names field and rule."),
     "challenge_unknown": (422, "No such challenge: never made here, used or expired."),
     "signature_invalid": (422, "The signature is not one of this wallet over the challenge."),
+    "payment_method_unavailable": (422, "This installation takes no money in this way."),
+    "processor_refused": (422, "The payment processor refuses; `detail` is its word for why."),
+    "processor_away": (503, "The payment processor does not answer. Ask again with the same key."),
+    "event_forged": (400, "The signature of the event is missing, wrong or too old."),
     "rate_limited": (429, "Too many calls. Wait as long as Retry-After says."),
     "internal_error": (500, "The server failed. Nothing without a 2xx is promised."),
     "http_error": (500, "The server could not answer this request."),
@@ -124,7 +128,7 @@ RETRYABLE = frozenset(
     {
         "idempotency_in_progress", "not_covered", "rate_limited", "busy", "timed_out",
         "projection_behind", "internal_error", "gap", "fork", "too_large",
-        "one_request_at_a_time", "too_many_reports", "unavailable",
+        "one_request_at_a_time", "too_many_reports", "unavailable", "processor_away",
     }
 )  # fmt: skip
 RETRY_AFTER_SECONDS = 1

@@ -22,6 +22,7 @@ from api.corrections import correct_due
 from api.invoicing import run_invoices
 from api.leading import leading
 from api.money_out import mature, sweep
+from api.payment_jobs import run_payments
 from api.service import Service
 from api.settlement import settle_due
 from domain.device import AccrueCapacity
@@ -271,6 +272,7 @@ def all_jobs(service: Service) -> tuple[Job, ...]:
         Job("equivocation", 5, 60, run_equivocation),
         Job("accrual", 5, 7_200, run_accrual),
         Job("capacity", 300, 7_200, run_capacity),
+        Job("payments", 60, 7_200, run_payments),
         Job("maturity", 60, 7_200, run_maturity),
         Job("sweep", 300, 7_200, run_sweep),
         Job("promotions", 60, 7_200, run_promotions),

@@ -35,6 +35,7 @@ from api import (
     health,
     invoices,
     leases,
+    money_in,
     nodes,
     offers,
     openapi_document,
@@ -82,6 +83,7 @@ RESOURCES: tuple[Resource, ...] = (
     forecasts.resource,
     cash_outs.resource,
     countersign.resource,
+    money_in.resource,
 )
 
 DESCRIPTION = """\

@@ -248,6 +248,11 @@ class Processor(Protocol):
         ...
 
     @property
+    def signature_header(self) -> str | None:
+        """The header of an event that holds its signature; None: it sends none."""
+        ...
+
+    @property
     def lists_payouts(self) -> bool:
         """Whether `payouts_since` knows anything, so that payouts can be matched."""
         ...
@@ -295,6 +300,10 @@ class Bank:
     @property
     def name(self) -> str:
         return "bank"
+
+    @property
+    def signature_header(self) -> str | None:
+        return None
 
     @property
     def lists_payouts(self) -> bool:

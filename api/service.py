@@ -21,7 +21,8 @@ from api import secret_files
 from api.clock import Clock, SimulatedClock, WallClock
 from api.embedded_postgres import EmbeddedPostgres
 from api.node_keys import NodeKeyCache
-from api.payments import Bank, Processor
+from api.payments import Processor
+from api.processors import processors_of
 from api.settings import Settings
 from api.usage import Limits, UsageIngest
 from api.waiting import ProjectionBehind
@@ -49,7 +50,8 @@ class Service:
 
     Attributes: `settings`, `conninfo`, `clock`, `ledger` (the door), `usage_log` and `ingest`
     (started by whoever has an event loop: `create_app` does), `node_keys`, `server_key`,
-    `chain_id` (what wallets sign for: the deployment's, else the embedded chain's).
+    `processors` (who moves real money), `chain_id` (what wallets sign for: the deployment's, else
+    the embedded chain's).
     """
 
     def __init__(self, settings: Settings, conninfo: str, clock: Clock) -> None:
@@ -84,7 +86,8 @@ class Service:
             now_us=clock.now_us,
         )
         self.chain_id = _chain_id(settings)
-        self.payout_processor: Processor = Bank("")
+        self.processors = processors_of(settings)
+        self.payout_processor: Processor = self.processors.get("stripe", self.processors["bank"])
         self.forgetters: list[Callable[[], None]] = []
         self._signer: Signer | None = None
         self._signer_lock = threading.Lock()

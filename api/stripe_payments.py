@@ -78,6 +78,10 @@ class Stripe:
         return NAME
 
     @property
+    def signature_header(self) -> str | None:
+        return "Stripe-Signature"
+
+    @property
     def lists_payouts(self) -> bool:
         return True
 

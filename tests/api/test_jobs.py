@@ -92,9 +92,21 @@ class Tally:
 def test_every_job_once_does_what_is_due(running: Running) -> None:
     done = Jobs(running.service).run_once()
     assert list(done) == [
-        "equivocation", "accrual", "capacity", "maturity", "sweep", "promotions", "cash_out",
-        "payout_match", "corrections", "epochs", "invoices", "pin", "tree",
-    ]  # fmt: skip
+        "equivocation",
+        "accrual",
+        "capacity",
+        "payments",
+        "maturity",
+        "sweep",
+        "promotions",
+        "cash_out",
+        "payout_match",
+        "corrections",
+        "epochs",
+        "invoices",
+        "pin",
+        "tree",
+    ]
     assert done["accrual"] == 2
     assert running.market.state(running.lease).hours_accrued == 2
     assert done["capacity"] == 4, "every device of both nodes"

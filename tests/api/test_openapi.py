@@ -202,6 +202,10 @@ NOT_AS_THEY_STAND = {
     "confirm_cash_out": "needs a cash-out",
     "report_cash_out_failed": "needs a cash-out",
     "close_payout_difference": "needs a difference",
+    "ingest_payment_event": "needs the signature of a processor",
+    "set_auto_top_up": "needs a card that was saved",
+    "create_write_off": "needs a debt",
+    "add_reserve": "needs take revenue",
 }
 
 
@@ -262,9 +266,12 @@ def _places(scene: Scene, path: str) -> dict[str, str]:
         "dispute_id": "dispute_" + "1" * 32,
         "cash_out_id": "cashout_1",
         "difference_id": "difference_1",
+        "processor": "bank",
     }
     if "{lease_id}" in path:
         places["lease_id"] = scene.lease()["lease_id"]
+    if "{payment_id}" in path:
+        places |= _transfer(scene, path)
     if "{job_id}" in path:
         places["job_id"] = scene.renter.made("/v1/jobs", scene.job())["job_id"]
     if "signing-keys" in path:
@@ -285,6 +292,22 @@ def _places(scene: Scene, path: str) -> dict[str, str]:
         member = scene.renter.made(f"{mine}/members", {"role": "viewer"})
         places["member_id"] = member["member_id"]
     return places
+
+
+def _transfer(scene: Scene, path: str) -> dict[str, str]:
+    """A bank transfer that has arrived, unless its arrival is what is to be shown."""
+    body: dict[str, Any] = {
+        "method": "bank", "amount": {"asset": "CREDIT", "units": "25000000"},
+    }  # fmt: skip
+    made = scene.renter.made(f"/v1/accounts/{scene.renter.account_id}/payments", body)
+    payment = f"/v1/payments/{made['payment_id']}"
+    if path == "/v1/payments/{payment_id}/confirm":
+        return {"payment_id": made["payment_id"]}
+    scene.operator.made(f"{payment}/confirm", {"reference": made["payment_id"]})
+    if "{refund_id}" not in path:
+        return {"payment_id": made["payment_id"]}
+    refund = scene.operator.made(f"{payment}/refunds", {"amount": body["amount"]})
+    return {"payment_id": made["payment_id"], "refund_id": refund["refund_id"]}
 
 
 def _undo(scene: Scene, name: str, told: dict[str, Any], places: dict[str, str]) -> None:

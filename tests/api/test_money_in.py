@@ -1,0 +1,307 @@
+"""Payments over HTTP, against the double of Stripe: from the wish to pay to cash, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from api.jobs import run_accrual
+from api.payment_jobs import PaymentsStopped, run_payments
+from domain.payment_terms import DAY_US
+from projections import payments, tables
+from tests.api.scene import Caller, opened
+from tests.api.scene import Scene as Market
+from tests.api.stripe_double import NOW_S, SECRET_KEY, WEBHOOK_SECRET, Double, running, signed
+
+CREDIT = 1_000_000
+
+
+def amount(credits: int) -> dict[str, str]:
+    return {"asset": "CREDIT", "units": str(credits * CREDIT)}
+
+
+class Paying:
+    """A market whose cards go through the double."""
+
+    def __init__(self, market: Market, double: Double) -> None:
+        self.market = market
+        self.double = double
+        self.owner = market.account()
+        self.path = f"/v1/accounts/{self.owner.account_id}"
+
+    def event(self, body: bytes, **headers: str) -> Any:
+        at_s = self.market.clock.now_us() // 1_000_000
+        named = {"Content-Type": "application/json; charset=utf-8",
+                 "Stripe-Signature": signed(body, at_s), **headers}  # fmt: skip
+        return self.market.http.post("/v1/payments/events/stripe", content=body, headers=named)
+
+    def start(self, credits: int = 25, method: str = "card", **more: Any) -> dict[str, Any]:
+        body = {"method": method, "amount": amount(credits), **more}
+        return self.owner.made(f"{self.path}/payments", body)
+
+    def paid(self, credits: int = 25, **more: Any) -> dict[str, Any]:
+        """A card payment that was paid on its page and told."""
+        told = self.start(credits, **more)
+        body = self.double.pay(told["pay_at"].rpartition("/")[2])
+        assert self.event(body).json()["recorded"] is True
+        return self.read(told["payment_id"])
+
+    def read(self, payment_id: str) -> dict[str, Any]:
+        return self.owner.read(f"/v1/payments/{payment_id}")
+
+    def balances(self, who: Caller | None = None) -> dict[str, int]:
+        who = who or self.owner
+        rows = who.read(f"/v1/accounts/{who.account_id}/balances")["data"]
+        return {
+            row["part"]: int(row["balance"]["units"])
+            for row in rows
+            if row["balance"]["units"] != "0"
+        }
+
+    def jobs(self) -> int:
+        with self.market.service.connect() as connection:
+            return run_payments(self.market.service, connection, self.market.clock.now_us())
+
+    def wait(self, us: int) -> None:
+        self.market.clock.advance(us)  # type: ignore[attr-defined]
+
+
+@pytest.fixture
+def paying(database: str, tmp_path: Path) -> Generator[Paying, None, None]:
+    with running() as (double, url), opened(
+        database, tmp_path, stripe_secret_key=SECRET_KEY, stripe_webhook_secret=WEBHOOK_SECRET,
+        stripe_url=url, payment_return_url="https://ours.example/paid",
+    ) as market:  # fmt: skip
+        assert market.clock.now_us() == NOW_S * 1_000_000
+        yield Paying(market, double)
+
+
+def test_a_card_payment_from_its_page_to_cash_and_a_told_twice_event_counts_once(
+    paying: Paying,
+) -> None:
+    started = paying.start()
+    assert (started["state"], started["amount"]) == ("started", amount(25))
+    assert started["pay_at"].startswith("https://checkout.stripe.test/cs_")
+    body = paying.double.pay(started["pay_at"].rpartition("/")[2])
+    first, again = paying.event(body), paying.event(body)
+    assert (first.json()["recorded"], again.json()["recorded"]) == (True, False)
+    assert again.status_code == 200
+    pending = paying.read(started["payment_id"])
+    assert (pending["state"], pending["left"]) == ("pending", amount(25))
+    assert paying.balances() == {"card": 25 * CREDIT}
+    paying.wait(120 * DAY_US - 1)
+    assert paying.jobs() == 0
+    paying.wait(1)
+    assert paying.jobs() == 2, "confirmed, and cash"
+    assert paying.jobs() == 0
+    assert paying.read(started["payment_id"])["state"] == "confirmed"
+    assert paying.balances() == {"cash": 25 * CREDIT}
+    assert not paying.market.service.ledger.books.faults()
+
+
+def test_the_same_request_is_answered_with_the_same_page_also_after_a_lost_answer(
+    paying: Paying,
+) -> None:
+    body, path = {"method": "card", "amount": amount(30)}, f"{paying.path}/payments"
+    paying.double.loses_answers = 1
+    lost = paying.owner.post(path, body, key="mine")
+    assert (lost.status_code, lost.json()["code"], lost.json()["retryable"]) == (
+        503, "processor_away", True,
+    )  # fmt: skip
+    first = paying.owner.post(path, body, key="mine")
+    again = paying.owner.post(path, body, key="mine")
+    assert first.status_code == 201, first.text
+    assert again.headers["Idempotent-Replayed"] == "true"
+    assert again.json() == first.json()
+    assert len(paying.double.objects["checkout/sessions"]) == 1
+    assert len(paying.owner.read(path)["data"]) == 1
+
+
+def test_refusals_of_a_payment_name_the_rule_c_25(paying: Paying) -> None:
+    path, stranger = f"{paying.path}/payments", paying.market.stranger
+    for body, code in (
+        ({"method": "card", "amount": amount(24)}, "payment_below_minimum"),
+        (
+            {"method": "card", "amount": {"asset": "CREDIT", "units": "25000001"}},
+            "amount_not_cents",
+        ),
+        ({"method": "cash", "amount": amount(25)}, "invalid"),
+    ):
+        assert paying.owner.post(path, body).json()["code"] == code
+    mine = paying.start()["payment_id"]
+    asked = stranger.post(path, {"method": "card", "amount": amount(25)})
+    assert (asked.status_code, asked.json()["code"]) == (404, "account_unknown")
+    assert stranger.get(f"/v1/payments/{mine}").status_code == 404
+    assert stranger.get(path).status_code == 404
+    none = paying.owner.post(f"/v1/payments/{mine}/confirm", {"reference": "x"})
+    assert none.json()["code"] == "scope_missing"
+    by_hand = paying.market.operator.post(f"/v1/payments/{mine}/confirm", {"reference": "x"})
+    assert (by_hand.status_code, by_hand.json()["code"]) == (403, "not_permitted")
+
+
+def test_events_are_believed_for_their_signature_alone(paying: Paying) -> None:
+    body = paying.double.pay(paying.start()["pay_at"].rpartition("/")[2])
+    before = paying.market.head()
+    for headers in (
+        {"Stripe-Signature": signed(body, secret="whsec_other")},
+        {"Stripe-Signature": signed(body, NOW_S - 301)},
+        {"Stripe-Signature": signed(body + b" ")},
+        {"Stripe-Signature": ""},
+    ):
+        forged = paying.event(body, **headers)
+        assert (forged.status_code, forged.json()["code"]) == (400, "event_forged")
+    unknown = paying.event(paying.double.event("customer.created", {"id": "cus_1"}))
+    assert (unknown.status_code, unknown.json()["recorded"]) == (200, False)
+    post = paying.market.http.post
+    elsewhere = post("/v1/payments/events/nobody", json={})
+    assert (elsewhere.status_code, elsewhere.json()["code"]) == (404, "not_found")
+    bank = post("/v1/payments/events/bank", json={})
+    assert (bank.status_code, bank.json()["code"]) == (400, "event_forged")
+    huge = paying.event(b'{"a":"' + b"x" * 70_000 + b'"}')
+    assert (huge.status_code, huge.json()["code"]) == (413, "too_large")
+    stray = paying.event(paying.double.dispute("pi_none", 100, "dp_1", "funds_withdrawn"))
+    assert (stray.status_code, stray.json()["code"]) == (404, "payment_unknown")
+    assert paying.market.head() == before, "nothing was recorded"
+
+
+def test_a_chargeback_after_spending_blocks_new_leases_until_money_comes_in(
+    paying: Paying,
+) -> None:
+    """Design economics 5: spent money is owed, the provider keeps it, the next money repays it."""
+    payment = paying.paid()
+    lease = paying.owner.made(
+        "/v1/leases", {"job": paying.market.job(), "funds": amount(20)}
+    )  # held, not spent: as much as nobody can take back at once
+    intent = paying.double.last_intent()["id"]
+    told = paying.event(paying.double.dispute(intent, 2_500, "dp_1", "funds_withdrawn"))
+    assert told.json()["recorded"] is True
+    assert paying.balances()["owed"] == 20 * CREDIT
+    reversed_ = paying.read(payment["payment_id"])
+    assert (reversed_["state"], reversed_["left"]) == ("reversed", amount(0))
+    assert reversed_["takings"][0]["reason"] == "fraudulent"
+    blocked = paying.owner.post("/v1/leases", {"job": paying.market.job(), "funds": amount(3)})
+    assert (blocked.status_code, blocked.json()["code"]) == (409, "unpaid_debt")
+    paying.owner.made(f"/v1/leases/{lease['lease_id']}/close")
+    with paying.market.service.connect() as connection:
+        run_accrual(paying.market.service, connection, paying.market.clock.now_us())
+    assert paying.jobs() == 1, "what came back repays"
+    assert "owed" not in paying.balances()
+    assert not paying.market.service.ledger.books.faults()
+
+
+def test_a_dispute_that_was_won_gives_the_money_back(paying: Paying) -> None:
+    paying.paid()
+    intent = paying.double.last_intent()["id"]
+    for kind, state in (("funds_withdrawn", {}), ("funds_reinstated", {"card": 25 * CREDIT})):
+        assert paying.event(paying.double.dispute(intent, 2_500, "dp_1", kind)).json()["recorded"]
+        assert paying.balances() == state
+
+
+def test_a_bank_transfer_is_cash_when_the_operator_confirms_it(paying: Paying) -> None:
+    started = paying.start(40, method="bank")
+    assert "pay_at" not in started
+    assert "40.00 USD" in started["instructions"]
+    assert started["payment_id"] in started["instructions"]
+    path, operator = f"/v1/payments/{started['payment_id']}", paying.market.operator
+    told = operator.made(f"{path}/confirm", {"reference": "statement 17", "amount": amount(39)})
+    assert (told["state"], told["received"]) == ("confirmed", amount(39))
+    assert paying.balances() == {"cash": 39 * CREDIT}
+    operator.made(f"{path}/confirm", {"reference": "statement 17", "amount": amount(39)})
+    assert paying.balances() == {"cash": 39 * CREDIT}
+    other = operator.post(f"{path}/confirm", {"reference": "statement 18"})
+    assert (other.status_code, other.json()["code"]) == (409, "payment_state")
+    refund = operator.made(f"{path}/refunds", {"amount": amount(9)})
+    assert paying.jobs() == 0, "a person transfers it"
+    done = f"{path}/refunds/{refund['refund_id']}/confirm"
+    assert operator.made(done, {"reference": "out 3"})["left"] == amount(30)
+    reversal = {"amount": amount(30), "reference": "statement 44", "reason": "recalled"}
+    assert operator.made(f"{path}/reversals", reversal)["state"] == "reversed"
+    assert paying.balances() == {}
+
+
+def test_a_refund_goes_back_to_the_card_once(paying: Paying) -> None:
+    payment = paying.paid()
+    path = f"/v1/payments/{payment['payment_id']}/refunds"
+    refund = paying.market.operator.made(path, {"amount": amount(5)})
+    assert paying.balances() == {"card": 20 * CREDIT}, "it cannot be spent any more"
+    paying.double.loses_answers = 1
+    with pytest.raises(PaymentsStopped):
+        paying.jobs()
+    assert paying.jobs() == 1
+    assert len(paying.double.objects["refunds"]) == 1
+    taking = paying.read(payment["payment_id"])["takings"][0]
+    assert (taking["id"], taking["state"]) == (refund["refund_id"], "refunded")
+    (told,) = paying.double.objects["refunds"].values()
+    assert paying.event(paying.double.event("refund.updated", told)).json()["recorded"] is False
+    too_much = paying.market.operator.post(path, {"amount": amount(21)})
+    assert too_much.json()["code"] in ("credit_too_low", "amount_out_of_range")
+    by_hand = {**told, "id": "re_by_hand", "metadata": {}}
+    assert paying.event(paying.double.event("refund.created", by_hand)).json()["recorded"] is True
+    assert paying.balances() == {"card": 15 * CREDIT}
+
+
+def test_what_nobody_pays_ends_and_money_that_comes_late_counts(paying: Paying) -> None:
+    started = paying.start()
+    paying.wait(DAY_US + 3_600_000_000)
+    assert paying.jobs() == 1
+    assert paying.read(started["payment_id"])["failed_reason"] == "expired"
+    assert paying.event(paying.double.pay(started["pay_at"].rpartition("/")[2])).json()["recorded"]
+    assert paying.read(started["payment_id"])["state"] == "pending"
+
+
+def test_auto_top_up_pays_by_itself_waits_after_a_failure_and_pays_once_c_25(
+    paying: Paying,
+) -> None:
+    payment = paying.paid(save_method=True)
+    assert payment["has_saved_method"] is True
+    paying.owner.made(f"{paying.path}/funds/warnings", {"thresholds": [amount(20)]})
+    told = paying.owner.made(
+        f"{paying.path}/funds/auto-top-up",
+        {"threshold": amount(10), "amount": amount(30), "monthly_max": amount(60),
+         "payment_id": payment["payment_id"]},
+    )  # fmt: skip
+    assert told["auto_top_up"]["amount"] == amount(30)
+    assert paying.jobs() == 0
+    paying.owner.made("/v1/leases", {"job": paying.market.job(), "funds": amount(16)})
+    paying.double.declines = "insufficient_funds"
+    assert paying.jobs() == 4, "warned, started, and declined"
+    assert paying.jobs() == 1, "the top-up has failed"
+    funds = paying.owner.read(f"{paying.path}/funds")
+    assert (funds["failures"], funds["below"]) == (1, [amount(20)])
+    assert paying.jobs() == 0, "it waits"
+    paying.double.declines, paying.double.loses_answers = None, 1
+    paying.wait(3_600_000_000)
+    with pytest.raises(PaymentsStopped):
+        paying.jobs()
+    assert paying.jobs() == 3, "offered, received, card money"
+    assert paying.balances()["card"] == 39 * CREDIT
+    assert paying.jobs() == 2, "ended, and recovered"
+    assert paying.jobs() == 0
+    charged = [one["amount"] for one in paying.double.objects["payment_intents"].values()]
+    assert charged == [2_500, 3_000], "once, though the answer was lost"
+    with paying.market.service.connect() as connection:
+        tables.step_all(connection, only=("payments",))
+        (warning,) = payments.read_warnings(connection, account_id=paying.owner.account_id)
+    assert (warning.threshold, warning.balance) == (20 * CREDIT, 9 * CREDIT)
+    stopped = paying.owner.delete(f"{paying.path}/funds/auto-top-up").json()
+    assert stopped["stopped_reason"] == "asked"
+
+
+def test_without_a_card_processor_there_is_the_bank(shared: Market) -> None:
+    path = f"/v1/accounts/{shared.renter.account_id}/payments"
+    card = shared.renter.post(path, {"method": "card", "amount": amount(25)})
+    assert (card.status_code, card.json()["code"]) == (422, "payment_method_unavailable")
+    assert shared.renter.made(path, {"method": "bank", "amount": amount(25)})["instructions"]
+
+
+def test_a_loss_is_written_off_against_a_reserve_of_take_revenue(paying: Paying) -> None:
+    operator = paying.market.operator
+    terms = paying.market.anybody.read("/v1/payment-terms")
+    assert (terms["minimum"], terms["chargeback_window_days"]) == (amount(25), 120)
+    poor = operator.post("/v1/chargeback-reserve", {"amount": amount(1)})
+    assert (poor.status_code, poor.json()["code"]) == (402, "credit_too_low")
+    off = operator.post(f"{paying.path}/write-offs", {"amount": amount(1), "reason": "gone"})
+    assert off.json()["code"] == "amount_out_of_range"
