@@ -74,6 +74,10 @@ class Till:
         return "till"
 
     @property
+    def signature_header(self) -> str | None:
+        return None
+
+    @property
     def lists_payouts(self) -> bool:
         return True
 
