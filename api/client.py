@@ -268,6 +268,24 @@ class Assignments(TypedDict):
     position: int
 
 
+class AutoTopUp(TypedDict):
+    threshold: Money
+    amount: Money
+    monthly_max: Money
+    payment_id: str
+
+
+class AutoTopUpAsked(TypedDict):
+    """Pay `amount` when less than `threshold` is spendable, with what `payment_id` saved,
+    and never more than `monthly_max` in a UTC month.
+    """
+
+    threshold: Money
+    amount: Money
+    monthly_max: Money
+    payment_id: str
+
+
 class Balance(TypedDict):
     """One book account of the party, on its normal side; `part` is the last part of its
     name.
@@ -298,6 +316,21 @@ class Balances(TypedDict):
     data: list[Balance]
     position: int
     as_of: NotRequired[str]
+
+
+class BankConfirmation(TypedDict):
+    """`reference`: of the line on the bank's statement. `amount` absent: what was asked
+    for.
+    """
+
+    reference: str
+    amount: NotRequired[Money | None]
+
+
+class BankReversal(TypedDict):
+    amount: Money
+    reference: str
+    reason: str
 
 
 class BillingDetails(TypedDict):
@@ -884,6 +917,22 @@ class Funding(TypedDict):
     sources: list[Source]
     payer: NotRequired[Payer]
     position: int
+
+
+class Funds(TypedDict):
+    """`below`: thresholds above the balance when it was last looked at. `auto_top_up`
+    absent: off, and `stopped_reason` says why if it was on before.
+    """
+
+    account_id: str
+    warnings: list[Money]
+    below: list[Money]
+    auto_top_up: NotRequired[AutoTopUp]
+    stopped_reason: NotRequired[str]
+    open_payment_id: NotRequired[str]
+    failures: int
+    retry_at: NotRequired[str]
+    position: NotRequired[int]
 
 
 class Goodwill(TypedDict):
@@ -1637,6 +1686,14 @@ class NewOffer(TypedDict):
     available_until: NotRequired[str | None]
 
 
+class NewPayment(TypedDict):
+    """`save_method`: keep the card with the processor, for auto top-up."""
+
+    method: Literal["card", "bank"]
+    amount: Money
+    save_method: NotRequired[bool]
+
+
 class NewPaymentMode(TypedDict):
     """`billing_account_id` absent: the account itself. `destination` absent: as it is."""
 
@@ -1665,6 +1722,10 @@ class NewPromotionGrant(TypedDict):
 
 class NewProvider(TypedDict):
     kind: Literal["physical", "gcp"]
+
+
+class NewRefund(TypedDict):
+    amount: Money
 
 
 class NewRegion(TypedDict):
@@ -1871,6 +1932,41 @@ class Payer(TypedDict):
     available: Money
 
 
+class Payment(TypedDict):
+    """`pay_at` or `instructions` say how to pay, in the answer that starts it. `received`
+    is what arrived, `left` what of it was not taken back. `has_saved_method`: auto top-up
+    can use it.
+    """
+
+    payment_id: str
+    account_id: str
+    method: Literal["card", "bank"]
+    processor: str
+    state: Literal["started", "failed", "pending", "confirmed", "reversed", "refunded"]
+    amount: Money
+    received: NotRequired[Money]
+    left: NotRequired[Money]
+    pay_at: NotRequired[str]
+    instructions: NotRequired[str]
+    cause: Literal["order", "top_up"]
+    has_saved_method: NotRequired[bool]
+    failed_reason: NotRequired[str]
+    started_at: str
+    expires_at: str
+    received_at: NotRequired[str]
+    confirms_at: NotRequired[str]
+    confirmed_at: NotRequired[str]
+    takings: NotRequired[list[Taking]]
+    position: NotRequired[int]
+
+
+class PaymentEvent(TypedDict):
+    """`recorded`: whether it told anything that was not known."""
+
+    recorded: bool
+    position: NotRequired[int]
+
+
 class PaymentMode(TypedDict):
     """Swept every UTC day: as credits to the billing account, or as cash to the
     destination.
@@ -1882,6 +1978,15 @@ class PaymentMode(TypedDict):
     destination: NotRequired[str]
     destination_from: NotRequired[str]
     position: NotRequired[int]
+
+
+class PaymentPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Payment]
 
 
 class Pending(TypedDict):
@@ -1920,6 +2025,10 @@ class Problem(TypedDict):
     detail: NotRequired[str]
     facts: NotRequired[dict[str, str]]
     errors: NotRequired[list[FieldError]]
+
+
+class ProcessorEvent(TypedDict):
+    """Whatever the processor sends: its bytes are checked against its signature, then read."""
 
 
 class Progress(TypedDict):
@@ -2037,6 +2146,16 @@ class Receipt(TypedDict):
     flags: int
 
 
+class Refund(TypedDict):
+    refund_id: str
+    payment: Payment
+    position: NotRequired[int]
+
+
+class RefundConfirmation(TypedDict):
+    reference: str
+
+
 class RefusedTime(TypedDict):
     """Reported time of a lease hour that earned nothing, and the rule it broke."""
 
@@ -2092,6 +2211,18 @@ class Release(TypedDict):
     """`hold_id` absent: the operator's own."""
 
     hold_id: NotRequired[str]
+
+
+class Reserve(TypedDict):
+    """`funded`: set aside so far."""
+
+    amount: Money
+    funded: Money
+    position: NotRequired[int]
+
+
+class ReserveAsked(TypedDict):
+    amount: Money
 
 
 class RevenueShares(TypedDict):
@@ -2307,6 +2438,17 @@ class Stored(TypedDict):
     receipt: Receipt
 
 
+class Taking(TypedDict):
+    """Money of a payment that went back, or is going: a reversal or a refund."""
+
+    id: str
+    kind: Literal["reversal", "refund"]
+    state: Literal["reversed", "reinstated", "refunding", "refunded", "refund_failed"]
+    amount: Money
+    reason: NotRequired[str]
+    at: str
+
+
 class Tariff(TypedDict):
     """`in_force`: the version that a lease reserved now would keep."""
 
@@ -2343,6 +2485,25 @@ class Tax(TypedDict):
     net: Money
     tax: Money
     remainder: str
+
+
+class Terms(TypedDict):
+    """Version 0: what holds until something is published."""
+
+    version: int
+    minimum: Money
+    chargeback_window_days: int
+    effective_from: str
+    position: NotRequired[int]
+
+
+class TermsAsked(TypedDict):
+    """The next version. A payment keeps the terms it was started under."""
+
+    version: int
+    minimum: Money
+    chargeback_window_days: int
+    effective_from: str
 
 
 class TopUp(TypedDict):
@@ -2464,6 +2625,12 @@ class Wallets(TypedDict):
     position: int
 
 
+class WarningsAsked(TypedDict):
+    """Highest first; none: no warnings."""
+
+    thresholds: list[Money]
+
+
 class Weight(TypedDict):
     """`burned`: micro-credits charged by burning tariffs."""
 
@@ -2494,6 +2661,17 @@ class Work(TypedDict):
     command: list[str]
     env_refs: list[str]
     workload_sha256: str
+
+
+class WriteOff(TypedDict):
+    account_id: str
+    amount: Money
+    position: NotRequired[int]
+
+
+class WriteOffAsked(TypedDict):
+    amount: Money
+    reason: str
 
 
 class Client(_Calls):
@@ -4776,6 +4954,250 @@ class Client(_Calls):
             _at("/v1/leases/{lease_id}/stick", lease_id=lease_id),
         )
         return cast("Stick", found)
+
+    def create_payment(
+        self,
+        account_id: str,
+        body: NewPayment,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Payment:
+        """Start a payment: the answer says where or how to pay."""
+        found = self._call(
+            "POST",
+            _at("/v1/accounts/{account_id}/payments", account_id=account_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Payment", found)
+
+    def list_payments(
+        self,
+        account_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> PaymentPage:
+        """Payments of an account, in order of starting."""
+        found = self._call(
+            "GET",
+            _at("/v1/accounts/{account_id}/payments", account_id=account_id),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("PaymentPage", found)
+
+    def read_payment(
+        self,
+        payment_id: str,
+    ) -> Payment:
+        """Read a payment and what went back of it."""
+        found = self._call(
+            "GET",
+            _at("/v1/payments/{payment_id}", payment_id=payment_id),
+        )
+        return cast("Payment", found)
+
+    def confirm_payment(
+        self,
+        payment_id: str,
+        body: BankConfirmation,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Payment:
+        """Confirm that a bank transfer arrived: its credits are cash at once."""
+        found = self._call(
+            "POST",
+            _at("/v1/payments/{payment_id}/confirm", payment_id=payment_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Payment", found)
+
+    def create_reversal(
+        self,
+        payment_id: str,
+        body: BankReversal,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Payment:
+        """Record that the payer's bank took a transfer back: what was spent of it is owed."""
+        found = self._call(
+            "POST",
+            _at("/v1/payments/{payment_id}/reversals", payment_id=payment_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Payment", found)
+
+    def create_refund(
+        self,
+        payment_id: str,
+        body: NewRefund,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Refund:
+        """Give unspent money back the way it came: it leaves the balance at once."""
+        found = self._call(
+            "POST",
+            _at("/v1/payments/{payment_id}/refunds", payment_id=payment_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Refund", found)
+
+    def confirm_refund(
+        self,
+        payment_id: str,
+        refund_id: str,
+        body: RefundConfirmation,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Payment:
+        """Confirm that the bank transfer of a refund was made."""
+        found = self._call(
+            "POST",
+            _at(
+                "/v1/payments/{payment_id}/refunds/{refund_id}/confirm",
+                payment_id=payment_id,
+                refund_id=refund_id,
+            ),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Payment", found)
+
+    def ingest_payment_event(
+        self,
+        processor: str,
+        body: ProcessorEvent,
+    ) -> PaymentEvent:
+        """What a payment processor tells, signed by it. Told again, nothing happens."""
+        found = self._call(
+            "POST",
+            _at("/v1/payments/events/{processor}", processor=processor),
+            body=body,
+        )
+        return cast("PaymentEvent", found)
+
+    def read_funds(
+        self,
+        account_id: str,
+    ) -> Funds:
+        """Warnings and auto top-up of an account, and how they stand."""
+        found = self._call(
+            "GET",
+            _at("/v1/accounts/{account_id}/funds", account_id=account_id),
+        )
+        return cast("Funds", found)
+
+    def set_balance_warnings(
+        self,
+        account_id: str,
+        body: WarningsAsked,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Funds:
+        """Be warned when less than these is spendable."""
+        found = self._call(
+            "POST",
+            _at("/v1/accounts/{account_id}/funds/warnings", account_id=account_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Funds", found)
+
+    def set_auto_top_up(
+        self,
+        account_id: str,
+        body: AutoTopUpAsked,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Funds:
+        """Pay by itself, with the card an earlier payment saved."""
+        found = self._call(
+            "POST",
+            _at("/v1/accounts/{account_id}/funds/auto-top-up", account_id=account_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Funds", found)
+
+    def delete_auto_top_up(
+        self,
+        account_id: str,
+    ) -> Funds:
+        """No more payments by itself. Twice is once."""
+        found = self._call(
+            "DELETE",
+            _at("/v1/accounts/{account_id}/funds/auto-top-up", account_id=account_id),
+        )
+        return cast("Funds", found)
+
+    def read_payment_terms(
+        self,
+    ) -> Terms:
+        """The terms on which money is taken now."""
+        found = self._call(
+            "GET",
+            "/v1/payment-terms",
+        )
+        return cast("Terms", found)
+
+    def publish_payment_terms(
+        self,
+        body: TermsAsked,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Terms:
+        """Publish the next terms."""
+        found = self._call(
+            "POST",
+            "/v1/payment-terms",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Terms", found)
+
+    def create_write_off(
+        self,
+        account_id: str,
+        body: WriteOffAsked,
+        *,
+        idempotency_key: str | None = None,
+    ) -> WriteOff:
+        """Let the chargeback reserve pay what an account owes and never will."""
+        found = self._call(
+            "POST",
+            _at("/v1/accounts/{account_id}/write-offs", account_id=account_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("WriteOff", found)
+
+    def add_reserve(
+        self,
+        body: ReserveAsked,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Reserve:
+        """Set take revenue aside for chargebacks."""
+        found = self._call(
+            "POST",
+            "/v1/chargeback-reserve",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Reserve", found)
 
 
 def pages(first: Any, following: Any) -> Iterator[Any]:
