@@ -22,6 +22,7 @@ its own; a ratio compares best with best, and is the median over the turns.
 
 from __future__ import annotations
 
+import os
 import random
 import statistics
 import sys
@@ -38,6 +39,7 @@ from typing import Any, Protocol
 import psycopg
 
 from api.embedded_postgres import EmbeddedPostgres
+from benchmarks import cpu
 from domain.deposit import DepositConfirmed
 from domain.money import Asset, credit
 from domain.stream import Stream
@@ -332,12 +334,17 @@ class _Team:
             self._pipes.append(here)
             self._processes.append(process)
 
-    def rate(self) -> float:
-        """Transfers a second of all writers at once, over one slice."""
+    def rate(self, server: int) -> tuple[float, float]:
+        """Transfers a second of all writers at once, over one slice; and the microseconds of
+        processor time that one takes, theirs and the server's.
+        """
+        cpu_before = cpu.of_server(server)
         for pipe in self._pipes:
             pipe.send(SLICE_SECONDS)
-        told: list[tuple[int, float]] = [pipe.recv() for pipe in self._pipes]
-        return sum(done / seconds for done, seconds in told)
+        told: list[tuple[int, float, float]] = [pipe.recv() for pipe in self._pipes]
+        used = cpu.of_server(server) - cpu_before + sum(used for _, _, used in told)
+        rate = sum(done / seconds for done, seconds, _ in told)
+        return rate, 1e6 * used / sum(done for done, _, _ in told)
 
     def close(self) -> None:
         for pipe in self._pipes:
@@ -351,10 +358,10 @@ def _work(
 ) -> None:
     one: _Writer = kind(uri, batch, writer, writers)
     while (seconds := pipe.recv()) is not None:
-        done, began = 0, time.perf_counter()
+        done, began, used = 0, time.perf_counter(), time.process_time()
         while (took := time.perf_counter() - began) < seconds:
             done += one.book()
-        pipe.send((done, took))
+        pipe.send((done, took, time.process_time() - used))
 
 
 def run(short: bool = False) -> dict[str, Any]:
@@ -375,7 +382,7 @@ def run(short: bool = False) -> dict[str, Any]:
         teams = {f"peer/{n}": _Team(_Peer, peer_uri, PEER_BATCH, n) for n in WRITERS}
         for batch in BATCHES:
             teams |= {f"ours x{batch}/{n}": _Team(_Ours, ours_uri, batch, n) for n in WRITERS}
-        rates = _measure(teams, limit, turns)
+        rates, costs = _measure(teams, limit, turns, server.pid)
         for team in teams.values():
             team.close()
         assert ledger.books.faults() == []
@@ -391,19 +398,27 @@ def run(short: bool = False) -> dict[str, Any]:
         "reached": max(result["to_peer"] for result in results) >= FIGURE,
         "transfers_per_second": {n: round(statistics.median(r)) for n, r in rates.items()},
         "range": {n: [round(min(r)), round(max(r))] for n, r in rates.items()},
+        "cpu_us_per_transfer": {n: round(statistics.median(c), 1) for n, c in costs.items()},
+        "load_average": [round(load, 2) for load in os.getloadavg()],
     }  # fmt: skip
 
 
-def _measure(teams: dict[str, _Team], limit: _Limit, turns: int) -> dict[str, list[float]]:
+def _measure(
+    teams: dict[str, _Team], limit: _Limit, turns: int, server: int
+) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
     rates: dict[str, list[float]] = {}
+    costs: dict[str, list[float]] = {}
     for turn in range(turns + 1):
         for name, team in teams.items():
-            rates.setdefault(name, []).append(team.rate())
+            rate, cost = team.rate(server)
+            rates.setdefault(name, []).append(rate)
+            costs.setdefault(name, []).append(cost)
         for batch in BATCHES[1:]:
             rates.setdefault(f"limit x{batch}", []).append(limit.rate(batch))
         if turn == 0:
             rates.clear()  # the first turn prepares statements and fills caches
-    return rates
+            costs.clear()
+    return rates, costs
 
 
 def _result(rates: dict[str, list[float]], batch: int) -> dict[str, Any]:
@@ -445,7 +460,8 @@ def main() -> None:
             f" {result['ours']:,} and {result['peer']:,} transfers/s"
         )
     for name, rate in told["transfers_per_second"].items():
-        print(f"  {name:16s} {rate:>9,}  {told['range'][name]}")
+        cost = told["cpu_us_per_transfer"].get(name, "")
+        print(f"  {name:16s} {rate:>9,}  {told['range'][name]}  {cost} us of processor time")
 
 
 if __name__ == "__main__":
