@@ -52,13 +52,17 @@ class CashOutMinimumSet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CashOutsHeld:
-    """Stream `cash_out_holds:{account_id}`. Nothing of this account leaves until it is released."""
+    """Stream `cash_out_holds:{account_id}`. Until it is released nothing of this account leaves, or
+    not the last `amount` of what it earned.
+    """
 
     account_id: str
     hold_id: str  # "operator", or what it waits for: "dispute:..."
     reason: str
     by: str
     at_us: int
+    amount: Amount | None = None  # absent: everything
+    also_on: str | None = None  # the billing account that gets its sweeps, held alike
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,9 +254,11 @@ class CashOutPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Holds:
-    """hold id -> reason."""
+    """By hold id: why, how many micro-credits (absent: everything), and on which other account."""
 
     present: dict[str, str] = field(default_factory=dict)
+    units: dict[str, int] = field(default_factory=dict)
+    also_on: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,10 +291,16 @@ def evolve_policy(_state: CashOutPolicy, fact: CashOutMinimumSet) -> CashOutPoli
 
 
 def evolve_holds(state: Holds, fact: CashOutsHeld | CashOutsReleased) -> Holds:
-    left = {hold_id: why for hold_id, why in state.present.items() if hold_id != fact.hold_id}
+    present, units, also_on = dict(state.present), dict(state.units), dict(state.also_on)
+    for known in (present, units, also_on):
+        known.pop(fact.hold_id, None)
     if isinstance(fact, CashOutsHeld):
-        left[fact.hold_id] = fact.reason
-    return Holds(left)
+        present[fact.hold_id] = fact.reason
+        if fact.amount is not None:
+            units[fact.hold_id] = fact.amount.units
+        if fact.also_on is not None:
+            also_on[fact.hold_id] = fact.also_on
+    return Holds(present, units, also_on)
 
 
 def evolve_cash_out(state: CashOut, fact: CashOutFact) -> CashOut:
@@ -325,10 +337,11 @@ def minimum_of(world: World) -> Amount:
 
 
 def holds_of(world: World, account_id: str, at_us: int) -> dict[str, str]:
-    """Why nothing of this account may leave now: hold id -> reason; empty when it may."""
-    state = world.state(holds_stream(account_id))
-    assert isinstance(state, Holds)
-    found = dict(state.present)
+    """Why nothing of this account may leave now: hold id -> reason; empty when it may. What only
+    holds an amount is not among them: `held_units`.
+    """
+    state = _holds(world, account_id)
+    found = {each: why for each, why in state.present.items() if each not in state.units}
     owed = world.balance(f"party:{account_id}:owed")
     if owed:
         found["owes"] = f"the account owes {owed} micro-credits"
@@ -336,6 +349,17 @@ def holds_of(world: World, account_id: str, at_us: int) -> dict[str, str]:
     if at_us < from_us:
         found["destination"] = f"the destination is new: nothing leaves before {from_us}"
     return found
+
+
+def held_units(world: World, account_id: str) -> int:
+    """How much of what the account earned has to stay, in micro-credits."""
+    return sum(_holds(world, account_id).units.values())
+
+
+def _holds(world: World, account_id: str) -> Holds:
+    state = world.state(holds_stream(account_id))
+    assert isinstance(state, Holds)
+    return state
 
 
 # Policy and holds.
@@ -370,25 +394,62 @@ def decide_release(command: ReleaseCashOuts, world: World) -> list[Change]:
 
 
 def hold(
-    world: World, account_id: str, hold_id: str, reason: str, by: str, at_us: int
+    world: World,
+    account_id: str,
+    hold_id: str,
+    reason: str,
+    by: str,
+    at_us: int,
+    *,
+    units: int | None = None,
+    also_on: str | None = None,
 ) -> list[Change]:
-    """Keep an account's money here, for whoever decides so: an open dispute names itself."""
+    """Keep an account's money here, for whoever decides so: everything, or `units` of it."""
     assert 0 < len(reason) <= REASON_LENGTH_MAX, reason
-    state = world.state(holds_stream(account_id))
-    assert isinstance(state, Holds)
-    if state.present.get(hold_id) == reason:
-        return []
-    if hold_id not in state.present and len(state.present) >= HOLDS_MAX:
+    state = _holds(world, account_id)
+    if hold_id in state.present:
+        if state.present[hold_id] == reason and state.units.get(hold_id) == units:
+            return []
+    elif len(state.present) >= HOLDS_MAX:
         raise Refused(Reason.CASH_OUT_HELD, account_id=account_id, holds=len(state.present))
-    fact = CashOutsHeld(account_id=account_id, hold_id=hold_id, reason=reason, by=by, at_us=at_us)
+    fact = CashOutsHeld(
+        account_id=account_id,
+        hold_id=hold_id,
+        reason=reason,
+        by=by,
+        at_us=at_us,
+        amount=None if units is None else credit(units),
+        also_on=also_on,
+    )
     return [Change(holds_stream(account_id), fact)]
+
+
+def hold_disputed(
+    world: World, account_id: str, hold_id: str, units: int, reason: str, by: str, at_us: int
+) -> list[Change]:
+    """What is disputed and no longer held back stays here while the dispute is open: `units` of
+    what the account earned, and as much of the account that gets its sweeps.
+    """
+    billing = earnings_of(world, account_id).billing_account_id
+    other = None if billing in (None, account_id) else billing
+    held = hold(world, account_id, hold_id, reason, by, at_us, units=units, also_on=other)
+    if other is None:
+        return held
+    return [*held, *hold(world, other, hold_id, reason, by, at_us, units=units)]
+
+
+def release_disputed(
+    world: World, account_id: str, hold_id: str, by: str, at_us: int
+) -> list[Change]:
+    """The dispute is over: both holds of `hold_disputed` end."""
+    other = _holds(world, account_id).also_on.get(hold_id)
+    released = release(world, account_id, hold_id, by, at_us)
+    return released if other is None else [*released, *release(world, other, hold_id, by, at_us)]
 
 
 def release(world: World, account_id: str, hold_id: str, by: str, at_us: int) -> list[Change]:
     """Let it go again; other holds stay."""
-    state = world.state(holds_stream(account_id))
-    assert isinstance(state, Holds)
-    if hold_id not in state.present:
+    if hold_id not in _holds(world, account_id).present:
         return []
     fact = CashOutsReleased(account_id=account_id, hold_id=hold_id, by=by, at_us=at_us)
     return [Change(holds_stream(account_id), fact)]
@@ -415,9 +476,12 @@ def decide_request(command: RequestCashOut, world: World) -> list[Change]:
         raise Refused(Reason.PAYMENT_MODE, rule="cash needs a destination")
     _require_not_held(world, command.account_id, command.at_us)
     earned = world.balance(f"party:{command.account_id}:earned")
-    units = earned // CENT_UNITS * CENT_UNITS
+    held = held_units(world, command.account_id)
+    units = max(0, earned - held) // CENT_UNITS * CENT_UNITS
     if command.amount is not None:
         units = _asked(command.amount, earned)
+        if units > earned - held:
+            raise Refused(Reason.CASH_OUT_HELD, account_id=command.account_id, held_units=held)
     _require_enough(world, command.account_id, units, earned)
     bank, in_flight = world.balance("world:bank"), world.balance("payout:in_flight")
     if in_flight + units > bank:
@@ -479,6 +543,9 @@ def decide_start(command: StartCashOut, world: World) -> list[Change]:
     if state.status != "requested":
         raise _not_now(command.cash_out_id, state)
     _require_not_held(world, asked.account_id, command.at_us)
+    held = held_units(world, asked.account_id)
+    if held > world.balance(f"party:{asked.account_id}:earned"):
+        raise Refused(Reason.CASH_OUT_HELD, account_id=asked.account_id, held_units=held)
     bank, in_flight = world.balance("world:bank"), world.balance("payout:in_flight")
     if in_flight > bank:
         raise Refused(Reason.CREDIT_TOO_LOW, bank=bank, in_flight=in_flight)

@@ -21,9 +21,11 @@ are SHA-256 hashes of texts that can be erased. Source: design economics 17, mar
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, assert_never
 
+from domain import cash_out
 from domain.adjustment import (
     ChargedLine,
     LineDisputed,
@@ -296,6 +298,7 @@ def decide_open(command: OpenDispute, world: World) -> list[Change]:
     lines: list[DisputedLine] = []
     frozen: list[Change] = []
     reduced: list[Change] = []
+    exposed: dict[str, int] = {}
     for claim in command.claims:
         held = _hold(claim, command, world)
         lines.append(_disputed(claim, held))
@@ -307,6 +310,8 @@ def decide_open(command: OpenDispute, world: World) -> list[Change]:
             )
             for one in held
         )  # fmt: skip
+        for account_id, units in _exposed(claim, held, world):
+            exposed[account_id] = exposed.get(account_id, 0) + units
     held_count = sum(len(line.held) for line in lines)
     if held_count > HELD_MAX:
         raise Refused(Reason.COUNT_OUT_OF_RANGE, held=held_count, most=HELD_MAX)
@@ -327,7 +332,15 @@ def decide_open(command: OpenDispute, world: World) -> list[Change]:
         by=command.by,
         at_us=command.at_us,
     )
-    return [Change(stream_of(command.dispute_id), opened), *frozen, *reduced]
+    kept = [
+        change
+        for account_id, units in exposed.items()
+        for change in cash_out.hold_disputed(
+            world, account_id, f"dispute:{command.dispute_id}", units, "an open dispute",
+            command.by, command.at_us,
+        )
+    ]  # fmt: skip
+    return [Change(stream_of(command.dispute_id), opened), *frozen, *reduced, *kept]
 
 
 def _same_claims(opened: DisputeOpened, command: OpenDispute) -> bool:
@@ -377,6 +390,17 @@ def _hold(claim: Claim, command: OpenDispute, world: World) -> tuple[Held, ...]:
             if held_back(world, account_id, line.position, payee.units) >= units:
                 found.append(Held(account_id, units))
     return tuple(found)
+
+
+def _exposed(claim: Claim, held: tuple[Held, ...], world: World) -> Iterator[tuple[str, int]]:
+    """The owners' parts of a claim that are not held back: they must not leave as cash."""
+    line, state = claim.line, corrections_of(world, claim.line.position)
+    shares = peel_between(line.payees, state.recovered, state.recovered + claim.claimed)
+    kept = {one.account_id for one in held}
+    for payee, units in zip(line.payees, shares, strict=True):
+        account_id = payee.account.split(":")[1]
+        if units and payee.account.endswith(":holdback") and account_id not in kept:
+            yield account_id, units
 
 
 def _disputed(claim: Claim, held: tuple[Held, ...]) -> DisputedLine:
@@ -535,7 +559,21 @@ def _resolve(
         by=by,
         at_us=command.at_us,
     )
-    return [*taking.changes, *adjustments, Change(stream_of(command.dispute_id), fact)]
+    payees = dict.fromkeys(
+        payee.account.split(":")[1]
+        for line in by_position.values()
+        for payee in line.payees
+        if payee.account.endswith(":holdback")
+    )
+    released = [
+        change
+        for account_id in payees
+        for change in cash_out.release_disputed(
+            world, account_id, f"dispute:{command.dispute_id}", by, command.at_us
+        )
+    ]
+    told = Change(stream_of(command.dispute_id), fact)
+    return [*taking.changes, *adjustments, told, *released]
 
 
 STREAMS: dict[str, tuple[Any, Any]] = {"dispute": (Dispute(), evolve)}

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from domain import cash_out
 from domain.account import AccountClosed
 from domain.adjustment import AdjustmentBooked, corrections_of
 from domain.dispute import (
@@ -152,6 +153,28 @@ def test_after_the_window_nothing_is_held_even_before_the_job_has_matured_it() -
     world.do(rule(world, 1_000_000, at_us=NOON_US + 75 * HOUR_US))
     assert world.balance(HOLDBACK) == 0, "it had not matured, so it was still taken from there"
     assert world.balance(OWED) == 0
+
+
+def test_what_is_disputed_and_no_longer_held_back_cannot_leave_as_cash_until_it_is_over() -> None:
+    """Issue part 4: nothing leaves that is disputed, and nothing else is held for it."""
+    world = billed(0)
+    no_window(world)
+    accrue(world, 0)
+    accrue(world, 1)
+    mature(world, NOON_US + 3 * HOUR_US)
+    world.do(open_dispute(world.lines()[:1], claimed=CHARGE // 2))
+    kept = cash_out.held_units(world, OWNER)
+    assert 0 < kept <= PROVIDER
+    assert world.balance(RESERVE) == 0
+    world.do(rule(world, 0))
+    assert cash_out.held_units(world, OWNER) == 0
+
+
+def test_what_waits_in_a_disputes_reserve_holds_no_cash_out() -> None:
+    world = billed(2)
+    world.do(open_dispute(world.lines()[:1]))
+    assert world.balance(RESERVE) == PROVIDER
+    assert cash_out.held_units(world, OWNER) == 0
 
 
 def test_a_grants_part_restores_the_grant_never_cash() -> None:
