@@ -12,14 +12,16 @@ from enum import StrEnum
 from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO
+from urllib.parse import quote
 
 import typer
 
+from api.cli_remote import ApiKey, Remote, Url
 from api.cli_settings import ConfigFile, DataDir, opened
 from api.cli_terminal import AsJson, InputUnusable, facts, group, progress, tell
 
 app = group(
-    "Books and bills for other tools: hledger, beancount.",
+    "Books and bills for other tools: hledger, beancount, FOCUS, CSV, JSON.",
     "tallystick export journal --format hledger --output books.journal",
 )
 
@@ -109,4 +111,83 @@ def journal(
         "accounts": done.accounts,
         **into.told(),
     }
+    tell(result, facts(result), as_json=as_json)
+
+
+class FocusFormat(StrEnum):
+    """Forms of a FOCUS file."""
+
+    CSV = "csv"
+    PARQUET = "parquet"
+
+
+class LinesFormat(StrEnum):
+    """Forms of an account's own lines."""
+
+    CSV = "csv"
+    JSON = "json"
+    JOURNAL = "journal"
+
+
+AccountId = Annotated[str, typer.Argument(metavar="ACCOUNT", help="acct_...")]
+Month = Annotated[str, typer.Argument(metavar="MONTH", help="2026-11")]
+
+
+@app.command(epilog="Example: tallystick export focus acct_1f0c... 2026-11 --output focus.csv")
+def focus(
+    account_id: AccountId,
+    month: Month,
+    output: Output,
+    form: Annotated[FocusFormat, typer.Option("--format", help="Form.")] = FocusFormat.CSV,
+    url: Url = None,
+    api_key: ApiKey = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write an account's charges of a month in the columns of FOCUS 1.2."""
+    told = {"account_id": account_id, "period": month, "format": form.value}
+    _download(url, api_key, account_id, f"{month}.{form}", output, told, as_json=as_json)
+
+
+@app.command(epilog="Example: tallystick export lines acct_1f0c... 2026-11 --output lines.csv")
+def lines(
+    account_id: AccountId,
+    month: Month,
+    output: Output,
+    form: Annotated[LinesFormat, typer.Option("--format", help="Form.")] = LinesFormat.CSV,
+    url: Url = None,
+    api_key: ApiKey = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write every movement on an account's books in a month: CSV, JSON lines, hledger journal."""
+    name = {
+        LinesFormat.CSV: f"{month}/lines.csv",
+        LinesFormat.JSON: f"{month}/lines.jsonl",
+        LinesFormat.JOURNAL: f"{month}.journal",
+    }[form]
+    told = {"account_id": account_id, "period": month, "format": form.value}
+    _download(url, api_key, account_id, name, output, told, as_json=as_json)
+
+
+def _download(
+    url: str | None,
+    api_key: str | None,
+    account_id: str,
+    name: str,
+    output: Path,
+    told: dict[str, Any],
+    *,
+    as_json: bool,
+) -> None:
+    """One file of a server into a new file, a piece at a time."""
+    remote = Remote(url, api_key)
+    path = f"/v1/accounts/{quote(account_id, safe='')}/statements/{quote(name)}"
+    with sink(output) as into, progress() as step:
+
+        def fetch(client: Any) -> None:
+            for piece in client.download(path):
+                into.write(piece)
+                step("bytes", into.bytes, into.bytes)
+
+        remote.ask(fetch)
+        result = {"output": str(output), **told, **into.told()}
     tell(result, facts(result), as_json=as_json)

@@ -64,6 +64,14 @@ class _Calls:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def download(self, path: str) -> Iterator[bytes]:
+        """The file at an address of this API, a piece at a time."""
+        with self._http.stream("GET", path, headers=self._headers, timeout=None) as response:
+            if response.status_code >= 400:
+                response.read()
+                raise ApiProblem(_problem(response), response.headers)
+            yield from response.iter_bytes()
+
     def _call(
         self,
         method: str,

@@ -36,6 +36,7 @@ CURRENCY = "USD"
 """One credit is one US dollar of compute."""
 WHAT = {
     "usage": "GPU time",
+    "federated_fee": "Federated jobs",
     "resources": "Other resources",
     "device_fee": "Edge devices",
     "earning": "GPU time provided",

@@ -30,6 +30,7 @@ from api import (
     earnings,
     epochs,
     errors,
+    exports,
     forecasts,
     funding,
     health,
@@ -59,6 +60,7 @@ from api.usage import REPORTS_MAX, Asgi, Message, Receive, Scope, Send, fast, no
 from api.waiting import HeadWait
 
 RESOURCES: tuple[Resource, ...] = (
+    exports.resource,
     invoices.resource,
     accounts.resource,
     providers.resource,

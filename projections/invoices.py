@@ -15,7 +15,10 @@ from domain.money import credit
 from projections import read
 from projections.runner import Connection, Projection, Rule
 
-KINDS_OF = {"charges": ("usage", "resources", "device_fee"), "earnings": ("earning",)}
+KINDS_OF = {
+    "charges": ("usage", "federated_fee", "resources", "device_fee"),
+    "earnings": ("earning",),
+}
 """Which lines of a bill each kind of invoice is made of (`projections/movements.py`)."""
 SIGN = {"charges": -1, "earnings": 1}
 """A charge takes from what a party has or adds to what it owes, an earning adds to what it has."""
@@ -134,6 +137,7 @@ def read_invoice_lines(
             sum(CASE WHEN u.position IS NULL THEN f.quantity_new::numeric ELSE u.gpu_us END)::text
                 AS quantity, sum(o.change)::bigint AS change
         FROM moved o LEFT JOIN proj_usage.accrual u ON u.position = o.position
+            AND o.kind <> 'federated_fee'
         LEFT JOIN proj_leases.lease l ON l.lease_id = u.lease_id
         LEFT JOIN LATERAL (
             SELECT r.* FROM public.market_events e CROSS JOIN LATERAL

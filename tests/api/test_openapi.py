@@ -54,6 +54,7 @@ def test_every_operation_is_there_once_under_a_verb_and_a_noun() -> None:
         "credit",
         "delete",
         "erase",
+        "export",
         "explain",
         "forecast",
         "fund",
