@@ -48,6 +48,14 @@ class _Calls:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def download(self, path: str) -> Iterator[bytes]:
+        """The file at an address of this API, a piece at a time."""
+        with self._http.stream("GET", path, headers=self._headers, timeout=None) as response:
+            if response.status_code >= 400:
+                response.read()
+                raise ApiProblem(_problem(response), response.headers)
+            yield from response.iter_bytes()
+
     def _call(
         self,
         method: str,
@@ -2676,6 +2684,88 @@ class WriteOffAsked(TypedDict):
 
 class Client(_Calls):
     """Every operation of the API."""
+
+    def export_focus_csv(
+        self,
+        account_id: str,
+        period: str,
+    ) -> bytes:
+        """Charges of a month in the columns of FOCUS 1.2, as CSV."""
+        found = self._call(
+            "GET",
+            _at(
+                "/v1/accounts/{account_id}/statements/{period}.csv",
+                account_id=account_id,
+                period=period,
+            ),
+        )
+        return cast("bytes", found)
+
+    def export_focus_parquet(
+        self,
+        account_id: str,
+        period: str,
+    ) -> bytes:
+        """Charges of a month in the columns of FOCUS 1.2, as Parquet."""
+        found = self._call(
+            "GET",
+            _at(
+                "/v1/accounts/{account_id}/statements/{period}.parquet",
+                account_id=account_id,
+                period=period,
+            ),
+        )
+        return cast("bytes", found)
+
+    def export_journal(
+        self,
+        account_id: str,
+        period: str,
+    ) -> bytes:
+        """The account's own books of a month as an hledger journal; the rest is
+        Equity:Elsewhere.
+        """
+        found = self._call(
+            "GET",
+            _at(
+                "/v1/accounts/{account_id}/statements/{period}.journal",
+                account_id=account_id,
+                period=period,
+            ),
+        )
+        return cast("bytes", found)
+
+    def export_lines_csv(
+        self,
+        account_id: str,
+        period: str,
+    ) -> bytes:
+        """Every movement on the account's books in a month, as plain CSV."""
+        found = self._call(
+            "GET",
+            _at(
+                "/v1/accounts/{account_id}/statements/{period}/lines.csv",
+                account_id=account_id,
+                period=period,
+            ),
+        )
+        return cast("bytes", found)
+
+    def export_lines_json(
+        self,
+        account_id: str,
+        period: str,
+    ) -> bytes:
+        """Every movement on the account's books in a month, one JSON object a line."""
+        found = self._call(
+            "GET",
+            _at(
+                "/v1/accounts/{account_id}/statements/{period}/lines.jsonl",
+                account_id=account_id,
+                period=period,
+            ),
+        )
+        return cast("bytes", found)
 
     def list_invoices(
         self,
