@@ -21,6 +21,7 @@ from api.payments import (
     RefundFailed,
 )
 from api.service import Service
+from domain import cash_out
 from domain.payment import (
     ConfirmRefund,
     FailPayment,
@@ -73,8 +74,7 @@ def commands_of(service: Service, processor: str, event: Event, now_us: int) -> 
         case ChargeRefunded() | RefundFailed():
             return _refund(service, processor, event, now_us)
         case PayoutTakenBack():
-            logger.warning("payout %s came back: %s", event.payout_id, event.reference)
-            return []
+            return _payout_back(service, processor, event, now_us)
 
 
 def _refund(
@@ -98,6 +98,24 @@ def _refund(
             )
         ]
     return [ReinstatePayment(amount=event.amount, **taking)]
+
+
+def _payout_back(
+    service: Service, processor: str, event: PayoutTakenBack, now_us: int
+) -> list[Any]:
+    """Of a cash-out of ours that was paid; what is none, the matching of payouts names."""
+    if event.payout_id is not None:
+        state = service.ledger.market.load(cash_out.stream_of(event.payout_id)).state
+        assert isinstance(state, cash_out.CashOut)
+        if state.status == "paid" and state.processor == processor:
+            return [
+                cash_out.ReturnCashOut(
+                    cash_out_id=event.payout_id, returned=event.taken_back, reason=event.reason,
+                    at_us=now_us,
+                )
+            ]  # fmt: skip
+    logger.warning("payout %s came back: %s", event.payout_id, event.reference)
+    return []
 
 
 def _of(service: Service, processor: str, payment_id: str) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 
 from api.cash_out_jobs import PayoutsDiffer
 from api.money_out import MoneyOutStopped
+from api.payment_events import commands_of
 from api.payments import (
     Bank,
     Event,
@@ -18,6 +19,7 @@ from api.payments import (
     NewRefund,
     PayoutMade,
     PayoutSeen,
+    PayoutTakenBack,
     ProcessorAway,
     ProcessorRefused,
     SavedCharge,
@@ -341,6 +343,23 @@ def test_what_the_processor_took_back_is_earned_again_once(paying: Paying) -> No
     (returned,) = paying.market.facts(CashOutReturned)
     assert returned.amount == credit(10_000)
     assert paying.books()[2] == 10_000
+
+
+def test_a_return_that_the_processor_tells_is_earned_again_once(paying: Paying) -> None:
+    till = earn(paying, "credits")
+    request(paying)
+    paying.run(jobs="cash_out")
+    at_us = paying.clock.now_us()
+    told = PayoutTakenBack(
+        payout_id="cashout_1", reference="po_1", taken_back=credit(20_000), reason="reversed",
+        at_us=at_us,
+    )  # fmt: skip
+    for _ in range(2):
+        paying.market.do(at_us, *commands_of(paying.service, till.name, told, at_us))
+    assert paying.books()[2] == 20_000
+    assert commands_of(paying.service, "another", told, at_us) == []
+    stranger = replace(told, payout_id="cashout_9")
+    assert commands_of(paying.service, till.name, stranger, at_us) == []
 
 
 def test_an_account_that_earned_can_be_closed_once_all_is_swept_and_cashed_out(
