@@ -10,6 +10,7 @@ from pydantic import Field
 from api.amounts import Money, SignedMoney, Units, credits_, credits_or_none
 from api.auth import with_scope
 from api.call import After, Call, Caller
+from api.corrections import late_command
 from api.models import (
     AccountId,
     Asked,
@@ -26,6 +27,7 @@ from api.models import (
 from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
 from domain.adjustment import AdjustmentBooked, GrantGoodwill
+from domain.late_usage import BillLateUsage
 from domain.refusal import Reason, Refused
 from ledger.charged import charged_line
 from projections import disputes
@@ -51,6 +53,14 @@ class Goodwill(Asked):
     model_config = with_examples(
         {"corrects_position": 42, "amount": {"asset": "CREDIT", "units": "500000"}}
     )
+
+
+class Late(Asked):
+    """A settled lease whose late reports shall count."""
+
+    lease_id: LeaseId
+
+    model_config = with_examples({"lease_id": "lease_" + "1" * 32})
 
 
 class BookLineTold(Told):
@@ -97,6 +107,25 @@ def create_adjustment(body: Goodwill, call: Caller) -> Response:
             line=charged_line(ledger.market, ledger.books, body.corrects_position),
             units=body.amount.amount().units, by=call.principal.member_id, at_us=call.now_us,
         )  # fmt: skip
+
+    return call.record(commands, booked)
+
+
+@resource.post(
+    "/v1/adjustments/late-usage", with_scope("operator", "governance"), AdjustmentTold, status=201,
+    problems=[Reason.LEASE_UNKNOWN, Reason.LEASE_STATE, Reason.NO_LATE_USAGE,
+              Reason.ADJUSTMENT_TOO_LARGE, Reason.CREDIT_TOO_LOW],
+)  # fmt: skip
+def create_late_usage_adjustment(body: Late, call: Caller) -> Response:
+    """Charge signed usage that was reported after the lease was settled (operator)."""
+    adjustment_id = call.id("adj")
+
+    def commands() -> BillLateUsage:
+        with call.service.connect() as connection:
+            return late_command(
+                call.service.ledger, connection, body.lease_id, adjustment_id,
+                call.principal.member_id, call.now_us,
+            )  # fmt: skip
 
     return call.record(commands, booked)
 

@@ -21,6 +21,7 @@ from api import (
     cli_admin,
     cli_audit,
     cli_cash_out,
+    cli_dispute,
     cli_epoch,
     cli_export,
     cli_funding,
@@ -55,6 +56,7 @@ app.add_typer(cli_supply.region, name="region")
 app.add_typer(cli_supply.node, name="node")
 app.add_typer(cli_market.offer, name="offer")
 app.add_typer(cli_market.lease, name="lease")
+app.add_typer(cli_dispute.dispute, name="dispute")
 app.add_typer(cli_funding.promotion, name="promotion")
 app.add_typer(cli_funding.payer, name="payer")
 app.add_typer(cli_funding.budget, name="budget")

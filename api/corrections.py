@@ -1,4 +1,5 @@
-"""Corrections that nobody asks for: SLA credits after settlement, disputes that nobody ruled.
+"""Corrections as the log and the usage log ask for them: SLA credits after settlement, disputes
+that nobody ruled, and the command for usage that came late.
 
     every settled lease with an SLA class is assessed once; every dispute ends after 90 days
 
@@ -11,10 +12,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 
+from api.accrual import NodeReader
 from domain.adjustment import ChargedLine
+from domain.adjustment import stream_of as adjustments_of
 from domain.dispute import Dispute, TimeOutDispute
 from domain.dispute import stream_of as dispute_stream
-from domain.lease import UsageAccrued
+from domain.late_usage import BillLateUsage
+from domain.lease import Lease, LeaseSettled, UsageAccrued
+from domain.refusal import Reason, Refused
+from domain.report import lane_of
 from domain.sla import CreditSla, Sla
 from domain.sla import stream_of as sla_stream
 from domain.stream import Stream
@@ -106,6 +112,36 @@ def time_out(ledger: Ledger, connection: Connection, dispute_id: str, now_us: in
         )
 
     ledger.handle(command, key=None, now_us=now_us)
+
+
+def late_command(
+    ledger: Ledger, connection: Connection, lease_id: str, adjustment_id: str, by: str, now_us: int
+) -> BillLateUsage:
+    """The command that counts a settled lease's reports that came after its settlement.
+
+    Raises Refused: LEASE_UNKNOWN, LEASE_STATE.
+    """
+    recorded = ledger.market.read_stream(Stream("lease", lease_id))
+    if not recorded:
+        raise Refused(Reason.LEASE_UNKNOWN, lease_id=lease_id)
+    lease: Lease = ledger.market.load(Stream("lease", lease_id)).state
+    settled = [one.position for one in recorded if isinstance(one.fact, LeaseSettled)]
+    if not settled or lease.reserved is None or lease.opened is None:
+        raise Refused(Reason.LEASE_STATE, lease_id=lease_id, status=lease.status)
+    late = ledger.market.load(adjustments_of(settled[0])).state.late
+    after = lease.usage_position if late is None else late.usage_position
+    node_id, reader = lease.reserved.node_id, NodeReader(connection)
+    lane = lane_of(node_id)
+    return BillLateUsage(
+        adjustment_id=adjustment_id,
+        lease_id=lease_id,
+        settled_position=settled[0],
+        lane=lane,
+        usage_position=max(after, reader.head(lane)),
+        rows=reader.rows(node_id, lease_id, after),
+        by=by,
+        at_us=now_us,
+    )
 
 
 def _sla(ledger: Ledger, lease_id: str) -> Sla:

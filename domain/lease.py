@@ -342,6 +342,8 @@ START_TIMEOUT_US = 600_000_000
 """How long a reserved lease waits for its node to be ready; then it is closed at charge 0."""
 FEDERATED_HOLD_US = 24 * HOUR_US
 """The creator of a federated job holds its fee for so long ahead at most, and tops it up."""
+LATE_UNITS_MAX = 2**62
+"""More than any late charge: what a balance can hold bounds it long before."""
 LATE_WINDOW_US = 24 * HOUR_US
 """How long a closed lease waits for reports that are still on their way."""
 
@@ -1048,6 +1050,32 @@ def _accrued(
         federated=credit(federated) if has_fee else None,
         federated_new=credit(federated_new) if has_fee else None,
     )
+
+
+def late_accrual(
+    lease: Lease,
+    command: SettleLease,
+    *,
+    usage_position: int,
+    ppm_us: int,
+    charge_units: int,
+    marks: tuple[Watermark, ...],
+) -> UsageAccrued:
+    """What reports that came after the settlement add to what was counted and charged by then.
+
+    Not a fact of the lease, which stays settled: `domain/late_usage.py` books it as an adjustment
+    and draws the credits; `drawn` names none that exist.
+    """
+    assert lease.reserved is not None
+    nobodys = (
+        EscrowPart("late", credit(LATE_UNITS_MAX)),
+        EscrowPart("late", credit(LATE_UNITS_MAX), purpose=FEDERATED),
+    )
+    counted = replace(
+        lease, usage_position=usage_position, ppm_us=ppm_us, charge_units=charge_units,
+        parts=_parts(lease.reserved, charge_units), marks=marks, held=nobodys,
+    )  # fmt: skip
+    return _accrued(counted, command, lease.window_end_us, rows_until_us=None)
 
 
 def _owners(reserved: LeaseReserved, provider: int, before: int) -> tuple[OwnerPart, ...] | None:

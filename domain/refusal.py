@@ -129,6 +129,7 @@ class Reason(Enum):
     DISPUTE_TOO_LATE = "dispute_too_late"
     ADJUSTMENT_TOO_LARGE = "adjustment_too_large"
     EVIDENCE_UNKNOWN = "evidence_unknown"
+    NO_LATE_USAGE = "no_late_usage"
     # Epochs, policy, payouts.
     TARIFF_UNKNOWN = "tariff_unknown"
     TARIFF_VERSION = "tariff_version"
@@ -211,6 +212,7 @@ STORED_REFUSALS = frozenset(
         Reason.LINE_UNKNOWN, Reason.DISPUTE_UNKNOWN, Reason.DISPUTE_STATE, Reason.LINE_DISPUTED,
         Reason.DISPUTE_TOO_LATE, Reason.ADJUSTMENT_TOO_LARGE,
         Reason.SIGNING_KEY_UNKNOWN, Reason.SIGNING_KEY_REVOKED, Reason.COUNTERSIGN_FELL,
+        Reason.DISPUTE_TOO_LATE, Reason.ADJUSTMENT_TOO_LARGE, Reason.NO_LATE_USAGE,
         # Money in, epochs, payouts.
         Reason.DEPOSIT_EXISTS, Reason.PAYMENT_UNKNOWN, Reason.PAYMENT_STATE,
         Reason.PAYMENT_TERMS_VERSION, Reason.EPOCH_STATE, Reason.PAYOUT_STATE,

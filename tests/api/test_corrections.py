@@ -7,11 +7,12 @@ from typing import Any
 
 from api.corrections import correct_due
 from domain.dispute import TIMEOUT_US
+from domain.lease import LATE_WINDOW_US
 from domain.stream import Stream
 from domain.tariff import CLOUDBENDER, SlaClass, SlaTier, publish
 from tests.api.scene import Scene
 from tests.api.test_disputes import contested, part
-from tests.api.work import MINUTE_US, accrue_now, hours_of_work, run
+from tests.api.work import MINUTE_US, accrue_now, hours_of_work, reported, run, send
 
 
 def correct(scene: Scene) -> int:
@@ -61,3 +62,26 @@ def test_a_dispute_that_nobody_ruled_ends_after_ninety_days(scene: Scene) -> Non
     assert (told["state"], told["upheld"]["units"]) == ("timed_out", "2000000")
     assert part(scene, f"party:{scene.renter.account_id}:cash") == cash + 2_000_000
     assert part(scene, f"dispute:{dispute['dispute_id']}") == 0
+
+
+def test_usage_that_came_after_settlement_is_paid_by_an_adjustment_only(scene: Scene) -> None:
+    clock: Any = scene.clock
+    lease = scene.running()
+    clock.advance(60 * MINUTE_US)
+    scene.renter.made(f"/v1/leases/{lease['lease_id']}/close")
+    clock.advance(LATE_WINDOW_US)
+    accrue_now(scene, lease["lease_id"])
+    body = {"lease_id": lease["lease_id"]}
+    path = "/v1/adjustments/late-usage"
+    assert scene.operator.post(path, body).json()["code"] == "no_late_usage"
+    sent = send(scene, scene.provider, reported(scene.provider, lease))
+    assert sent.status_code == 200, sent.text
+    settled = scene.renter.read(f"/v1/leases/{lease['lease_id']}")
+    assert (settled["state"], settled["charge"]["units"]) == ("settled", "0"), "unbilled"
+    assert scene.owner.post(path, body).status_code == 403
+    cash = part(scene, f"party:{scene.renter.account_id}:cash")
+    made = scene.operator.made(path, body)
+    assert (made["reason"], made["charge_new"]["units"]) == ("late_usage", "2000000")
+    assert part(scene, f"party:{scene.renter.account_id}:cash") == cash - 2_000_000
+    assert part(scene, f"party:{scene.owner.account_id}:holdback") == 875_000
+    assert scene.operator.post(path, body).json()["code"] == "no_late_usage"

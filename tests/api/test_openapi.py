@@ -198,6 +198,7 @@ NOT_AS_THEY_STAND = {
     "answer_dispute": "needs a dispute",
     "rule_dispute": "needs a dispute",
     "create_adjustment": "needs a charge",
+    "create_late_usage_adjustment": "needs usage that came late",
     "submit_cash_out": "needs earned credits",
     "cancel_cash_out": "needs a cash-out",
     "confirm_cash_out": "needs a cash-out",

@@ -1,0 +1,193 @@
+"""`tallystick dispute`: contest charges, answer, rule. Thin clients of the API."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal
+
+import typer
+
+from api.cli_remote import ApiKey, IdempotencyKey, Limit, Remote, Url, credits_of
+from api.cli_terminal import AsJson, InputUnusable, amount, columns, facts, group, tell
+
+dispute = group(
+    "Disputes: charges that should not have been charged.", "tallystick dispute list --json"
+)
+
+DisputeId = Annotated[str, typer.Argument(metavar="DISPUTE", help="dispute_...")]
+ClaimCode = Literal[
+    "not_running", "unreachable", "too_slow", "wrong_hardware", "overcharged", "other"
+]
+Outcome = Literal["upheld", "rejected", "split"]
+EvidenceOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--evidence",
+        help="report:LANE/POSITION, fact:POSITION or sha256:HEX; as often as you like.",
+    ),
+]
+_MONEY = ("claimed", "reserved", "upheld")
+
+
+@dispute.command(
+    "open", epilog="Example: tallystick dispute open lease_1f0c... --line 42 --why not_running"
+)
+def open_dispute(
+    lease_id: Annotated[str, typer.Argument(metavar="LEASE", help="lease_...")],
+    line: Annotated[
+        list[str],
+        typer.Option(help="POSITION of a charge (tallystick lease charges), or POSITION=CREDITS."),
+    ],
+    why: Annotated[ClaimCode, typer.Option(help="What was wrong.")],
+    claim: Annotated[str | None, typer.Option(help="In words; they can be erased later.")] = None,
+    evidence: EvidenceOption = None,
+    url: Url = None,
+    api_key: ApiKey = None,
+    idempotency_key: IdempotencyKey = None,
+    as_json: AsJson = False,
+) -> None:
+    """Contest charges of a lease; inside their window the provider's part is held meanwhile."""
+    remote = Remote(url, api_key, key=idempotency_key)
+    body: Any = {
+        "lease_id": lease_id,
+        "lines": [_line(each) for each in line],
+        "claim_code": why,
+        "evidence": _evidence(evidence),
+    }
+    if claim is not None:
+        body["claim"] = claim
+    told = remote.ask(lambda c: c.open_dispute(body, idempotency_key=remote.key))
+    _tell(told, as_json=as_json)
+
+
+@dispute.command("list", epilog="Example: tallystick dispute list --state open")
+def list_disputes(
+    lease: Annotated[str | None, typer.Option(metavar="LEASE", help="Of this lease only.")] = None,
+    state: Annotated[Literal["open", "resolved"] | None, typer.Option(help="Only those.")] = None,
+    limit: Limit = 50,
+    url: Url = None,
+    api_key: ApiKey = None,
+    as_json: AsJson = False,
+) -> None:
+    """Disputes of which you are a party; all of them for governance."""
+    found = Remote(url, api_key).list(
+        lambda c, size, cursor: c.list_disputes(
+            lease_id=lease, state=state, limit=size, cursor=cursor
+        ),
+        limit,
+    )
+    rows = [{**row, "claimed": amount(row["claimed"])} for row in found["data"]]
+    names = ("dispute_id", "lease_id", "opened_by", "state", "claimed", "expires_at")
+    tell(found, columns(rows, names), as_json=as_json)
+
+
+@dispute.command("show", epilog="Example: tallystick dispute show dispute_1f0c...")
+def show_dispute(
+    dispute_id: DisputeId, url: Url = None, api_key: ApiKey = None, as_json: AsJson = False
+) -> None:
+    """A dispute with its charges, its evidence and what was said."""
+    told = Remote(url, api_key).ask(lambda c: c.read_dispute(dispute_id))
+    whole: Any = dict(told)
+    lines = [
+        {**row, **{name: amount(row[name]) for name in ("charge", "claimed", "upheld")
+                   if name in row}}
+        for row in whole.pop("lines")
+    ]  # fmt: skip
+    said = [
+        {"side": one["side"], "at": one["at"], "evidence": len(one["evidence"]),
+         "text": one.get("text", one.get("sha256", ""))}
+        for one in whole.pop("statements")
+    ]  # fmt: skip
+    shown = [
+        *facts(_plain(whole)),
+        *columns(lines, ("position", "charge", "claimed", "upheld", "adjustment_id")),
+        *columns(said, ("side", "at", "evidence", "text")),
+    ]
+    tell(told, shown, as_json=as_json)
+
+
+@dispute.command(
+    "answer", epilog="Example: tallystick dispute answer dispute_1f0c... --evidence report:17/204"
+)
+def answer_dispute(
+    dispute_id: DisputeId,
+    statement: Annotated[str | None, typer.Option(help="In words.")] = None,
+    evidence: EvidenceOption = None,
+    url: Url = None,
+    api_key: ApiKey = None,
+    idempotency_key: IdempotencyKey = None,
+    as_json: AsJson = False,
+) -> None:
+    """Add a statement or evidence, as either side, as long as nobody has ruled."""
+    remote = Remote(url, api_key, key=idempotency_key)
+    body: Any = {"evidence": _evidence(evidence)}
+    if statement is not None:
+        body["statement"] = statement
+    told = remote.ask(lambda c: c.answer_dispute(dispute_id, body, idempotency_key=remote.key))
+    _tell(told, as_json=as_json)
+
+
+@dispute.command(
+    "rule", epilog="Example: tallystick dispute rule dispute_1f0c... split --renter-ppm 500000"
+)
+def rule_dispute(
+    dispute_id: DisputeId,
+    outcome: Annotated[Outcome, typer.Argument(help="For the renter, the provider, or both.")],
+    renter_ppm: Annotated[
+        int | None, typer.Option(min=1, max=999_999, help="Of a split: the renter's part.")
+    ] = None,
+    reason: Annotated[str | None, typer.Option(help="In words.")] = None,
+    url: Url = None,
+    api_key: ApiKey = None,
+    idempotency_key: IdempotencyKey = None,
+    as_json: AsJson = False,
+) -> None:
+    """Rule, as governance: the last word, booked as adjustments."""
+    remote = Remote(url, api_key, key=idempotency_key)
+    body: Any = {"outcome": outcome}
+    if renter_ppm is not None:
+        body["upheld_ppm"] = renter_ppm
+    if reason is not None:
+        body["reason"] = reason
+    told = remote.ask(lambda c: c.rule_dispute(dispute_id, body, idempotency_key=remote.key))
+    _tell(told, as_json=as_json)
+
+
+def _tell(told: Any, *, as_json: bool) -> None:
+    tell(told, facts(_plain(told)), as_json=as_json)
+
+
+def _plain(told: Any) -> dict[str, Any]:
+    return {name: amount(value) if name in _MONEY else value for name, value in told.items()}
+
+
+def _line(text: str) -> dict[str, Any]:
+    """`42` or `42=1.5`. Raises InputUnusable."""
+    position, _, claimed = text.partition("=")
+    if re.fullmatch(r"[1-9][0-9]{0,15}", position) is None:
+        raise InputUnusable(f"{text!r} is no charge: a position like 42, or 42=1.50 credits of it")
+    told: dict[str, Any] = {"position": int(position)}
+    if claimed:
+        told["claimed"] = credits_of(claimed)
+    return told
+
+
+def _evidence(given: list[str] | None) -> list[dict[str, Any]]:
+    """Raises InputUnusable."""
+    found: list[dict[str, Any]] = []
+    for text in given or ():
+        report = re.fullmatch(r"report:([0-9]{1,2})/([1-9][0-9]{0,15})", text)
+        fact = re.fullmatch(r"fact:([1-9][0-9]{0,15})", text)
+        digest = re.fullmatch(r"sha256:([0-9a-f]{64})", text)
+        if report:
+            found.append({"kind": "usage_report", "lane": int(report[1]),
+                          "position": int(report[2])})  # fmt: skip
+        elif fact:
+            found.append({"kind": "market_fact", "position": int(fact[1])})
+        elif digest:
+            found.append({"kind": "statement", "sha256": digest[1]})
+        else:
+            raise InputUnusable(
+                f"{text!r} is no evidence: report:LANE/POSITION, fact:POSITION or sha256:HEX"
+            )
+    return found
