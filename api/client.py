@@ -1159,6 +1159,12 @@ class Kind(TypedDict):
     movement: SignedMoney
 
 
+class Late(TypedDict):
+    """A settled lease whose late reports shall count."""
+
+    lease_id: str
+
+
 class Lease(TypedDict):
     """A lease as far as it has come. `charge` and `gpu_us` are what has been accrued so
     far.
@@ -3766,6 +3772,22 @@ class Client(_Calls):
             },
         )
         return cast("AdjustmentPage", found)
+
+    def create_late_usage_adjustment(
+        self,
+        body: Late,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Adjustment:
+        """Charge signed usage that was reported after the lease was settled (operator)."""
+        found = self._call(
+            "POST",
+            "/v1/adjustments/late-usage",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Adjustment", found)
 
     def read_adjustment(
         self,
