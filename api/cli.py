@@ -27,6 +27,7 @@ from api import (
     cli_funding,
     cli_invoice,
     cli_market,
+    cli_payment,
     cli_payout,
     cli_supply,
     cli_terminal,
@@ -60,6 +61,7 @@ app.add_typer(cli_dispute.dispute, name="dispute")
 app.add_typer(cli_funding.promotion, name="promotion")
 app.add_typer(cli_funding.payer, name="payer")
 app.add_typer(cli_funding.budget, name="budget")
+app.add_typer(cli_payment.app, name="payment")
 app.add_typer(cli_cash_out.app, name="cash-out")
 app.add_typer(cli_epoch.app, name="epoch")
 app.add_typer(cli_payout.app, name="payout")

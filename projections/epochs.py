@@ -97,7 +97,9 @@ _RULES = (
         FROM facts f WHERE e.epoch = f.epoch""",
     ),
     # Credits that were bought by burning are retired at use and have weight at once. Others have it
-    # when their burn is confirmed, and then the part that cash paid of the charge.
+    # when their burn is confirmed, and then the part that cash paid of the charge. GPU time counts
+    # in the same proportion: what a card that may be reversed, a grant or earned credits paid has
+    # no weight, and what nobody paid has none either.
     Rule(
         ("lease.usage_accrued.v1",),
         "account_id text, provider_account_id text, gpu_us_new bigint, parts_new json, drawn json",
@@ -107,6 +109,7 @@ _RULES = (
             FROM facts f CROSS JOIN LATERAL (
                 SELECT coalesce(sum(units), 0) AS total,
                     coalesce(sum(units) FILTER (WHERE source = 'cash'), 0) AS cash,
+                    coalesce(sum(units) FILTER (WHERE source IN ('cash', 'burned')), 0) AS counted,
                     coalesce(bool_or(source = 'burned'), false) AS is_burned
                 FROM (
                     SELECT (part->'amount'->>'units')::numeric AS units, part->>'source' AS source
@@ -121,7 +124,8 @@ _RULES = (
         )
         INSERT INTO own.weight AS w
         SELECT {EPOCH_OF}, provider_account_id,
-            sum(CASE WHEN is_burned THEN burn ELSE 0 END), sum(gpu_us_new)
+            sum(CASE WHEN is_burned THEN burn ELSE 0 END),
+            sum(CASE WHEN total > 0 THEN div(gpu_us_new * counted, total) ELSE 0 END)::bigint
         FROM paid f WHERE account_id <> provider_account_id GROUP BY 1, 2
         ON CONFLICT (epoch, account_id) DO UPDATE
             SET burned = w.burned + excluded.burned, gpu_us = w.gpu_us + excluded.gpu_us""",

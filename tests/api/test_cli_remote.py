@@ -261,3 +261,16 @@ def test_money_out_is_read_asked_for_and_held_by_command(server: Server) -> None
     assert (poor.code, "credit_too_low" in poor.err) == (1, True)
     assert server.run("cash-out", "list", account_id, "--json", key=key).document["data"] == []
     assert server.run("cash-out", "show", account_id, "cashout_1", key=key).code == 1
+
+
+def test_a_bank_transfer_is_bought_and_confirmed_from_the_shell(server: Server) -> None:
+    renter, key = server.account()
+    made = server.run("payment", "create", renter, "40", "--method", "bank", "--json", key=key)
+    payment = made.document["payment_id"]
+    assert "40.00 USD" in made.document["instructions"]
+    words = ("payment", "confirm", payment, "--reference", "11/17", "--credits", "39.50", "--json")
+    assert server.run(*words).document["state"] == "confirmed"
+    assert "39.50" in server.run("payment", "show", payment, key=key).out
+    listed = server.run("payment", "list", renter, "--json", key=key).document["data"]
+    assert [(row["payment_id"], row["left"]["units"]) for row in listed] == [(payment, "39500000")]
+    assert server.run("payment", "create", renter, "24", "--json", key=key).code == 1
