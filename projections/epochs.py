@@ -5,6 +5,11 @@
 A preview until the epoch closes; from the seal on the facts decide, and the rewards here are copies
 of them. A provider's own use has no weight, nor has what was paid from subsidised or unconfirmed
 sources (design economics 5 and 8).
+
+    weight of a contested part == 0       in the epoch of the dispute, if the part was counted there
+    what a ruling leaves of it            counts in the epoch of the ruling
+
+A part that had been counted in an epoch whose cut was past keeps its weight (economics 17).
 """
 
 from __future__ import annotations
@@ -33,7 +38,14 @@ _TABLES = (
     CREATE TABLE own.burn (
         burn_id bigint PRIMARY KEY, first_position bigint NOT NULL, last_position bigint NOT NULL,
         credits bigint NOT NULL, tokens bigint NOT NULL, price_micro_usd bigint NOT NULL,
-        state text NOT NULL, tx_hash text, at_us bigint NOT NULL, position bigint NOT NULL);
+        state text NOT NULL, tx_hash text, at_us bigint NOT NULL, position bigint NOT NULL,
+        confirmed_position bigint);
+    CREATE TABLE own.disputed (
+        position bigint PRIMARY KEY, dispute_id text COLLATE "C" NOT NULL,
+        account_id text COLLATE "C" NOT NULL, opened_position bigint NOT NULL,
+        gpu_us bigint NOT NULL, burned bigint NOT NULL, to_burn bigint NOT NULL,
+        resolved_position bigint, kept_gpu_us bigint, kept_burned bigint, kept_to_burn bigint);
+    COMMENT ON TABLE own.disputed IS 'Weights of the contested part of a charge, by its position';
     CREATE TABLE own.weight (
         epoch int, account_id text COLLATE "C", burned bigint NOT NULL, gpu_us bigint NOT NULL,
         PRIMARY KEY (epoch, account_id)) WITH (fillfactor = 70);
@@ -59,13 +71,83 @@ _TABLES = (
 _INDEXES = """
     CREATE INDEX ON own.reward (account_id, epoch);
     CREATE INDEX ON own.claim (account_id, position);
+    CREATE INDEX ON own.disputed (dispute_id);
 """
 
 _ROOT_STATES = """CASE topic WHEN 'payout.root_proposed.v1' THEN 'proposed'
     WHEN 'payout.root_vetoed.v1' THEN 'vetoed' ELSE 'accepted' END"""
 
+_PAID = """CROSS JOIN LATERAL (
+        SELECT coalesce(sum(units), 0) AS total,
+            coalesce(sum(units) FILTER (WHERE source = 'cash'), 0) AS cash,
+            coalesce(bool_or(source = 'burned'), false) AS is_burned
+        FROM (
+            SELECT (part->'amount'->>'units')::numeric AS units, part->>'source' AS source
+            FROM json_array_elements(drawn) part) p) d"""
+"""SQL: what of an accrual's `drawn` was cash, and whether it was bought by burning."""
+
+
+def _epoch(position: str) -> str:
+    """SQL: the epoch of a position."""
+    found = f"SELECT max(c.epoch) FROM own.cut c WHERE c.position < {position}"
+    return f"(coalesce(({found}), 0) + 1)"
+
+
+_BURNT_AT = """(SELECT b.confirmed_position FROM own.burn b
+    WHERE b.state = 'confirmed' AND d.position BETWEEN b.first_position AND b.last_position
+        AND d.position < b.position)"""
+"""SQL: where the burn of a disputed charge was confirmed; at most one burn covers a charge."""
+_WAS_OUT = f"{_epoch('f.line')} = {_epoch('f.opened_position')}"
+_WAS_BURNT = f"""(f.burnt_at < f.opened_position
+    AND {_epoch("f.burnt_at")} = {_epoch("f.opened_position")})"""
+_OUT_GPU_US = f"CASE WHEN {_WAS_OUT} THEN f.gpu_us ELSE 0 END"
+_OUT_BURNED = f"CASE WHEN {_WAS_OUT} THEN f.burned ELSE 0 END"
+_OUT_TO_BURN = f"CASE WHEN {_WAS_BURNT} THEN f.to_burn ELSE 0 END"
+_BACK_GPU_US = f"CASE WHEN {_WAS_OUT} THEN f.kept_gpu_us ELSE 0 END"
+_BACK_BURNED = f"CASE WHEN {_WAS_OUT} THEN f.kept_burned ELSE 0 END"
+_BACK_TO_BURN = f"""CASE WHEN {_WAS_BURNT}
+    OR (f.burnt_at > f.opened_position AND f.burnt_at < f.position)
+    THEN f.kept_to_burn ELSE 0 END"""
+
 _RULES = (
     CUT_RULE,
+    # Before everything that counts weights, for those rules look here what is contested.
+    Rule(
+        ("dispute.opened.v1",),
+        "dispute_id text, lines json",
+        f"""INSERT INTO own.disputed
+        SELECT e.notification_id, f.dispute_id, a.provider_account_id, f.position,
+            (l->>'gpu_us')::bigint,
+            CASE WHEN is_burned THEN div(burn * claimed, charge) ELSE 0 END,
+            CASE WHEN is_burned OR total = 0 THEN 0
+                ELSE div(div(burn * cash, total) * claimed, charge) END,
+            NULL, NULL, NULL, NULL
+        FROM facts f CROSS JOIN LATERAL json_array_elements(f.lines) l
+        JOIN public.market_events e ON e.notification_id = (l->>'position')::bigint
+            AND e.topic = 'lease.usage_accrued.v1'
+        CROSS JOIN LATERAL json_to_record(convert_from(e.state, 'UTF8')::json)
+            AS a(account_id text, provider_account_id text, parts_new json, drawn json)
+        {_PAID}
+        CROSS JOIN LATERAL (
+            SELECT (a.parts_new->>'burn')::numeric AS burn,
+                (l->'claimed'->>'units')::numeric AS claimed,
+                (l->'charge'->>'units')::numeric AS charge) n
+        WHERE a.account_id <> a.provider_account_id""",
+    ),
+    Rule(
+        ("dispute.resolved.v1",),
+        "lines json",
+        """UPDATE own.disputed d SET resolved_position = r.position,
+            kept_gpu_us = d.gpu_us - div(d.gpu_us * r.upheld, r.claimed),
+            kept_burned = d.burned - div(d.burned * r.upheld, r.claimed),
+            kept_to_burn = d.to_burn - div(d.to_burn * r.upheld, r.claimed)
+        FROM (
+            SELECT f.position, (l->>'position')::bigint AS line,
+                (l->'upheld'->>'units')::numeric AS upheld,
+                (l->'claimed'->>'units')::numeric AS claimed
+            FROM facts f CROSS JOIN LATERAL json_array_elements(f.lines) l) r
+        WHERE d.position = r.line""",
+    ),
     Rule(
         ("epoch.opened.v1",),
         "epoch int, start_us bigint, end_us bigint, policy_version int, at_us bigint",
@@ -149,26 +231,89 @@ _RULES = (
         " price_micro_usd bigint, at_us bigint",
         """INSERT INTO own.burn
         SELECT burn_id, first_position, last_position, (credits->>'units')::bigint,
-            (tokens->>'units')::bigint, price_micro_usd, 'intended', NULL, at_us, position
+            (tokens->>'units')::bigint, price_micro_usd, 'intended', NULL, at_us, position, NULL
         FROM facts""",
     ),
     Rule(
         ("burn.confirmed.v1", "burn.failed.v1"),
         "burn_id bigint, tx_hash text",
         """UPDATE own.burn b SET tx_hash = f.tx_hash,
-            state = CASE f.topic WHEN 'burn.confirmed.v1' THEN 'confirmed' ELSE 'failed' END
+            state = CASE f.topic WHEN 'burn.confirmed.v1' THEN 'confirmed' ELSE 'failed' END,
+            confirmed_position = CASE f.topic WHEN 'burn.confirmed.v1' THEN f.position END
         FROM facts f WHERE b.burn_id = f.burn_id""",
     ),
     Rule(
         ("burn.confirmed.v1",),
         "burn_id bigint",
         f"""INSERT INTO own.weight AS w
-        SELECT {EPOCH_OF}, g.account_id, sum(g.weight), 0
+        SELECT {EPOCH_OF}, g.account_id, sum(g.weight - CASE
+            WHEN d.position IS NULL OR d.opened_position > f.position THEN 0
+            WHEN d.resolved_position < f.position THEN d.to_burn - d.kept_to_burn
+            ELSE d.to_burn END), 0
         FROM facts f JOIN own.burn b ON b.burn_id = f.burn_id
         JOIN own.burning g ON g.position BETWEEN b.first_position AND b.last_position
             AND g.position < b.position
+        LEFT JOIN own.disputed d ON d.position = g.position
         GROUP BY 1, 2
         ON CONFLICT (epoch, account_id) DO UPDATE SET burned = w.burned + excluded.burned""",
+    ),
+    Rule(
+        ("dispute.opened.v1",),
+        "dispute_id text",
+        f"""INSERT INTO own.weight AS w
+        SELECT {EPOCH_OF}, account_id, -sum({_OUT_BURNED} + {_OUT_TO_BURN}), -sum({_OUT_GPU_US})
+        FROM (SELECT f.position, d.*, {_BURNT_AT} AS burnt_at
+            FROM facts f JOIN own.disputed d ON d.dispute_id = f.dispute_id) AS f (
+            position, line, dispute_id, account_id, opened_position, gpu_us, burned, to_burn,
+            resolved_position, kept_gpu_us, kept_burned, kept_to_burn, burnt_at)
+        GROUP BY 1, 2
+        ON CONFLICT (epoch, account_id) DO UPDATE
+            SET burned = w.burned + excluded.burned, gpu_us = w.gpu_us + excluded.gpu_us""",
+    ),
+    Rule(
+        ("dispute.resolved.v1",),
+        "dispute_id text",
+        f"""INSERT INTO own.weight AS w
+        SELECT {EPOCH_OF}, account_id, sum({_BACK_BURNED} + {_BACK_TO_BURN}), sum({_BACK_GPU_US})
+        FROM (SELECT f.position, d.*, {_BURNT_AT} AS burnt_at
+            FROM facts f JOIN own.disputed d ON d.dispute_id = f.dispute_id) AS f (
+            position, line, dispute_id, account_id, opened_position, gpu_us, burned, to_burn,
+            resolved_position, kept_gpu_us, kept_burned, kept_to_burn, burnt_at)
+        GROUP BY 1, 2
+        ON CONFLICT (epoch, account_id) DO UPDATE
+            SET burned = w.burned + excluded.burned, gpu_us = w.gpu_us + excluded.gpu_us""",
+    ),
+    # An adjustment that gives credits back which were charged to be burned makes the next burn
+    # smaller; usage that is charged late has its weight now.
+    Rule(
+        ("adjustment.booked.v1",),
+        "provider_account_id text, lines json",
+        """INSERT INTO own.burning
+        SELECT position, provider_account_id, due, CASE
+            WHEN due > 0 AND paid > 0 THEN div(due * cash, paid)::bigint ELSE 0 END
+        FROM facts f CROSS JOIN LATERAL (
+            SELECT -sum(units) FILTER (WHERE account = 'network:burn_due') AS due,
+                coalesce(sum(units) FILTER (WHERE units > 0), 0) AS paid,
+                coalesce(sum(units) FILTER (WHERE account LIKE 'party:%%:cash' AND units > 0), 0)
+                    AS cash
+            FROM (
+                SELECT line->>'account' AS account, (line->>'units')::numeric AS units
+                FROM json_array_elements(f.lines) line) l) s
+        WHERE due <> 0""",
+    ),
+    Rule(
+        ("adjustment.booked.v1",),
+        "account_id text, provider_account_id text, lines json, late json",
+        f"""INSERT INTO own.weight AS w
+        SELECT {EPOCH_OF}, provider_account_id, sum(burned)::bigint,
+            sum((late->>'gpu_us_new')::bigint)
+        FROM facts f CROSS JOIN LATERAL (
+            SELECT coalesce(-sum((line->>'units')::numeric), 0) AS burned
+            FROM json_array_elements(f.lines) line
+            WHERE line->>'account' = 'world:burned') l
+        WHERE late IS NOT NULL AND account_id <> provider_account_id GROUP BY 1, 2
+        ON CONFLICT (epoch, account_id) DO UPDATE
+            SET burned = w.burned + excluded.burned, gpu_us = w.gpu_us + excluded.gpu_us""",
     ),
     Rule(
         ("epoch.rewards_credited.v1", "epoch.rewards_matured.v1"),
@@ -351,6 +496,7 @@ class Burn:
     tx_hash: str | None
     at_us: int
     position: int
+    confirmed_position: int | None
 
 
 @dataclass(frozen=True, slots=True)

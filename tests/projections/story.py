@@ -78,6 +78,15 @@ class Size:
 
 
 def story(size: Size) -> Iterator[Told]:
+    """Everything that can happen, as one log. Disputes name the charges that were told before."""
+    charges: list[int] = []
+    for position, told in enumerate(_story(size, charges), 1):
+        if isinstance(told[1], lease.UsageAccrued) and len(charges) < 2 * size.hours:
+            charges.append(position)
+        yield told
+
+
+def _story(size: Size, charges: list[int]) -> Iterator[Told]:
     """Founding, supply, money in, leases one after the other, two epochs, a burn, a payout."""
     yield from _founding()
     yield from _supply(size)
@@ -87,12 +96,13 @@ def story(size: Size) -> Iterator[Told]:
     first_half = size.leases // 2
     for index in range(first_half):
         yield from _lease(size, index)
-    yield from _dispute("dispute_1", 1, upheld=600)
+    yield from _dispute("dispute_1", charges[0], upheld=600)
+    yield from _dispute("dispute_2", charges[size.hours], upheld=250)
     yield from _epoch_end()
     yield from _money_out()
     for index in range(first_half, size.leases):
         yield from _lease(size, index)
-    yield from _dispute("dispute_2", 2, upheld=0)
+    yield from _dispute("dispute_3", charges[1], upheld=0)
     yield from _sla(f"lease_{0:032x}", 100)
     yield from _sla(f"lease_{2:032x}", 0)
     yield from _metered(size)
@@ -426,7 +436,7 @@ def _sla(lease_id: str, credit_units: int) -> Iterator[Told]:
 
 def _dispute(name: str, line: int, upheld: int) -> Iterator[Told]:
     """A thousand of a cash lease's charge contested, and ruled on."""
-    at, stream = _at(line), Stream("dispute", name)
+    at, stream = _at(0), Stream("dispute", name)
     parties = {"account_id": RENTERS[0], "provider_account_id": "acct_provider"}
     words = dispute.Evidence(
         kind="statement", lane=None, position=None, sha256="cc" * 32, signed=False
