@@ -27,6 +27,7 @@ from api import (
     cli_funding,
     cli_invoice,
     cli_market,
+    cli_meters,
     cli_payment,
     cli_payout,
     cli_supply,
@@ -63,6 +64,9 @@ app.add_typer(cli_funding.payer, name="payer")
 app.add_typer(cli_funding.budget, name="budget")
 app.add_typer(cli_payment.app, name="payment")
 app.add_typer(cli_cash_out.app, name="cash-out")
+app.add_typer(cli_meters.meter, name="meter")
+app.add_typer(cli_meters.device, name="device")
+app.add_typer(cli_meters.storage, name="storage")
 app.add_typer(cli_epoch.app, name="epoch")
 app.add_typer(cli_payout.app, name="payout")
 app.add_typer(cli_audit.app, name="audit")

@@ -65,8 +65,11 @@ class _Calls:
         body: Any = None,
         idempotency_key: str | None = None,
         records: bool = False,
+        media_type: str | None = None,
     ) -> Any:
         headers = dict(self._headers)
+        if media_type is not None:
+            headers["Content-Type"] = media_type
         if records:
             headers["Idempotency-Key"] = idempotency_key or secrets.token_hex(16)
         elif method == "GET" and self.position:
@@ -77,10 +80,10 @@ class _Calls:
         if response.status_code >= 400:
             raise ApiProblem(_problem(response), response.headers)
         self.position = max(self.position, int(response.headers.get("Tallystick-Position", "0")))
-        media_type = response.headers.get("content-type", "").partition(";")[0]
-        if media_type == "application/json":
+        answered = response.headers.get("content-type", "").partition(";")[0]
+        if answered == "application/json":
             return response.json()
-        return response.text if media_type == "text/plain" else response.content
+        return response.text if answered == "text/plain" else response.content
 
 
 def _at(path: str, **names: object) -> str:
@@ -568,6 +571,30 @@ class Device(TypedDict):
     position: NotRequired[int]
 
 
+class DeviceFee(TypedDict):
+    """The fee of one UTC day; `due` is what the month has come to by then."""
+
+    account_id: str
+    day: str
+    devices: int
+    fee_per_month: Money
+    tariff_version: NotRequired[int]
+    due: Money
+    charge: Money
+    owed: Money
+    charged_at: str
+    charged_position: int
+
+
+class DeviceFeePage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[DeviceFee]
+
+
 class DeviceForm(TypedDict):
     """One accelerator as its node describes it; null: not known."""
 
@@ -769,6 +796,41 @@ class EarningPage(TypedDict):
     next_cursor: NotRequired[str]
     position: int
     data: list[Earning]
+
+
+class EdgeDevice(TypedDict):
+    """Charged for every UTC day from `first_day` to `last_day`, both included."""
+
+    device_id: str
+    account_id: str
+    region_id: str
+    model: Literal[
+        "jetson-agx-xavier",
+        "jetson-xavier-nx",
+        "jetson-agx-orin",
+        "jetson-orin-nx",
+        "jetson-orin-nano",
+    ]
+    first_day: str
+    last_day: NotRequired[str]
+    added_at: str
+    removed_at: NotRequired[str]
+    position: NotRequired[int]
+
+
+class EdgeDevicePage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[EdgeDevice]
+
+
+class EdgeDeviceRemoved(TypedDict):
+    device_id: str
+    last_day: str
+    position: NotRequired[int]
 
 
 class Epoch(TypedDict):
@@ -1478,12 +1540,73 @@ class Members(TypedDict):
     position: int
 
 
+MeterData = TypedDict(
+    "MeterData",
+    {
+        "meter": "str",
+        "quantity": "str",
+        "unit": "str",
+        "from": "str",
+        "to": "str",
+        "route": "NotRequired[str | None]",
+        "dataset": "NotRequired[str | None]",
+    },
+)
+
+
+class MeterEvent(TypedDict):
+    """CloudEvents 1.0; `subject` is the lease. Ids derive from what was measured, never at
+    random: an event that is sent again must carry its id again.
+    """
+
+    specversion: Literal["1.0"]
+    id: str
+    source: str
+    type: Literal["tallystick.usage.metered.v1"]
+    subject: str
+    time: str
+    datacontenttype: NotRequired[Literal["application/json"] | None]
+    data: MeterData
+
+
 class MeterRow(TypedDict):
     """floor(quantity x price / per) micro-credits; the meter's own unit."""
 
     meter: Literal["cpu", "memory", "storage", "network"]
     price: Money
     per: str
+
+
+MeteredEvent = TypedDict(
+    "MeteredEvent",
+    {
+        "position": "int",
+        "account_id": "str",
+        "lease_id": "str",
+        "meter": 'Literal["cpu", "memory", "storage", "network"]',
+        "quantity": "str",
+        "from": "str",
+        "to": "str",
+        "route": "NotRequired[str]",
+        "dataset": "NotRequired[str]",
+        "state": 'Literal["accepted", "matched", "priced", "posted"]',
+        "reason": "NotRequired[str]",
+        "refused": "NotRequired[str]",
+        "accrued_position": "NotRequired[int]",
+        "event": "str",
+        "leaf": "str",
+        "received_at": "str",
+    },
+)
+
+
+class MeteredEventPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[MeteredEvent]
 
 
 class Money(TypedDict):
@@ -1614,6 +1737,19 @@ class NewDispute(TypedDict):
     ]
     claim: NotRequired[str | None]
     evidence: NotRequired[list[EvidenceAsked]]
+
+
+class NewEdgeDevice(TypedDict):
+    """Each add is a new device, also of the same machine, and is charged from today on."""
+
+    region_id: str
+    model: Literal[
+        "jetson-agx-xavier",
+        "jetson-xavier-nx",
+        "jetson-agx-orin",
+        "jetson-orin-nx",
+        "jetson-orin-nano",
+    ]
 
 
 class NewFundedAccount(TypedDict):
@@ -1763,6 +1899,14 @@ class NewSigningKey(TypedDict):
     """The public half of an Ed25519 key, 32 bytes as hex; the other half never leaves you."""
 
     public_key: str
+
+
+class NewStorageNode(TypedDict):
+    """The class of storage. It runs always: a commitment with the cloud makes it cheaper
+    there.
+    """
+
+    storage_class: str
 
 
 class NewTariff(TypedDict):
@@ -2221,6 +2365,24 @@ class RegionPolicy(TypedDict):
     allow_public_jobs: bool
 
 
+class Rejected(TypedDict):
+    """Which event of the request, the rule it breaks, and where."""
+
+    index: int
+    code: Literal[
+        "invalid",
+        "gpu_time_refused",
+        "meter_unknown",
+        "unit_wrong",
+        "window_empty",
+        "quantity_out_of_range",
+        "id_reused",
+        "window_overlaps",
+        "time_out_of_range",
+    ]
+    detail: str
+
+
 class Release(TypedDict):
     """`hold_id` absent: the operator's own."""
 
@@ -2237,6 +2399,68 @@ class Reserve(TypedDict):
 
 class ReserveAsked(TypedDict):
     amount: Money
+
+
+class Resource(TypedDict):
+    """One meter of a lease: all that counts, its price, and where the charge went. `charge`
+    is floor(quantity x price / per); `price` absent: it costs nothing. `owed` is the part
+    that no balance was there for when it was charged.
+    """
+
+    lease_id: str
+    node_id: str
+    meter: Literal["cpu", "memory", "storage", "network"]
+    unit: str
+    quantity: str
+    price: NotRequired[Money]
+    per: NotRequired[str]
+    tariff_version: int
+    charge: Money
+    provider: Money
+    platform: Money
+    burn: Money
+    owed: Money
+    events: int
+    events_through: int
+    events_chain: str
+    released_at: NotRequired[str]
+    accrued_at: str
+    accrued_position: int
+
+
+class ResourceCharge(TypedDict):
+    """What one fact added. It judged the events after `events_after` up to
+    `events_through`: `events_chain` commits to their bytes, `log_chain` to the whole meter
+    log at `log_position`.
+    """
+
+    meter: Literal["cpu", "memory", "storage", "network"]
+    quantity: str
+    charge: Money
+    owed: Money
+    events: int
+    events_after: int
+    events_through: int
+    events_chain: str
+    log_position: int
+    log_chain: str
+    accrued_at: str
+    position: int
+
+
+class ResourceChargePage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[ResourceCharge]
+
+
+class Resources(TypedDict):
+    lease_id: str
+    resources: list[Resource]
+    position: int
 
 
 class RevenueShares(TypedDict):
@@ -2303,6 +2527,14 @@ class Ruling(TypedDict):
     outcome: Literal["upheld", "rejected", "split"]
     upheld_ppm: NotRequired[int | None]
     reason: NotRequired[str | None]
+
+
+class Sent(TypedDict):
+    """What became of the events: stored, known already, and refused one by one."""
+
+    accepted: int
+    duplicate: int
+    rejected: list[Rejected]
 
 
 class SignedMoney(TypedDict):
@@ -2447,6 +2679,47 @@ class Stick(TypedDict):
     position: int
 
 
+class StorageNode(TypedDict):
+    """The `sequence`th of its region. `charge` is up to `charged_until`; `owed` of it found
+    no balance.
+    """
+
+    region_id: str
+    sequence: int
+    account_id: str
+    provider_id: str
+    storage_class: str
+    per_hour: Money
+    tariff_version: int
+    provisioned_at: str
+    ready_at: NotRequired[str]
+    removed_at: NotRequired[str]
+    charged_until: str
+    charge: Money
+    owed: Money
+
+
+class StorageNodeState(TypedDict):
+    region_id: str
+    sequence: int
+    state: Literal["none", "provisioned", "ready"]
+    position: NotRequired[int]
+
+
+class StorageNodes(TypedDict):
+    """The storage nodes a region has had, the last one first."""
+
+    region_id: str
+    storage_nodes: list[StorageNode]
+    position: int
+
+
+class StorageReleased(TypedDict):
+    lease_id: str
+    released_at: str
+    position: NotRequired[int]
+
+
 class Stored(TypedDict):
     status: Literal["stored", "duplicate"]
     receipt: Receipt
@@ -2534,6 +2807,22 @@ class ToppedUp(TypedDict):
     deposited: Money
     funds_end_at: NotRequired[str]
     position: NotRequired[int]
+
+
+class Transfer(TypedDict):
+    """Bytes that counted over one route, of one dataset; absent where events named none."""
+
+    route: NotRequired[str]
+    dataset: NotRequired[str]
+    bytes: str
+    events: int
+
+
+class Transfers(TypedDict):
+    lease_id: str
+    bytes: str
+    transfers: list[Transfer]
+    position: int
 
 
 class Unbilled(TypedDict):
@@ -5310,6 +5599,240 @@ class Client(_Calls):
             records=True,
         )
         return cast("Reserve", found)
+
+    def add_edge_device(
+        self,
+        body: NewEdgeDevice,
+        *,
+        idempotency_key: str | None = None,
+    ) -> EdgeDevice:
+        """Configure an edge device in a region of yours."""
+        found = self._call(
+            "POST",
+            "/v1/edge-devices",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("EdgeDevice", found)
+
+    def list_edge_devices(
+        self,
+        *,
+        account_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> EdgeDevicePage:
+        """Edge devices in the order in which they were added, removed ones too."""
+        found = self._call(
+            "GET",
+            "/v1/edge-devices",
+            query={"account_id": account_id, "limit": limit, "cursor": cursor},
+        )
+        return cast("EdgeDevicePage", found)
+
+    def remove_edge_device(
+        self,
+        edge_device_id: str,
+        body: Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> EdgeDeviceRemoved:
+        """Remove an edge device: it is charged for today and no longer."""
+        found = self._call(
+            "POST",
+            _at("/v1/edge-devices/{edge_device_id}/remove", edge_device_id=edge_device_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("EdgeDeviceRemoved", found)
+
+    def list_device_fees(
+        self,
+        *,
+        account_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> DeviceFeePage:
+        """The fee for edge devices, day by day."""
+        found = self._call(
+            "GET",
+            "/v1/device-fees",
+            query={"account_id": account_id, "limit": limit, "cursor": cursor},
+        )
+        return cast("DeviceFeePage", found)
+
+    def provision_storage_node(
+        self,
+        region_id: str,
+        body: NewStorageNode,
+        *,
+        idempotency_key: str | None = None,
+    ) -> StorageNodeState:
+        """Ask for the storage node of a region of yours; it costs by the hour from now on."""
+        found = self._call(
+            "POST",
+            _at("/v1/regions/{region_id}/storage-node", region_id=region_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("StorageNodeState", found)
+
+    def read_storage_node(
+        self,
+        region_id: str,
+    ) -> StorageNodes:
+        """The storage nodes of a region and what they have cost."""
+        found = self._call(
+            "GET",
+            _at("/v1/regions/{region_id}/storage-node", region_id=region_id),
+        )
+        return cast("StorageNodes", found)
+
+    def confirm_storage_node(
+        self,
+        region_id: str,
+        body: Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> StorageNodeState:
+        """Say that the storage node serves: nodes of a cloud region may join from now on."""
+        found = self._call(
+            "POST",
+            _at("/v1/regions/{region_id}/storage-node/ready", region_id=region_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("StorageNodeState", found)
+
+    def remove_storage_node(
+        self,
+        region_id: str,
+        body: Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> StorageNodeState:
+        """Remove the storage node; the time up to now is charged."""
+        found = self._call(
+            "POST",
+            _at("/v1/regions/{region_id}/storage-node/remove", region_id=region_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("StorageNodeState", found)
+
+    def report_usage_events(
+        self,
+        body: list[MeterEvent],
+    ) -> Sent:
+        """Usage of CPU, memory, storage and network: CloudEvents 1.0, one or a batch of
+        1,000.
+        """
+        found = self._call(
+            "POST",
+            "/v1/usage/events",
+            body=body,
+            media_type="application/cloudevents-batch+json",
+        )
+        return cast("Sent", found)
+
+    def list_usage_events(
+        self,
+        *,
+        lease_id: str | None = None,
+        meter: Literal["cpu", "memory", "storage", "network"] | None = None,
+        route: str | None = None,
+        dataset: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> MeteredEventPage:
+        """The events you sent; with a lease of yours, all events of that lease."""
+        found = self._call(
+            "GET",
+            "/v1/usage/events",
+            query={
+                "lease_id": lease_id,
+                "meter": meter,
+                "route": route,
+                "dataset": dataset,
+                "limit": limit,
+                "cursor": cursor,
+            },
+        )
+        return cast("MeteredEventPage", found)
+
+    def list_unmatched_usage(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> MeteredEventPage:
+        """Events of yours that count for nothing yet, or never will, each with its reason."""
+        found = self._call(
+            "GET",
+            "/v1/usage/unmatched",
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("MeteredEventPage", found)
+
+    def list_lease_resources(
+        self,
+        lease_id: str,
+    ) -> Resources:
+        """What each meter of a lease counts and costs."""
+        found = self._call(
+            "GET",
+            _at("/v1/leases/{lease_id}/resources", lease_id=lease_id),
+        )
+        return cast("Resources", found)
+
+    def list_resource_charges(
+        self,
+        lease_id: str,
+        meter: Literal["cpu", "memory", "storage", "network"],
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> ResourceChargePage:
+        """The facts of one meter of a lease: what each counted, charged and commits to."""
+        found = self._call(
+            "GET",
+            _at("/v1/leases/{lease_id}/resources/{meter}", lease_id=lease_id, meter=meter),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("ResourceChargePage", found)
+
+    def list_lease_transfers(
+        self,
+        lease_id: str,
+    ) -> Transfers:
+        """Bytes of a lease that counted, by network route and dataset; the 1,000 largest."""
+        found = self._call(
+            "GET",
+            _at("/v1/leases/{lease_id}/transfers", lease_id=lease_id),
+        )
+        return cast("Transfers", found)
+
+    def release_storage(
+        self,
+        lease_id: str,
+        body: Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> StorageReleased:
+        """Give up what a closed lease has stored: its storage is billed until now."""
+        found = self._call(
+            "POST",
+            _at("/v1/leases/{lease_id}/storage/release", lease_id=lease_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("StorageReleased", found)
 
 
 def pages(first: Any, following: Any) -> Iterator[Any]:

@@ -81,8 +81,11 @@ class _Calls:
         body: Any = None,
         idempotency_key: str | None = None,
         records: bool = False,
+        media_type: str | None = None,
     ) -> Any:
         headers = dict(self._headers)
+        if media_type is not None:
+            headers["Content-Type"] = media_type
         if records:
             headers["Idempotency-Key"] = idempotency_key or secrets.token_hex(16)
         elif method == "GET" and self.position:
@@ -95,10 +98,10 @@ class _Calls:
         if response.status_code >= 400:
             raise ApiProblem(_problem(response), response.headers)
         self.position = max(self.position, int(response.headers.get("Tallystick-Position", "0")))
-        media_type = response.headers.get("content-type", "").partition(";")[0]
-        if media_type == "application/json":
+        answered = response.headers.get("content-type", "").partition(";")[0]
+        if answered == "application/json":
             return response.json()
-        return response.text if media_type == "text/plain" else response.content
+        return response.text if answered == "text/plain" else response.content
 
 
 def _at(path: str, **names: object) -> str:
@@ -147,6 +150,9 @@ def generate(document: Schema) -> str:
     parts += [_method(*one) for one in _operations(document)]
     parts.append(PAGES)
     return "".join(parts)
+
+
+_JSON = "application/json"
 
 
 def _operations(document: Schema) -> Iterator[tuple[str, str, Schema]]:
@@ -238,6 +244,8 @@ def _method(method: str, path: str, operation: Schema) -> str:
         pairs = ", ".join(f'"{one["name"]}": {_name(one["name"])}' for one in in_query)
         passed.append(f"query={{{pairs}}}")
     passed += ["body=body"] if body else []
+    media_type = _media_type(operation) if body else _JSON
+    passed += [f'media_type="{media_type}"'] if media_type != _JSON else []
     passed += ["idempotency_key=idempotency_key", "records=True"] if records else []
     call = "".join(f"            {each},\n" for each in passed)
     return f"\n{signature}{doc}        found = self._call(\n{call}        )\n" + (
@@ -268,8 +276,13 @@ def _of_query(parameter: Schema) -> str:
 def _body_type(operation: Schema) -> str | None:
     if "requestBody" not in operation:
         return None
-    content = operation["requestBody"]["content"]["application/json"]
-    return _type(content["schema"])
+    return _type(operation["requestBody"]["content"][_media_type(operation)]["schema"])
+
+
+def _media_type(operation: Schema) -> str:
+    """Of a body: JSON, or the first that is declared."""
+    content = operation["requestBody"]["content"]
+    return _JSON if _JSON in content else str(next(iter(content)))
 
 
 def _answer_type(operation: Schema) -> str:

@@ -204,7 +204,7 @@ def _check_media_type(request: Request) -> None:
         raise errors.problem("unsupported_media_type")
 
 
-def parse(raw: bytes) -> Any:
+def parse(raw: bytes, values_max: int = VALUES_MAX) -> Any:
     """JSON read strictly: UTF-8, no key twice, bounded depth, width and number of values, no NUL,
     whole characters.
 
@@ -224,7 +224,7 @@ def parse(raw: bytes) -> Any:
         raise _malformed(f"{error.msg} at character {error.pos}") from None
     except ValueError as error:
         raise _malformed(str(error)[:200]) from None
-    _Checked().check(value, "#", 0)
+    _Checked(values_max).check(value, "#", 0)
     return value
 
 
@@ -242,13 +242,14 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 class _Checked:
     """One walk over a value, which counts what it has seen."""
 
-    def __init__(self) -> None:
+    def __init__(self, values_max: int) -> None:
         self.values = 0
+        self.values_max = values_max
 
     def check(self, value: Any, pointer: str, depth: int) -> None:
         self.values += 1
-        if self.values > VALUES_MAX:
-            raise _malformed(f"more than {VALUES_MAX} values")
+        if self.values > self.values_max:
+            raise _malformed(f"more than {self.values_max} values")
         if depth > DEPTH_MAX:
             raise _malformed(f"more than {DEPTH_MAX} levels deep", pointer)
         if isinstance(value, str):

@@ -21,6 +21,7 @@ from api.chain_side import ChainNotReady, ChainSide, is_wanted
 from api.corrections import correct_due
 from api.invoicing import run_invoices
 from api.leading import leading
+from api.meter_jobs import run_device_fees, run_resources, run_storage_nodes
 from api.money_out import mature, sweep
 from api.payment_jobs import run_payments
 from api.service import Service
@@ -278,6 +279,9 @@ def all_jobs(service: Service) -> tuple[Job, ...]:
         Job("promotions", 60, 7_200, run_promotions),
         Job("cash_out", 60, 7_200, run_cash_outs),
         Job("payout_match", 3_600, 14_400, run_payout_match),
+        Job("device_fees", 600, 93_600, run_device_fees),
+        Job("storage_nodes", 300, 7_200, run_storage_nodes),
+        Job("resources", 60, 7_200, run_resources),
         Job("corrections", 60, 7_200, run_corrections),
         Job("epochs", 60, 900, run_epochs),
         *((chain_job(service),) if is_wanted(service.settings) else ()),

@@ -28,6 +28,7 @@ from api import (
     devices,
     disputes,
     earnings,
+    edge_devices,
     epochs,
     errors,
     exports,
@@ -36,6 +37,7 @@ from api import (
     health,
     invoices,
     leases,
+    meters,
     money_in,
     nodes,
     offers,
@@ -56,7 +58,7 @@ from api.operation import Operation, Resource
 from api.paging import Cursors
 from api.positions import MIN_POSITION, MIN_USAGE
 from api.service import Service
-from api.usage import REPORTS_MAX, Asgi, Message, Receive, Scope, Send, fast, node_of
+from api.usage import Asgi, Message, Receive, Scope, Send, fast, node_of
 from api.waiting import HeadWait
 
 RESOURCES: tuple[Resource, ...] = (
@@ -86,6 +88,8 @@ RESOURCES: tuple[Resource, ...] = (
     cash_outs.resource,
     countersign.resource,
     money_in.resource,
+    edge_devices.resource,
+    meters.resource,
 )
 
 DESCRIPTION = """\
@@ -187,10 +191,11 @@ def _extra(operation: Operation) -> dict[str, Any]:
         extra["parameters"] = headers
     if operation.raw_items is not None:
         items = {"$ref": f"#/components/schemas/{operation.raw_items.__name__}"}
-        schema = {"type": "array", "minItems": 1, "maxItems": REPORTS_MAX, "items": items}
-        extra["requestBody"] = {
-            "required": True, "content": {operation.media_type: {"schema": schema}},
-        }  # fmt: skip
+        schema = {"type": "array", "minItems": 1, "maxItems": operation.items_max, "items": items}
+        content: dict[str, Any] = {operation.media_type: {"schema": schema}}
+        if operation.one_media_type is not None:
+            content[operation.one_media_type] = {"schema": items}
+        extra["requestBody"] = {"required": True, "content": content}
     return extra
 
 

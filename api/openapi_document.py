@@ -43,7 +43,9 @@ def _made(app: FastAPI, operations: Sequence[Operation]) -> dict[str, Any]:
     schemas["Problem"] = problem
     for operation in operations:
         if operation.raw_items is not None:
-            schemas[operation.raw_items.__name__] = operation.raw_items.model_json_schema()
+            items = operation.raw_items.model_json_schema(ref_template=REF + "{model}")
+            schemas.update(items.pop("$defs", {}))
+            schemas[operation.raw_items.__name__] = items
     for name in NOT_OURS:
         schemas.pop(name, None)
     asked = _reachable(whole, _request_bodies(whole))

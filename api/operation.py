@@ -64,6 +64,8 @@ class Operation:
     records: bool
     media_type: str
     raw_items: type[BaseModel] | None = None  # form of each item of a body that we read ourselves
+    items_max: int = 64
+    one_media_type: str | None = None  # of a body that is one item and no list
 
     @property
     def name(self) -> str:
@@ -163,11 +165,14 @@ class Resource:
         records: bool = True,
         media_type: str = "application/json",
         raw_items: type[BaseModel] | None = None,
+        items_max: int = 64,
+        one_media_type: str | None = None,
     ) -> Callable[[Endpoint], Endpoint]:
         """An operation that records, unless it says otherwise."""
         return self._add(
-            "POST", path, access, answers, status, problems, records, media_type, raw_items
-        )
+            "POST", path, access, answers, status, problems, records, media_type, raw_items,
+            items_max, one_media_type,
+        )  # fmt: skip
 
     def delete(
         self, path: str, access: Access, answers: Any, *, problems: Iterable[Reason | str] = ()
@@ -186,12 +191,14 @@ class Resource:
         records: bool,
         media_type: str,
         raw_items: type[BaseModel] | None = None,
+        items_max: int = 64,
+        one_media_type: str | None = None,
     ) -> Callable[[Endpoint], Endpoint]:
         def add(endpoint: Endpoint) -> Endpoint:
             codes = tuple(each.value if isinstance(each, Reason) else each for each in problems)
             operation = Operation(
                 method, path, endpoint, access, answers, status, codes, self.tag, records,
-                media_type, raw_items,
+                media_type, raw_items, items_max, one_media_type,
             )  # fmt: skip
             for code in codes:
                 errors.status_of(code)  # an unknown code stops the service here

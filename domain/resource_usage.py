@@ -371,8 +371,8 @@ def _window(lease: Lease, state: ResourceUsage, meter: str) -> tuple[int, int]:
 
 
 def _parts(reserved: LeaseReserved, charge: int) -> Parts:
-    """There is no usage fee on it: all of it is shared like what remains of a GPU's charge. Burned
-    credits are retired whole.
+    """There is no usage fee on it: all of it is shared like what remains of a GPU's charge, but for
+    the client that brought the job, which has its share of the GPU's. Burned credits are retired.
     """
     if reserved.settlement == "burn":
         return Parts(fee=0, provider=0, platform=0, burn=charge)
@@ -382,6 +382,7 @@ def _parts(reserved: LeaseReserved, charge: int) -> Parts:
         fee_rate=0,
         provider_share_ppm=reserved.provider_share_ppm,
         burn_share_ppm=reserved.burn_share_ppm,
+        split=reserved.split,
     )
 
 

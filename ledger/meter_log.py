@@ -18,6 +18,7 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 import psycopg
+from psycopg.rows import tuple_row
 
 from ledger.chain import chain, lp4
 
@@ -106,10 +107,8 @@ def append(
     ]  # fmt: skip
     leaves = [leaf_of(account_id, item.source, item.event_id, item.body) for item in items]
     timely = [item.is_timely for item in items]
-    with connection.transaction():
-        rows = connection.execute(
-            _APPEND, (account_id, *columns, leaves, timely, now_us), binary=True
-        ).fetchall()
+    with connection.transaction(), connection.cursor(row_factory=tuple_row) as cursor:
+        rows = cursor.execute(_APPEND, (account_id, *columns, leaves, timely, now_us)).fetchall()
     assert len(rows) == len(items), (len(rows), len(items))
     return [Told(Status(status), position) for _, status, position in rows]
 
@@ -122,14 +121,19 @@ def head(connection: psycopg.Connection[Any]) -> Head:
 
 
 def events_of(
-    connection: psycopg.Connection[Any], lease_id: str, meter: str, after: int, limit: int
+    connection: psycopg.Connection[Any],
+    lease_id: str,
+    meter: str,
+    after: int,
+    until: int,
+    limit: int,
 ) -> list[Stored]:
-    """The first events of one meter of one lease after a position, in order."""
+    """The first events of one meter of one lease at positions in (after, until], in order."""
     rows = connection.execute(
         b"SELECT position, account_id, source, event_id, lease_id, meter, quantity, from_us, to_us,"
         b" leaf FROM meter_event WHERE lease_id = %s AND meter = %s AND position > %s"
-        b" ORDER BY position LIMIT %s",
-        (lease_id, meter, after, limit),
+        b" AND position <= %s ORDER BY position LIMIT %s",
+        (lease_id, meter, after, until, limit),
     )
     return [Stored(*row) for row in rows]
 

@@ -105,6 +105,21 @@ ROWS: dict[str, Row] = {
     "list_lease_usage": RENTERS,
     "list_lease_charges": RENTERS,
     "list_lease_history": RENTERS,
+    "report_usage_events": Row("owner", None, _nothing),
+    "list_usage_events": Row("owner"),
+    "list_unmatched_usage": Row("owner"),
+    "list_lease_resources": RENTERS,
+    "list_resource_charges": RENTERS,
+    "list_lease_transfers": RENTERS,
+    "release_storage": Row("renter", "stranger", _nothing),
+    "add_edge_device": Row("owner", None, lambda s: _edge_device(s)),
+    "remove_edge_device": Row("owner", "rival", _nothing),
+    "list_edge_devices": Row("owner"),
+    "list_device_fees": Row("owner"),
+    "provision_storage_node": Row("owner", "rival", lambda _s: {"storage_class": "pd-ssd"}),
+    "confirm_storage_node": Row("operator", None, _nothing),
+    "remove_storage_node": Row("owner", "rival", _nothing),
+    "read_storage_node": OWNERS,
     "read_balances": RENTERS,
     "list_journal": RENTERS,
     "read_statement": RENTERS,
@@ -172,6 +187,10 @@ def _specs(scene: Scene) -> dict[str, Any]:
     return {"devices": joining["devices"], "host": joining["host"]}
 
 
+def _edge_device(scene: Scene) -> dict[str, Any]:
+    return {"region_id": scene.provider.region_id, "model": "jetson-orin-nano"}
+
+
 def _offer(scene: Scene) -> dict[str, Any]:
     price = {"asset": "CREDIT", "units": "2500000"}
     return {
@@ -198,6 +217,8 @@ def places(shared: Scene) -> dict[str, str]:
         "region_id": shared.provider.region_id,
         "node_id": shared.provider.node_id,
         "device_id": shared.provider.device_ids[0],
+        "edge_device_id": shared.owner.made("/v1/edge-devices", _edge_device(shared))["device_id"],
+        "meter": "cpu",
         "offer_id": shared.provider.offer_id,
         "job_id": lease["job_id"],
         "lease_id": lease["lease_id"],
@@ -227,7 +248,7 @@ def _call(scene: Scene, operation: Operation, caller: Caller, places: dict[str, 
     if operation.method == "DELETE":
         return caller.delete(path)
     assert row.body is not None
-    return caller.post(path, row.body(scene))
+    return caller.post(path, row.body(scene), **{"Content-Type": operation.media_type})
 
 
 def test_every_operation_has_a_row_in_the_matrix() -> None:
@@ -250,7 +271,9 @@ def test_a_key_without_any_of_the_scopes_is_answered_403(
     name: str, shared: Scene, places: dict[str, str]
 ) -> None:
     operation = BY_NAME[name]
-    useless = next(s for s in ("meter", "audit:read") if s not in operation.access.scopes)
+    useless = next(
+        s for s in ("meter", "audit:read", "payout:read") if s not in operation.access.scopes
+    )
     caller = _with_scopes(shared, useless)
     response = _call(shared, operation, caller, places)
     assert (response.status_code, response.json()["code"]) == (403, "scope_missing")

@@ -162,10 +162,10 @@ def test_every_request_body_has_an_example() -> None:
         body = operation.get("requestBody")
         if body is None:
             continue
-        (content,) = body["content"].values()
-        reference = content["schema"].get("$ref") or content["schema"]["items"]["$ref"]
-        schema = DOCUMENTED["components"]["schemas"][reference.rpartition("/")[2]]
-        assert schema["examples"], (path, reference)
+        for content in body["content"].values():
+            reference = content["schema"].get("$ref") or content["schema"]["items"]["$ref"]
+            schema = DOCUMENTED["components"]["schemas"][reference.rpartition("/")[2]]
+            assert schema["examples"], (path, reference)
 
 
 # --- the examples, run -----------------------------------------------------------------------
@@ -208,6 +208,8 @@ NOT_AS_THEY_STAND = {
     "set_auto_top_up": "needs a card that was saved",
     "create_write_off": "needs a debt",
     "add_reserve": "needs take revenue",
+    "release_storage": "needs a closed lease",
+    "remove_edge_device": "needs an edge device",
 }
 
 
@@ -261,6 +263,7 @@ def _places(scene: Scene, path: str) -> dict[str, str]:
     mine = f"/v1/accounts/{scene.renter.account_id}"
     places = {
         "written_number": "INV-000001",
+        "edge_device_id": "edge_" + "1" * 32,
         "account_id": scene.renter.account_id,
         "region_id": scene.provider.region_id,
         "node_id": scene.provider.node_id,

@@ -52,7 +52,7 @@ def test_events_are_stored_in_order_with_their_chain(connection: psycopg.Connect
     for number in (1, 2):
         hashed = chain(hashed, leaf_of(ACCOUNT, "meter/1", f"e-{number}", b'{"n":%d}' % number))
     assert meter_log.head(connection) == (2, hashed) == meter_log.verify(connection)
-    stored = meter_log.events_of(connection, LEASE, "cpu", 1, 9)
+    stored = meter_log.events_of(connection, LEASE, "cpu", 1, 2, 9)
     assert [(one.position, one.event_id, one.quantity) for one in stored] == [(2, "e-2", 2)]
     assert put(connection) == []
 
