@@ -20,6 +20,7 @@ import typer
 from api import (
     cli_admin,
     cli_audit,
+    cli_billing,
     cli_cash_out,
     cli_dispute,
     cli_epoch,
@@ -71,6 +72,7 @@ app.add_typer(cli_epoch.app, name="epoch")
 app.add_typer(cli_payout.app, name="payout")
 app.add_typer(cli_audit.app, name="audit")
 app.add_typer(cli_trace.app, name="trace")
+cli_billing.register(app)
 app.add_typer(cli_export.app, name="export")
 app.add_typer(cli_invoice.app, name="invoice")
 

@@ -187,7 +187,8 @@ def read_account_statement(
     place = call.place(cursor, [0, ""])
     filters = {"client_id": client_id, "project_id": project_id, "end_user_ref": end_user_ref}
     with_usage = by is not None or any(one is not None for one in filters.values())
-    views = [ACCESS, MOVEMENTS, LEASES, *([USAGE] if with_usage else [])]
+    is_now = as_of.is_now and cursor is None and (to is None or to > call.now_us)
+    views = [ACCESS, MOVEMENTS, *([LEASES] if is_now else []), *([USAGE] if with_usage else [])]
     with call.read(*views, as_of=as_of) as view:
         if access.read_account(view.connection, account_id) is None:
             raise Refused(Reason.ACCOUNT_UNKNOWN, account_id=account_id)
@@ -205,8 +206,7 @@ def read_account_statement(
             told["usage"] = _usage(view, account_id, first, last, by, filters).model_dump(
                 mode="json", exclude_none=True
             )
-        is_now = view.as_of is None and (to is None or to > call.now_us)
-        if is_now and place.first_position is None:
+        if is_now:
             told["unbilled_estimate"] = _unbilled(call, view, account_id).model_dump(mode="json")
         for name, at_us in (("from", from_), ("to", to), ("as_of", as_of.at_us)):
             told |= {} if at_us is None else {name: moment(at_us)}

@@ -27,7 +27,16 @@ from typing import Any
 import psycopg
 
 from api.embedded_postgres import EmbeddedPostgres
-from benchmarks import accrual, append, append_market, books, export, ingest, projections
+from benchmarks import (
+    accrual,
+    append,
+    append_market,
+    books,
+    export,
+    ingest,
+    projections,
+    statements,
+)
 
 RESULTS = Path(__file__).parent / "results" / "latest.json"
 ROOT = Path(__file__).parents[1]
@@ -197,6 +206,28 @@ def export_lines(result: dict[str, Any]) -> Iterator[Line]:
         )
 
 
+def statements_lines(result: dict[str, Any]) -> Iterator[Line]:
+    measured, facts = result["measured"], result["logs"][-1]["facts"]
+    for name, what in (
+        ("month", "statement of one account-month"),
+        ("month_as_of_any_position", "the same, as of random positions"),
+        ("any_renters_month", "the month of any account"),
+    ):
+        small, large = measured[name]
+        yield Line(
+            f"{what}, {facts:,} facts",
+            "p99 < 50 ms, <= 1.5 x short log" if name == "month" else "",
+            result["holds"] if name == "month" else None,
+            round(1_000 / large["p50_ms"]),
+            None,
+            round(1_000 / measured["reads_nothing"][-1]["p50_ms"]),
+            None,
+            None,
+            f"p50 {large['p50_ms']} ms, p99 {large['p99_ms']} ms; in {result['logs'][0]['facts']:,}"
+            f" facts {small['p50_ms']} and {small['p99_ms']} ms; the limit reads nothing",
+        )
+
+
 def _ratio(one: float, other: float) -> float:
     return round(one / other, 3)
 
@@ -218,6 +249,7 @@ BENCHMARKS = (
     Benchmark("accrual", accrual.run, accrual_lines),
     Benchmark("projections", projections.run, projections_lines),
     Benchmark("export", export.run, export_lines),
+    Benchmark("statements", statements.run, statements_lines),
 )
 
 

@@ -142,15 +142,17 @@ _BOOKS = """WITH touched AS (
     LEFT JOIN own.book b ON b.party = f.party AND b.part = f.part"""
 
 _MOVEMENTS = f"""WITH moved AS (
-        SELECT h.book, p.position, sum(l.units)::bigint AS units
-        FROM public.posting p, unnest(p.accounts, p.units) l(account, units)
+        SELECT h.book, p.position, p.topic, sum(l.units)::bigint AS units
+        FROM (
+            SELECT p.*, e.topic FROM public.posting p
+            JOIN public.market_events e ON e.notification_id = p.position
+            WHERE p.position > %(first)s AND p.position <= %(last)s OFFSET 0
+        ) p, unnest(p.accounts, p.units) l(account, units)
         JOIN own.holder h ON h.account = l.account
-        WHERE p.position > %(first)s AND p.position <= %(last)s
-        GROUP BY h.book, p.position
+        GROUP BY h.book, p.position, p.topic
     ), told AS (
-        SELECT m.book, m.position, {_kind("e.topic", "b.part")} AS kind, b.side * m.units AS change
+        SELECT m.book, m.position, {_kind("m.topic", "b.part")} AS kind, b.side * m.units AS change
         FROM moved m JOIN own.book b ON b.book = m.book
-        JOIN public.market_events e ON e.notification_id = m.position
     ), stored AS (
         INSERT INTO own.movement
         SELECT t.book, t.position, t.kind, t.change,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from api import cli_billing
 from api.models import moment
 from tests.api.scene import HOUR_US, NOW_US, Scene
 from tests.api.work import hours_of_work, run
@@ -64,6 +65,10 @@ def test_earnings_are_told_by_hour_and_explained_step_by_step(scene: Scene) -> N
     got = {one["name"]: one["movement"]["units"] for one in why["entry"]}
     assert got[f"party:{scene.owner.account_id}:holdback"] == "-875000"
     assert sum(map(int, got.values())) == 0
+    printed = cli_billing._explained(why)
+    assert [line.split()[:4] for line in printed if line.startswith("provider ")] == [
+        ["provider", "0", "875000", "875000"]
+    ]
     assert scene.rival.get(path).json()["code"] == "not_found"
     assert scene.renter.get(path).json()["code"] == "not_found", "a renter earned nothing by it"
     assert scene.auditor.read(path)["steps"] == why["steps"]

@@ -1,0 +1,214 @@
+"""`tallystick statement | usage summary | earnings | forecast`: what a party reads about money.
+
+Thin clients of the API: every sum is the server's, and every line names the position it comes from.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import typer
+
+from api.cli_remote import ApiKey, Limit, Remote, Url
+from api.cli_terminal import AsJson, InputUnusable, amount, columns, facts, group, tell
+
+usage = group("Usage: what your leases used.", "tallystick usage summary --by day,project_id")
+
+Account = Annotated[
+    str | None, typer.Option("--account", metavar="ACCOUNT", help="Else the key's own.")
+]
+From = Annotated[
+    str | None, typer.Option("--from", metavar="TIME", help="Like 2026-11-01T00:00:00Z.")
+]
+To = Annotated[str | None, typer.Option("--to", metavar="TIME", help="Up to here, not included.")]
+Group = Literal["client_id", "project_id", "end_user_ref", "lease_id"]
+
+
+def statement(
+    from_: From = None,
+    to: To = None,
+    as_of: Annotated[
+        str | None,
+        typer.Option(metavar="TIME|POSITION", help="As it stood then, whatever came later."),
+    ] = None,
+    by: Annotated[Group | None, typer.Option(help="Add up the usage by this.")] = None,
+    kind: Annotated[str | None, typer.Option(help="Only lines of this kind, like usage.")] = None,
+    account: Account = None,
+    limit: Limit = 50,
+    url: Url = None,
+    api_key: ApiKey = None,
+    as_json: AsJson = False,
+) -> None:
+    """What an account had, what moved and for what, and what is not billed yet.
+
+    Each line names the position of its fact: /v1/accounts/ACCOUNT/statements/lines/POSITION leads
+    on to the signed reports behind it.
+    """
+    remote = Remote(url, api_key)
+    who = account or _own(remote)
+    asked: dict[str, Any] = {"from_": from_, "to": to, "by": by, "kind": kind}
+    asked |= {} if as_of is None else _moment(as_of)
+    told: dict[str, Any] = {}
+    lines: list[Any] = []
+    cursor: str | None = None
+    while not told or (cursor is not None and len(lines) < limit):
+        page: Any = _page(remote, who, min(100, limit - len(lines)), cursor, asked)
+        told = told or dict(page)
+        lines += page["lines"]
+        cursor = page.get("next_cursor")
+    told |= {"lines": lines, "has_more": cursor is not None}
+    told.pop("next_cursor", None)
+    tell(told, _statement(told), as_json=as_json)
+
+
+def _page(remote: Remote, who: str, size: int, cursor: str | None, asked: dict[str, Any]) -> Any:
+    return remote.ask(lambda c: c.read_account_statement(who, limit=size, cursor=cursor, **asked))
+
+
+def _statement(told: dict[str, Any]) -> list[str]:
+    """Balances, sums by kind, the lines, and what is still to come."""
+    parts = {one["part"]: amount(one["balance"]) for one in told["opening"]}
+    balances = [
+        {"part": one["part"], "opening": parts.get(one["part"]), "closing": amount(one["balance"])}
+        for one in told["closing"]
+    ]
+    kinds = [{**one, "movement": amount(one["movement"])} for one in told["kinds"]]
+    lines = [{**one, "movement": amount(one["movement"])} for one in told["lines"]]
+    shown = [
+        *columns(balances, ("part", "opening", "closing")),
+        "",
+        *columns(kinds, ("kind", "part", "lines", "movement")),
+        "",
+        *columns(lines, ("position", "at", "kind", "part", "movement", "lease_id")),
+    ]
+    used = told.get("usage")
+    if used is not None:
+        groups = [{**one, "charge": amount(one["charge"])} for one in used["groups"]]
+        shown += ["", *columns(groups, ("group", "gpu_us", "charge", "accruals"))]
+    estimate = told.get("unbilled_estimate")
+    if estimate is not None:
+        shown += ["", f"not billed yet, from reports received so far: {amount(estimate['charge'])}"]
+    return shown
+
+
+@usage.command("summary", epilog="Example: tallystick usage summary --by day,model --json")
+def usage_summary(
+    by: Annotated[
+        str, typer.Option(help="hour or day; client_id, project_id, end_user_ref, model.")
+    ] = "day",
+    from_: From = None,
+    to: To = None,
+    project: Annotated[str | None, typer.Option(help="Only of this project.")] = None,
+    account: Account = None,
+    limit: Limit = 100,
+    url: Url = None,
+    api_key: ApiKey = None,
+    as_json: AsJson = False,
+) -> None:
+    """GPU time and charge by hour, day, client, project, end user and model."""
+    found = Remote(url, api_key).list(
+        lambda c, size, cursor: c.list_usage_summary(
+            by=by, from_=from_, to=to, project_id=project, account_id=account, limit=size,
+            cursor=cursor,
+        ),
+        limit,
+    )  # fmt: skip
+    rows = [
+        {**row, "charge": amount(row["charge"]), "charge_max": amount(row["charge_max"])}
+        for row in found["data"]
+    ]
+    names = (*by.split(","), "accruals", "gpu_us", "gpu_us_max", "charge", "charge_max")
+    tell(found, columns(rows, names), as_json=as_json)
+
+
+def earnings(
+    by: Annotated[str, typer.Option(help="node_id, lease_id, hour, epoch.")] = "node_id,epoch",
+    from_: From = None,
+    to: To = None,
+    explain: Annotated[
+        int | None,
+        typer.Option(metavar="POSITION", help="One accrual, step by step, instead of sums."),
+    ] = None,
+    account: Account = None,
+    limit: Limit = 100,
+    url: Url = None,
+    api_key: ApiKey = None,
+    as_json: AsJson = False,
+) -> None:
+    """What was earned, by node, lease, hour and epoch; or why one accrual was shared as it was."""
+    remote = Remote(url, api_key)
+    if explain is not None:
+        told: Any = remote.ask(lambda c: c.explain_earning(explain))
+        tell(told, _explained(told), as_json=as_json)
+        return
+    found = remote.list(
+        lambda c, size, cursor: c.list_earnings(
+            by=by, from_=from_, to=to, account_id=account, limit=size, cursor=cursor
+        ),
+        limit,
+    )
+    money = ("charge", "fee", "provider", "platform", "burn", "client", "earned")
+    rows = [{**row, **{name: amount(row[name]) for name in money}} for row in found["data"]]
+    names = (*by.split(","), "accruals", "gpu_us", "charge", "fee", "provider", "earned")
+    tell(found, columns(rows, names), as_json=as_json)
+
+
+def _explained(told: dict[str, Any]) -> list[str]:
+    terms = {
+        name: told[name]
+        for name in ("position", "lease_id", "node_id", "until", "tariff_version", "gpu_class")
+    }
+    moved = [{**one, "movement": amount(one["movement"])} for one in told["entry"]]
+    return [
+        *facts(terms), "",
+        *columns(told["steps"], ("name", "before", "after", "new", "formula")), "",
+        *columns(moved, ("name", "movement")),
+    ]  # fmt: skip
+
+
+def forecast(
+    account: Account = None, url: Url = None, api_key: ApiKey = None, as_json: AsJson = False
+) -> None:
+    """The second when the funds of each lease end, and until when the balance would last."""
+    remote = Remote(url, api_key)
+    who = account or _own(remote)
+    told: Any = remote.ask(lambda c: c.read_forecast(who))
+    leases = [
+        {**one, "held": amount(one["held"]), "charge_per_hour": amount(one["charge_per_hour"])}
+        for one in told["leases"]
+    ]
+    balances = [
+        {**one, "spendable": amount(one["spendable"]),
+         "charge_per_hour": amount(one["charge_per_hour"])}
+        for one in told["balances"]
+    ]  # fmt: skip
+    names = ("lease_id", "settlement", "held", "charge_per_hour", "ends_at")
+    lines = [
+        *columns(leases, names), "",
+        *columns(balances, ("settlement", "spendable", "charge_per_hour", "lasts_until")),
+    ]  # fmt: skip
+    tell(told, lines, as_json=as_json)
+
+
+def register(app: typer.Typer) -> None:
+    """Put these commands under `tallystick`."""
+    app.add_typer(usage, name="usage")
+    for call, example in (
+        (statement, "tallystick statement --from 2026-11-01T00:00:00Z --by project_id"),
+        (earnings, "tallystick earnings --by hour --json"),
+        (forecast, "tallystick forecast --json"),
+    ):
+        app.command(epilog=f"Example: {example}")(call)
+
+
+def _own(remote: Remote) -> str:
+    """The account of the key. Raises InputUnusable for a key that sees several."""
+    found = remote.list(lambda c, size, cursor: c.list_accounts(limit=size, cursor=cursor), 2)
+    ids: list[str] = [one["account_id"] for one in found["data"]]
+    if len(ids) != 1:
+        raise InputUnusable("this key sees more than one account: give --account")
+    return ids[0]
+
+
+def _moment(text: str) -> dict[str, Any]:
+    return {"as_of_position": int(text)} if text.isdecimal() else {"as_of": text}
