@@ -163,7 +163,7 @@ def _row(bill: Bill, charge: Charge) -> Row:
         "ContractedCost": cost,
         "ContractedUnitPrice": price,
         "EffectiveCost": paid,
-        "InvoiceId": None if charge.kind == "adjustment" else bill.invoice_number,
+        "InvoiceId": charge.credit_note if _is_given_back(charge) else bill.invoice_number,
         "InvoiceIssuerName": bill.issuer_name,
         "ListCost": cost,
         "ListUnitPrice": price,
@@ -198,6 +198,11 @@ def _row(bill: Bill, charge: Charge) -> Row:
     }
     assert row.keys() == COLUMNS.keys()
     return row
+
+
+def _is_given_back(charge: Charge) -> bool:
+    """Whether it is on a credit note: late usage, too, is an adjustment, but one that charges."""
+    return charge.kind == "adjustment" and charge.body["reason"] != "late_usage"
 
 
 def _tags(body: dict[str, Any]) -> dict[str, str]:

@@ -39,6 +39,7 @@ WHAT = {
     "federated_fee": "Federated jobs",
     "resources": "Other resources",
     "device_fee": "Edge devices",
+    "late_usage": "GPU time reported late",
     "earning": "GPU time provided",
 }
 """How the kinds of a bill are called on paper; a kind without a name here is shown as it is."""

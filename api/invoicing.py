@@ -3,7 +3,8 @@
     a month covers the positions recorded in it:  (position at its start, position at its end]
 
 so months follow each other without gap or overlap, and what was recorded in a closed month never
-changes. An hour that was accrued a moment after midnight stands on the next month's invoice.
+changes. An hour that was accrued a moment after midnight stands on the next month's invoice. What
+an adjustment gives back of an invoiced charge becomes a credit note as soon as it is booked.
 """
 
 from __future__ import annotations
@@ -13,20 +14,33 @@ from dataclasses import dataclass
 from api import issuer
 from api.service import Service
 from domain.calendar import DAY_US, month_of_day
-from domain.invoice import GRACE_US, KINDS, IssueInvoice, period_bounds_us
+from domain.invoice import (
+    GRACE_US,
+    KINDS,
+    CreditLine,
+    InvoiceState,
+    IssueCreditNote,
+    IssueInvoice,
+    period_bounds_us,
+)
+from domain.money import credit
+from domain.stream import Stream
 from domain.tax import TaxParty
 from projections import invoices, statements
-from projections.invoices import INVOICES
+from projections.disputes import DISPUTES
+from projections.invoices import INVOICES, GivenBack
 from projections.leases import LEASES
 from projections.movements import MOVEMENTS
 from projections.runner import Connection
 from projections.usage import USAGE
 
-VIEWS = (MOVEMENTS, LEASES, USAGE, INVOICES)
+VIEWS = (MOVEMENTS, LEASES, USAGE, DISPUTES, INVOICES)
 """What must be followed before a month is added up."""
 MONTHS_BACK = 3
 """The job issues for so many closed months; the operator's command for any."""
 ACCOUNTS_MAX = 500
+INVOICES_MAX = 24
+"""Invoices that one adjustment is looked for on."""
 
 _DETAILS = "SELECT name, address, country, tax_id FROM billing_details WHERE account_id = %s"
 
@@ -115,4 +129,58 @@ def run_invoices(service: Service, connection: Connection, now_us: int) -> int:
                 if asked.lines:
                     outcome = service.ledger.handle(asked, key=None, now_us=now_us)
                     done += bool(outcome.changes)
+    return done + _credit(service, connection, now_us)
+
+
+class CreditNoteStopped(Exception):
+    """An adjustment gave more back than the account's invoices have left: somebody should look."""
+
+
+def _credit(service: Service, connection: Connection, now_us: int) -> int:
+    """A credit note for everything that adjustments gave back of charges that were invoiced."""
+    service.follow(connection, VIEWS)
+    _, last = positions_of(connection, closed_months(now_us)[-1])
+    done, stopped = 0, []
+    for each in invoices.read_given_back(connection, last, ACCOUNTS_MAX):
+        commands = _credit_notes(service, connection, each, now_us)
+        if commands is None:
+            stopped.append(each.adjustment_id)
+        else:
+            done += len(commands)
+            service.ledger.handle(commands, key=None, now_us=now_us)
+    if stopped:
+        raise CreditNoteStopped(f"{len(stopped)} adjustments, the first is {stopped[0]}")
     return done
+
+
+def _credit_notes(
+    service: Service, connection: Connection, given: GivenBack, now_us: int
+) -> list[IssueCreditNote] | None:
+    """On the line that it was charged on as far as that goes, then on other lines of the same
+    invoice, then on the account's latest ones; None where they have not so much left.
+    """
+    left, commands = given.units, list[IssueCreditNote]()
+    for row in invoices.read_invoices_of_charges(
+        connection, given.account_id, given.corrects_position, INVOICES_MAX
+    ):
+        state: InvoiceState = service.ledger.market.load(Stream("invoice", row.invoice_id)).state
+        assert state.issued is not None
+        lines: list[CreditLine] = []
+        numbered = list(enumerate(state.issued.lines, start=1))
+        numbered.sort(key=lambda one: (one[1].what, one[1].detail) != (given.what, given.detail))
+        for number, line in numbered:
+            units = min(left, line.amount.units - state.credited.get(number, 0))
+            if units:
+                lines.append(CreditLine(number, credit(units)))
+                left -= units
+        if lines:
+            commands.append(
+                IssueCreditNote(
+                    invoice_id=row.invoice_id, lines=tuple(lines),
+                    cause=f"adjustment:{given.adjustment_id}", reason=given.reason, by="job",
+                    at_us=now_us,
+                )
+            )  # fmt: skip
+        if not left:
+            return commands
+    return None

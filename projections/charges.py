@@ -40,13 +40,18 @@ class Charge:
     gpu_class: str | None
     region_id: str | None
     region_name: str | None
+    credit_note: str | None = None
 
 
 _CHARGES = """
     SELECT o.position, o.kind, o.units, e.topic, e.recorded_us,
         convert_from(e.state, 'UTF8')::json AS body, u.from_us,
         CASE WHEN l.own THEN l.fee_units ELSE l.price_units END AS price_units, l.gpu_class,
-        n.region_id, r.name AS region_name
+        n.region_id, r.name AS region_name, (
+            SELECT d.number FROM proj_invoices.document d WHERE d.account_id = %(party)s
+                AND d.cause = 'adjustment:' ||
+                    (convert_from(e.state, 'UTF8')::json->>'adjustment_id')
+            ORDER BY d.position LIMIT 1) AS credit_note
     FROM (
         SELECT m.position, m.kind,
             -sum(CASE b.part WHEN 'owed' THEN -m.change ELSE m.change END)::bigint AS units

@@ -274,3 +274,31 @@ def test_a_bank_transfer_is_bought_and_confirmed_from_the_shell(server: Server) 
     listed = server.run("payment", "list", renter, "--json", key=key).document["data"]
     assert [(row["payment_id"], row["left"]["units"]) for row in listed] == [(payment, "39500000")]
     assert server.run("payment", "create", renter, "24", "--json", key=key).code == 1
+
+
+# --- files of one account ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("command", "form", "begins"),
+    [("focus", "csv", b"BilledCost,"), ("focus", "parquet", b"PAR1"),
+     ("lines", "csv", b"position,"), ("lines", "json", b""), ("lines", "journal", b"; tallystick")],
+)  # fmt: skip
+def test_a_month_of_an_account_is_written_to_a_new_file(
+    server: Server, tmp_path: Path, command: str, form: str, begins: bytes
+) -> None:
+    account_id, key = server.account()
+    out = tmp_path / "month"
+    asked = ("export", command, account_id, "2026-01", "--format", form, "--output", out, "--json")
+    done = server.run(*asked, key=key)
+    assert done.code == 0, done.err
+    content = out.read_bytes()
+    assert content.startswith(begins)
+    told = done.document
+    assert (told["bytes"], told["sha256"]) == (len(content), sha256(content).hexdigest())
+    assert server.run(*asked, key=key).code == 2, "it is there already"
+    out.unlink()
+    _, other = server.account()
+    refused = server.run(*asked, key=other)
+    assert (refused.code, refused.document["code"]) == (1, "account_unknown")
+    assert not out.exists(), "nothing is left of a file that was refused"

@@ -256,4 +256,41 @@ def test_every_kind_of_an_invoice_is_a_kind_of_bills_and_has_a_name_on_paper() -
     known.add("federated_fee")  # of an accrual too, by the escrow that pays it
     billed = {kind for kinds in KINDS_OF.values() for kind in kinds}
     assert billed <= known
-    assert billed == invoice_paper.WHAT.keys()
+    assert billed | {"late_usage"} == invoice_paper.WHAT.keys()
+
+
+# --- corrections ---------------------------------------------------------------------------------
+
+
+def test_what_an_adjustment_gives_back_becomes_a_credit_note_on_the_line_it_was_charged_on(
+    billed: Scene,
+) -> None:
+    """Issue 3 part 5: corrections point at what they correct; the invoice is never edited."""
+    from tests.api.test_focus import must_be_valid, read_csv
+
+    charged = billed.renter.read("/v1/leases")["data"][0]["lease_id"]
+    position = billed.renter.read(f"/v1/leases/{charged}/charges")["data"][0]["position"]
+    goodwill = {"corrects_position": position, "amount": {"asset": "CREDIT", "units": "300000"}}
+    billed.operator.made("/v1/adjustments", goodwill)
+    assert run_job(billed) == 3, "two invoices, and the credit note that waited for one"
+    assert run_job(billed) == 0
+    told = billed.renter.read(f"{path_of(billed.renter)}/CN-000001")
+    assert (told["corrects"], told["reason"]) == ("INV-000001", "goodwill")
+    assert told["total"]["units"] == "300000"
+    more = {"corrects_position": position, "amount": {"asset": "CREDIT", "units": "825000"}}
+    billed.operator.made("/v1/adjustments", more)
+    assert run_job(billed) == 1
+    invoice = billed.renter.read(f"{path_of(billed.renter)}/INV-000001")
+    assert invoice["lines"][0]["credited"]["units"] == "1125000"
+    notes = [billed.renter.read(f"{path_of(billed.renter)}/{number}")
+             for number in invoice["credit_notes"]]  # fmt: skip
+    taxes = [int(note["taxes"][0]["tax"]["units"]) for note in notes]
+    assert sum(taxes) == 319_327 * 1_125_000 // 2_000_000, "one floor for both together"
+
+    rows = read_csv(
+        billed.renter.get(f"/v1/accounts/{billed.renter.account_id}/statements/2026-12.csv").content
+    )
+    must_be_valid(rows)
+    assert [(row["InvoiceId"], row["BilledCost"], row["ChargeClass"]) for row in rows] == [
+        ("CN-000001", "-0.3", "Correction"), ("CN-000002", "-0.825", "Correction"),
+    ]  # fmt: skip
