@@ -1,6 +1,7 @@
 """Evidence in disputes: what is named by a position is looked up, and has to be about the lease.
 
-    signed  =>  a signature of the lease's node over a report with rows of this lease was checked
+    signed  =>  the lease's node signed a report with rows of this lease, or the renter how much it
+                used of it: the signature was checked when that was recorded
 
 A hash is taken as it is: it proves that somebody had a text at that moment, and no more.
 """
@@ -10,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from api.accrual import rows_of
+from domain.countersign import UsageCountersigned
 from domain.dispute import Evidence
 from domain.lease import Lease
 from domain.refusal import Reason, Refused
@@ -41,7 +43,9 @@ def checked(
         signed = _is_report_of(connection, lease, lane, position)
         is_known = signed
     elif kind == "market_fact":
-        is_known = position is not None and _is_about(market, lease_id, position)
+        fact = None if position is None else _fact_at(market, position)
+        is_known = getattr(fact, "lease_id", None) == lease_id
+        signed = is_known and isinstance(fact, UsageCountersigned)
     else:
         is_known = sha256 is not None
     if not is_known:
@@ -65,7 +69,6 @@ def _is_report_of(
     return lease.reserved.lease_id in rows_of(StoredReport(*row))
 
 
-def _is_about(market: Market, lease_id: str, position: int) -> bool:
+def _fact_at(market: Market, position: int) -> Any:
     found = market.read_facts(position - 1, 1)
-    fact: Any = found[0].fact if found and found[0].position == position else None
-    return getattr(fact, "lease_id", None) == lease_id
+    return found[0].fact if found and found[0].position == position else None

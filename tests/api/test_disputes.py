@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from domain.report import lane_of
-from tests.api.scene import Scene
+from tests.api.scene import HOUR_US, Scene
+from tests.api.test_countersign import added, half
 from tests.api.work import hours_of_work
 
 CLAIM = "The container never answered."
@@ -97,6 +98,12 @@ def test_evidence_that_is_not_about_the_lease_is_refused(scene: Scene) -> None:
         assert refused.json()["code"] == "evidence_unknown", refused.text
     line = charge_of(scene, lease)["position"]
     scene.renter.made(path, {"evidence": [{"kind": "market_fact", "position": line}]})
+    signed = f"/v1/leases/{lease['lease_id']}/countersign"
+    half_of_it = half(lease["lease_id"], added(scene), HOUR_US // 2)
+    countersigned = scene.renter.made(signed, half_of_it)["position"]
+    scene.renter.made(path, {"evidence": [{"kind": "market_fact", "position": countersigned}]})
+    said = scene.owner.read(f"/v1/disputes/{dispute['dispute_id']}")["statements"]
+    assert [[one["signed"] for one in each["evidence"]] for each in said] == [[], [False], [True]]
 
 
 def test_goodwill_is_the_operators_and_both_parties_see_it(scene: Scene) -> None:

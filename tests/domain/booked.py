@@ -11,6 +11,7 @@ from domain import rules
 from domain.adjustment import ChargedLine
 from domain.lease import UsageAccrued
 from domain.money import Asset
+from domain.resource_usage import ResourceAccrued
 from domain.stream import Change, Stream
 from ledger.charged import line_of
 from ledger.chart import kind_of
@@ -53,7 +54,8 @@ class Booked:
         return [
             line_of(position, change.fact, self.booked(change.fact))
             for position, change in enumerate(self.log, 1)
-            if isinstance(change.fact, UsageAccrued) and change.fact.charge_new.units
+            if isinstance(change.fact, UsageAccrued | ResourceAccrued)
+            and change.fact.charge_new.units
         ]
 
     def booked(self, fact: Any) -> dict[str, int]:

@@ -20,9 +20,14 @@ from domain.dispute import (
     Evidence,
     TimeOutDispute,
 )
+from domain.draw import Drawn
+from domain.earnings import Parts
 from domain.maturity import EarningsMatured, EarningsReduced
+from domain.money import credit
 from domain.refusal import Reason, Refused
+from domain.resource_usage import ResourceAccrued
 from domain.stream import Change, Stream
+from tests.domain import market
 from tests.domain.booked import Booked
 from tests.domain.corrections import (
     EARNED,
@@ -275,6 +280,41 @@ def test_after_ninety_days_the_only_side_with_signed_evidence_wins_else_the_rent
     back = CHARGE if wins == RENTER else 0
     assert world.balance(f"party:{RENTER}:cash") == before + back
     assert world.balance(PAYABLE) == (PROVIDER if wins == OWNER else 0)
+
+
+def resources(world: Booked, cash: int, owed: int) -> None:
+    """A charge for another resource of the lease: so much from the balance, so much as a debt."""
+    charge = cash + owed
+    parts = Parts(fee=0, provider=charge // 2, platform=charge - charge // 2, burn=0)
+    drawn = (Drawn(RENTER, "cash", credit(cash)),)
+    fact = ResourceAccrued(
+        lease_id=market.LEASE, meter="egress", unit="byte", node_id=market.NODE, account_id=RENTER,
+        provider_account_id=OWNER, client_id="c", project_id="p", end_user_ref="u",
+        after_position=0, through_position=1, events=1, events_chain="00" * 32, log_position=1,
+        log_chain="00" * 32, sources=(), quantity=1, quantity_new=1, rate=None, tariff_version=1,
+        charge=credit(charge), charge_new=credit(charge), parts=parts, parts_new=parts,
+        drawn=drawn, owed=credit(owed), refused=(), at_us=NOON_US + 3 * HOUR_US,
+    )  # fmt: skip
+    world._record(Change(Stream("resource", f"{market.LEASE}/egress"), fact))
+    world._book(fact)
+
+
+@pytest.mark.parametrize(("still_owed", "as_grant"), [(400, 0), (150, 250), (0, 400)])
+def test_a_charge_of_another_resource_is_disputed_alike_and_takes_a_debt_off_first(
+    still_owed: int, as_grant: int
+) -> None:
+    world, debt = billed(1), f"party:{RENTER}:owed"
+    resources(world, cash=600, owed=400)
+    world.balances[debt] = still_owed  # some of it was paid meanwhile
+    cash = world.balance(f"party:{RENTER}:cash")
+    line = world.lines()[-1]
+    assert (line.charge, line.gpu_us) == (1_000, 0)
+    world.do(open_dispute([line]))
+    assert world.balance(RESERVE) == 500
+    world.do(rule(world, 1_000_000))
+    assert world.balance(debt) == 0
+    assert world.balance(f"party:{RENTER}:grant") == as_grant
+    assert world.balance(f"party:{RENTER}:cash") == cash + 600
 
 
 def test_what_belongs_to_a_closed_account_waits_in_suspense() -> None:
