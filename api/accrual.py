@@ -29,6 +29,7 @@ from domain.lease import (
     CloseLease,
     Lease,
     SettleLease,
+    TopUpLease,
     refill_due,
 )
 from domain.refusal import Reason, Refused
@@ -38,6 +39,7 @@ from ledger.handle import LOG_AWAY, Ledger
 from ledger.market import Held
 from ledger.usage import StoredReport, reports_of_node
 
+NO_MONEY = frozenset({Reason.CREDIT_TOO_LOW, Reason.UNPAID_DEBT, Reason.BUDGET_EXHAUSTED})
 PATIENCE_US = 600_000_000
 """How long a finished hour waits for its last report before it is accrued without it."""
 
@@ -448,14 +450,25 @@ class _Run:
         try:
             state = self.ledger.market.load(Stream("lease", lease_id)).state
             for command in self._due(state, lease_id, self.reader.beside()):
-                self.ledger.handle(command, key=None, now_us=self.now_us)
-                done += 1
+                done += self._take(command)
         except Refused as refused:
             if refused.reason is not Reason.USAGE_INCOMPLETE:
                 self._stop(lease_id, refused)
         except Exception as error:
             self._stop(lease_id, error)
         return done
+
+    def _take(self, command: Any) -> int:
+        """Record one command. A refill that finds no money is no failure: the lease then ends when
+        its funds do.
+        """
+        try:
+            self.ledger.handle(command, key=None, now_us=self.now_us)
+        except Refused as refused:
+            if isinstance(command, TopUpLease) and refused.reason in NO_MONEY:
+                return 0
+            raise
+        return 1
 
     def _again(self, lease_id: str, refused: Refused) -> int:
         """A refused lease has moved since it was loaded, or is told of when it is refused again."""

@@ -70,7 +70,8 @@ class NewJob(Asked):
 
     `env_refs` name secrets and never hold one. `models` empty: any model. `federated`: the accounts
     in `participants` may lease for it in projects of theirs, and pay the usage; the federated fee
-    of the tariff is yours. `sla_class`: an availability that the tariff promises.
+    of the tariff is yours. `sla_class`: an availability that the tariff promises. `auto_restart`:
+    a lease of it whose funds ended is opened anew when the balance funds an hour.
     """
 
     kind: JobKind = "batch"
@@ -89,6 +90,7 @@ class NewJob(Asked):
         default_factory=list
     )
     sla_class: SlaName | None = None
+    auto_restart: bool = False
 
     model_config = with_examples(EXAMPLE)
 
@@ -112,7 +114,7 @@ class NewJob(Asked):
             mem_ppm=self.mem_ppm or self.share_ppm, models=tuple(self.models),
             max_price_per_gpu_hour=self.max_price_per_gpu_hour.amount(), at_us=call.now_us,
             federated=self.federated, participants=tuple(self.participants) or None,
-            sla_class=self.sla_class,
+            sla_class=self.sla_class, auto_restart=self.auto_restart,
         )  # fmt: skip
 
 
@@ -135,6 +137,7 @@ class JobTold(Told):
     federated: Federated | None = None
     participants: list[AccountId] | None = None
     sla_class: SlaName | None = None
+    auto_restart: bool = False
     state: JobStateName
     submitted_at: Told_at
     ended_at: Told_at | None = None
@@ -302,6 +305,7 @@ def _job(row: leases.Job) -> JobTold:
         workload_sha256=row.workload_sha256, gpu_count=row.gpu_count, share_ppm=row.share_ppm,
         mem_ppm=row.mem_ppm, models=row.models, federated=told.federated,
         participants=row.participants, sla_class=row.sla_class,
+        auto_restart=row.auto_restart,
         max_price_per_gpu_hour=credits_(row.price_max_units), state=told.state,
         submitted_at=moment(row.at_us), ended_at=moment_or_none(row.ended_at_us),
     )  # fmt: skip

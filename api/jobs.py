@@ -24,6 +24,7 @@ from api.leading import leading
 from api.meter_jobs import run_device_fees, run_resources, run_storage_nodes
 from api.money_out import mature, sweep
 from api.payment_jobs import run_payments
+from api.restarts import run_restarts
 from api.service import Service
 from api.settlement import settle_due
 from domain.device import AccrueCapacity
@@ -276,6 +277,7 @@ def all_jobs(service: Service) -> tuple[Job, ...]:
         Job("payments", 60, 7_200, run_payments),
         Job("maturity", 60, 7_200, run_maturity),
         Job("sweep", 300, 7_200, run_sweep),
+        Job("restarts", 60, 7_200, run_restarts),
         Job("promotions", 60, 7_200, run_promotions),
         Job("cash_out", 60, 7_200, run_cash_outs),
         Job("payout_match", 3_600, 14_400, run_payout_match),

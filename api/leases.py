@@ -15,6 +15,7 @@ from api.amounts import Money, Units, credits_, credits_or_none, money
 from api.auth import with_scope
 from api.call import After, Call, Caller
 from api.compute_jobs import EXAMPLE, NewJob, Ref, own_job
+from api.matching import MATCH_AGAIN, match
 from api.models import (
     AccountId,
     Asked,
@@ -40,26 +41,20 @@ from api.models import (
 from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
 from api.positions import ReadAsOf
-from domain.funding import sources_of
 from domain.job import JobSubmitted, SubmitJob
 from domain.lease import (
     CANCELLED_BEFORE_START,
-    MIN_RUNWAY_US,
     RENTER_CLOSED,
     CloseLease,
     Lease,
     RequestLease,
-    ReserveLease,
     TopUpLease,
 )
-from domain.matching import RULE, Need, choose
-from domain.offer import SETTLEMENTS
 from domain.provider import ProviderState
 from domain.refusal import Reason, Refused
 from domain.stream import Stream
 from ledger import codec
-from projections import fleet, leases, usage
-from projections.fleet import FLEET
+from projections import leases, usage
 from projections.leases import LEASES
 from projections.usage import USAGE
 
@@ -69,15 +64,7 @@ WRITE = with_scope("renter", "client")
 READ = with_scope("renter", "provider", "client", "operator", "audit:read")
 SECOND_US = 1_000_000
 TERM_SECONDS_MAX = 10 * 366 * 86_400
-CANDIDATES_MAX = 20
 PROVIDER_UNSPECIFIED, EMERGENCY_STOP = 10_002, 20_002
-MATCH_AGAIN = frozenset(
-    {
-        Reason.DEVICE_TAKEN, Reason.DEVICE_UNKNOWN, Reason.OFFER_WITHDRAWN, Reason.OFFER_MISMATCH,
-        Reason.NODE_STATE,
-    }
-)  # fmt: skip
-"""What was matched is gone: somebody else was faster. Look again."""
 
 State = Literal["requested", "reserved", "active", "closing", "settled"]
 
@@ -179,6 +166,8 @@ class LeaseTold(Told):
     client_account_id: AccountId | None = None
     federated_account_id: AccountId | None = None
     federated_fee_per_hour: Money | None = None
+    restart_of: LeaseId | None = None
+    restarted_as: LeaseId | None = None
     charge: Money
     gpu_us: Units
     hours_accrued: Count
@@ -275,7 +264,7 @@ class LeaseFactTold(Told):
               Reason.NO_MATCH, Reason.NODE_STATE, Reason.DEVICE_TAKEN, Reason.OFFER_WITHDRAWN,
               Reason.OFFER_MISMATCH, Reason.PRICE_ABOVE_CAP, Reason.GPU_CLASS_UNPRICED,
               Reason.TARIFF_UNKNOWN, Reason.UNPAID_DEBT, Reason.CREDIT_TOO_LOW,
-              Reason.AMOUNT_NOT_POSITIVE, Reason.AMOUNT_OUT_OF_RANGE],
+              Reason.BUDGET_EXHAUSTED, Reason.AMOUNT_NOT_POSITIVE, Reason.AMOUNT_OUT_OF_RANGE],
 )  # fmt: skip
 def open_lease(body: NewLease, call: Caller) -> Response:
     """Find the cheapest node that fits and reserve it, with the money held for it."""
@@ -285,7 +274,7 @@ def open_lease(body: NewLease, call: Caller) -> Response:
         return _opening(body, call, lease_id)
 
     def told(after: After) -> Told:
-        return _opened(after.state(Stream("lease", lease_id)))
+        return opened_told(after.state(Stream("lease", lease_id)))
 
     return call.record(commands, told, again_on=MATCH_AGAIN)
 
@@ -310,55 +299,20 @@ def _opening(body: NewLease, call: Call, lease_id: str) -> list[Any]:
             lease_id=lease_id, job_id=spec.job_id, account_id=call.principal.account_id,
             term_us=term_us, funds=None if body.funds is None else body.funds.amount(),
             at_us=call.now_us, settlement=body.settlement, project_id=body.project_id,
-            refill=body.refill,
+            refill=body.refill, key_id=call.principal.key_id,
         )
     )  # fmt: skip
-    commands.append(_match(call, lease_id, spec, term_us, body.settlement))
+    commands.append(
+        match(
+            call.service, call.principal.account_id, lease_id, spec, term_us, body.settlement,
+            call.now_us,
+        )
+    )  # fmt: skip
     return commands
 
 
-def _match(
-    call: Call,
-    lease_id: str,
-    spec: SubmitJob | JobSubmitted,
-    term_us: int | None,
-    settlement: str | None,
-) -> ReserveLease:
-    """The best node as the fleet stands now. Raises Refused: NO_MATCH."""
-    renter = call.principal.account_id
-    need = Need(
-        gpu_count=spec.gpu_count, share_ppm=spec.share_ppm, mem_ppm=spec.mem_ppm,
-        models=spec.models, price_max=spec.max_price_per_gpu_hour.units,
-        account_id=renter,
-        settlements=_payable(call, renter) if settlement is None else (settlement,),
-    )  # fmt: skip
-    until_us = call.now_us + (term_us or MIN_RUNWAY_US)
-    with call.service.connection() as connection:
-        call.service.follow(connection, [FLEET])
-        found = fleet.candidates(
-            connection, need, call.now_us, until_us=until_us, limit=CANDIDATES_MAX
-        )
-    match = choose(need, found.nodes)
-    if match is None:
-        raise Refused(
-            Reason.NO_MATCH, gpu_count=need.gpu_count, share_ppm=need.share_ppm,
-            models=", ".join(need.models) or "any", price_max=need.price_max,
-        )  # fmt: skip
-    return ReserveLease(
-        lease_id=lease_id, rule=RULE, fleet_position=found.position,
-        candidates=match.candidates, considered=found.considered, node_id=match.node_id,
-        offer_id=match.offer_id, device_ids=match.device_ids, at_us=call.now_us,
-    )  # fmt: skip
-
-
-def _payable(call: Call, account_id: str) -> tuple[str, ...]:
-    """How the account can pay now; with no credits at all, any way, to be told what is missing."""
-    world = call.service.ledger.world()
-    payable = tuple(way for way in SETTLEMENTS if sources_of(world, account_id, way, call.now_us))
-    return payable or SETTLEMENTS
-
-
-def _opened(lease: Lease) -> LeaseOpenedTold:
+def opened_told(lease: Lease) -> LeaseOpenedTold:
+    """A lease that is reserved, as its opening is answered."""
     reserved = lease.reserved
     assert reserved is not None
     state: Any = lease.status
@@ -423,7 +377,7 @@ class ToppedUpTold(Told):
 @resource.post(
     "/v1/leases/{lease_id}/top-up", WRITE, ToppedUpTold,
     problems=[Reason.LEASE_UNKNOWN, Reason.LEASE_STATE, Reason.UNPAID_DEBT, Reason.CREDIT_TOO_LOW,
-              Reason.AMOUNT_NOT_POSITIVE, Reason.ACCOUNT_CLOSED],
+              Reason.BUDGET_EXHAUSTED, Reason.AMOUNT_NOT_POSITIVE, Reason.ACCOUNT_CLOSED],
 )  # fmt: skip
 def fund_lease(lease_id: LeaseInPath, body: TopUp, call: Caller) -> Response:
     """Put credits of yours into the escrow of a lease: yours, or another account's you pay for."""
@@ -636,6 +590,7 @@ def _lease(row: leases.LeaseRow) -> LeaseTold:
         sla_class=row.sla_class, client_account_id=row.client_account_id,
         federated_account_id=row.federated_account_id,
         federated_fee_per_hour=credits_or_none(row.federated_fee_units),
+        restart_of=row.restart_of, restarted_as=row.restarted_as,
         charge=credits_(row.charge_units), gpu_us=str(row.gpu_us), hours_accrued=row.hours,
         version=row.version,
     )  # fmt: skip

@@ -45,6 +45,7 @@ from api import (
     payouts,
     promotions,
     providers,
+    restarts,
     statement_lines,
     statements,
     tariffs,
@@ -90,6 +91,7 @@ RESOURCES: tuple[Resource, ...] = (
     money_in.resource,
     edge_devices.resource,
     meters.resource,
+    restarts.resource,
 )
 
 DESCRIPTION = """\

@@ -42,6 +42,7 @@ class JobSubmitted:
     federated: str | None = None  # FEDERATED_KINDS: it runs across projects (C-21)
     participants: tuple[str, ...] | None = None  # accounts that may lease for it, beside its own
     sla_class: str | None = None  # of the tariff: what availability its leases are promised
+    auto_restart: bool | None = None  # goes on by itself when money is back after its funds ended
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +90,7 @@ class SubmitJob:
     federated: str | None = None
     participants: tuple[str, ...] | None = None
     sla_class: str | None = None
+    auto_restart: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -272,6 +274,7 @@ def _submitted(command: SubmitJob) -> JobSubmitted:
         federated=command.federated,
         participants=command.participants,
         sla_class=command.sla_class,
+        auto_restart=True if command.auto_restart else None,
     )
 
 

@@ -26,6 +26,7 @@ from domain.escrow import funds_end_us
 from domain.funding import sources_of
 from domain.gpu_time import charge_for, fee_for
 from domain.job import FederatedFeeCarried, existing_job, job_of
+from domain.lease_budget import Counted, LeaseParty, count_budgets, left_of, uncount_budgets
 from domain.lease_funds import (
     FEDERATED,
     Held,
@@ -33,6 +34,7 @@ from domain.lease_funds import (
     deposits_of,
     fee_funds_end_us,
     for_purpose,
+    less,
     take,
     total,
     without,
@@ -89,6 +91,8 @@ class LeaseRequested:
     at_us: int
     refill: bool | None = None  # topped up from the balance before its funds end
     sla_class: str | None = None
+    key_id: str | None = None  # of the API key that asked: its budget counts
+    restart_of: str | None = None  # the lease of the same job whose funds ended
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +138,7 @@ class LeaseReserved:
     owners: tuple[OwnerShare, ...] | None = None  # who shares the provider's part
     federated: FederatedTerms | None = None
     sla_class: str | None = None
+    counted: tuple[Counted, ...] | None = None  # budgets with a cap that it counts against
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,6 +172,7 @@ class LeaseToppedUp:
     put_in: Amount  # into the escrow so far, these parts included
     funds_end_us: int | None  # None: the lease has not opened yet
     at_us: int
+    counted: tuple[Counted, ...] | None = None  # budgets with a cap that these parts count against
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,6 +229,15 @@ class LeaseSettled:
     at_us: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseRestarted:
+    """Money is back after the funds of this lease ended, and another lease goes on with its job."""
+
+    lease_id: str
+    as_lease_id: str
+    at_us: int
+
+
 Fact: TypeAlias = (
     LeaseRequested
     | MatchDecided
@@ -233,6 +248,7 @@ Fact: TypeAlias = (
     | UsageAccrued
     | LeaseClosed
     | LeaseSettled
+    | LeaseRestarted
 )
 
 # Commands: imperative, and they carry the clock, so deciding never has to look at one.
@@ -254,6 +270,8 @@ class RequestLease:
     settlement: str | None = None
     project_id: str | None = None  # None: the job's
     refill: bool = False
+    key_id: str | None = None
+    restart_of: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -378,6 +396,14 @@ class Lease:
     deposits: int = 0
     funds_end_us: int = 0
     marks: tuple[Watermark, ...] = ()
+    counted: tuple[Counted, ...] = ()
+    restarted_as: str | None = None
+
+    @property
+    def party(self) -> LeaseParty:
+        """Whose budgets it counts against."""
+        assert self.requested is not None
+        return _party(self.requested)
 
     @property
     def gpu_us(self) -> int:
@@ -451,6 +477,7 @@ def evolve(lease: Lease, fact: Fact) -> Lease:
                 reserved=fact,
                 held=fact.escrow,
                 deposits=deposits_of(fact.escrow),
+                counted=fact.counted or (),
             )
         case LeaseReady():
             return lease
@@ -468,6 +495,7 @@ def evolve(lease: Lease, fact: Fact) -> Lease:
                 held=(*lease.held, *fact.parts),
                 deposits=max(lease.deposits, deposits_of(fact.parts)),
                 funds_end_us=fact.funds_end_us or lease.funds_end_us,
+                counted=(*lease.counted, *(fact.counted or ())),
             )
         case UsageAccrued():
             return replace(
@@ -487,8 +515,14 @@ def evolve(lease: Lease, fact: Fact) -> Lease:
             return replace(lease, status="closing", closed=fact, held=held)
         case LeaseSettled():
             return replace(lease, status="settled", held=())
+        case LeaseRestarted():
+            return replace(lease, restarted_as=fact.as_lease_id)
         case _:
             assert_never(fact)
+
+
+def _party(asked: LeaseRequested) -> LeaseParty:
+    return LeaseParty(asked.lease_id, asked.account_id, asked.project_id, asked.key_id)
 
 
 def lease_of(world: World, lease_id: str) -> Lease:
@@ -522,6 +556,7 @@ def decide_request(command: RequestLease, world: World) -> list[Change]:
     if command.settlement not in (None, *SETTLEMENTS):
         raise Refused(Reason.UNKNOWN_MODE, settlement=command.settlement)
     return [
+        *_restarted(command, world),
         Change(
             stream,
             LeaseRequested(
@@ -542,9 +577,34 @@ def decide_request(command: RequestLease, world: World) -> list[Change]:
                 at_us=command.at_us,
                 refill=True if command.refill else None,
                 sla_class=spec.sla_class,
+                key_id=command.key_id,
+                restart_of=command.restart_of,
             ),
-        )
+        ),
     ]
+
+
+def _restarted(command: RequestLease, world: World) -> list[Change]:
+    """What links a lease whose funds ended to the one that goes on; each goes on once.
+
+    Raises Refused: LEASE_UNKNOWN, LEASE_STATE.
+    """
+    if command.restart_of is None:
+        return []
+    before = lease_of(world, command.restart_of)
+    asked, closed = before.requested, before.closed
+    assert asked is not None
+    if (asked.job_id, asked.account_id) != (command.job_id, command.account_id):
+        raise Refused(Reason.LEASE_UNKNOWN, lease_id=command.restart_of)
+    if closed is None or closed.code != FUNDS_ENDED or before.restarted_as is not None:
+        raise Refused(
+            Reason.LEASE_STATE, lease_id=command.restart_of, status=before.status,
+            close_code=None if closed is None else closed.code, restarted_as=before.restarted_as,
+        )  # fmt: skip
+    fact = LeaseRestarted(
+        lease_id=command.restart_of, as_lease_id=command.lease_id, at_us=command.at_us
+    )
+    return [Change(Stream("lease", command.restart_of), fact)]
 
 
 def decide_reserve(command: ReserveLease, world: World) -> list[Change]:
@@ -575,6 +635,7 @@ def decide_reserve(command: ReserveLease, world: World) -> list[Change]:
         raise Refused(Reason.OFFER_MISMATCH, usage_fee=terms.fee_per_gpu_hour.units)
     reserved = replace(terms, device_ids=command.device_ids)
     reserved = replace(reserved, escrow=_escrow(asked, reserved, world))
+    reserved, budgets = _counted(asked, reserved, world)
     stream = Stream("lease", command.lease_id)
     decided = MatchDecided(
         lease_id=command.lease_id,
@@ -595,7 +656,22 @@ def decide_reserve(command: ReserveLease, world: World) -> list[Change]:
         for device_id, device in zip(command.device_ids, devices, strict=True)
     ]
     carried = _fee_carried(asked, reserved)
-    return [Change(stream, decided), Change(stream, reserved), *held, *carried]
+    return [Change(stream, decided), Change(stream, reserved), *held, *carried, *budgets]
+
+
+def _counted(
+    asked: LeaseRequested, reserved: LeaseReserved, world: World
+) -> tuple[LeaseReserved, list[Change]]:
+    """The escrow, counted against the budgets that have a cap. Raises Refused: BUDGET_EXHAUSTED."""
+    party, escrow, at_us = _party(asked), reserved.escrow, reserved.at_us
+    counted, changes = count_budgets(
+        world, party, asked.account_id, for_purpose(escrow, None), at_us
+    )
+    if reserved.federated is not None:
+        creator, fee = reserved.federated.account_id, for_purpose(escrow, FEDERATED)
+        theirs, more = count_budgets(world, party, creator, fee, at_us)
+        counted, changes = (*counted, *theirs), [*changes, *more]
+    return replace(reserved, counted=counted or None), changes
 
 
 def _check_devices(
@@ -719,17 +795,17 @@ def _escrow(asked: LeaseRequested, terms: LeaseReserved, world: World) -> Held:
     needed = least if asked.term_us is not None or asked.funds is None else asked.funds.units
     if needed < least:
         raise Refused(Reason.CREDIT_TOO_LOW, needed=least, available=needed)
-    parts = _collected(world, asked.account_id, terms, needed, needed, lease=asked, deposits=0)
+    parts = _collected(world, asked.account_id, terms, needed, needed, lease=asked)
     if terms.federated is None or not terms.federated.fee_per_hour.units:
         return parts
-    return (*parts, *_federated_escrow(asked, terms, terms.federated, deposits_of(parts), world))
+    return (*parts, *_federated_escrow(asked, terms, terms.federated, parts, world))
 
 
 def _federated_escrow(
     asked: LeaseRequested,
     terms: LeaseReserved,
     federated: FederatedTerms,
-    deposits: int,
+    taken: Held,
     world: World,
 ) -> Held:
     """The fee for the whole term; of an open end for an hour at least, a day at most."""
@@ -738,7 +814,7 @@ def _federated_escrow(
     least = fee_for(asked.term_us or MIN_RUNWAY_US, fee)
     wanted = least if asked.term_us is not None else fee_for(FEDERATED_HOLD_US, fee)
     return _collected(
-        world, federated.account_id, terms, least, wanted, lease=asked, deposits=deposits,
+        world, federated.account_id, terms, least, wanted, lease=asked, taken=taken,
         purpose=FEDERATED,
     )  # fmt: skip
 
@@ -751,14 +827,18 @@ def _collected(
     wanted: int,
     *,
     lease: LeaseRequested,
-    deposits: int,
+    deposits: int = 0,
+    taken: Held = (),
     purpose: str | None = None,
 ) -> Held:
-    """`wanted` credits of an account, or as many as there are. Raises Refused: CREDIT_TOO_LOW,
-    when that is less than `least`.
+    """`wanted` credits of an account, or as many as there are, after the `deposits` there were and
+    what was `taken` by this same decision.
+
+    Raises Refused: CREDIT_TOO_LOW, when that is less than `least`.
     """
     settlement = "cash" if purpose == FEDERATED else terms.settlement
-    sources = sources_of(world, account_id, settlement, terms.at_us)
+    sources = less(sources_of(world, account_id, settlement, terms.at_us), taken, lease.account_id)
+    deposits = max(deposits, deposits_of(taken))
     parts = collect(
         sources, wanted, lease_account_id=lease.account_id, deposits=deposits, purpose=purpose
     )
@@ -834,7 +914,8 @@ def _funded_to_us(lease: Lease, held: Held, opened_at_us: int) -> int:
 def decide_top_up(command: TopUpLease, world: World) -> list[Change]:
     """More credits, and a later end. What has ended stays ended, whether or not a timer said so.
 
-    Raises Refused: LEASE_UNKNOWN, LEASE_STATE, AMOUNT_NOT_POSITIVE, UNPAID_DEBT, CREDIT_TOO_LOW.
+    Raises Refused: LEASE_UNKNOWN, LEASE_STATE, AMOUNT_NOT_POSITIVE, UNPAID_DEBT, CREDIT_TOO_LOW,
+    BUDGET_EXHAUSTED.
     """
     lease = lease_of(world, command.lease_id)
     asked, reserved = lease.requested, lease.reserved
@@ -848,9 +929,12 @@ def decide_top_up(command: TopUpLease, world: World) -> list[Change]:
         raise Refused(Reason.AMOUNT_NOT_POSITIVE, field="amount")
     open_account(world, command.account_id)
     _require_no_debt(world, command.account_id)
+    wanted = command.amount.units
+    if command.at_most and command.account_id == asked.account_id:
+        wanted = left_of(world, lease.party, wanted, command.at_us)
     parts = _collected(
         world, command.account_id, replace(reserved, at_us=command.at_us),
-        1 if command.at_most else command.amount.units, command.amount.units,
+        1 if command.at_most else wanted, wanted,
         lease=asked, deposits=lease.deposits, purpose=FEDERATED if command.federated else None,
     )  # fmt: skip
     held = (*lease.held, *parts)
@@ -858,6 +942,7 @@ def decide_top_up(command: TopUpLease, world: World) -> list[Change]:
     ends_us = None if opened is None else _funded_to_us(lease, held, opened.opened_at_us)
     if opened is not None and opened.term_end_us is not None and ends_us is not None:
         ends_us = max(ends_us, opened.term_end_us)
+    counted, budgets = count_budgets(world, lease.party, command.account_id, parts, command.at_us)
     topped = LeaseToppedUp(
         lease_id=command.lease_id,
         account_id=asked.account_id,
@@ -866,8 +951,9 @@ def decide_top_up(command: TopUpLease, world: World) -> list[Change]:
         put_in=credit(lease.put_in_units + total(parts)),
         funds_end_us=ends_us,
         at_us=command.at_us,
+        counted=counted or None,
     )
-    return [Change(Stream("lease", command.lease_id), topped)]
+    return [Change(Stream("lease", command.lease_id), topped), *budgets]
 
 
 def refill_due(lease: Lease, lease_id: str, now_us: int) -> TopUpLease | None:
@@ -927,7 +1013,10 @@ def decide_close(command: CloseLease, world: World) -> list[Change]:
         at_us=command.at_us,
     )
     assert lease.reserved is not None
-    return [Change(stream, closed), *_released(lease.reserved, command.at_us, world)]
+    budgets = uncount_budgets(
+        world, command.lease_id, lease.counted, closed.refund, command.at_us, is_final=False
+    )
+    return [Change(stream, closed), *_released(lease.reserved, command.at_us, world), *budgets]
 
 
 def _require_start_missed(lease: Lease, command: CloseLease) -> None:
@@ -965,7 +1054,10 @@ def decide_settle(command: SettleLease, world: World) -> list[Change]:
         refund=after.held,
         at_us=command.at_us,
     )
-    return [*changes, Change(stream, settled)]
+    budgets = uncount_budgets(
+        world, command.lease_id, lease.counted, settled.refund, command.at_us, is_final=True
+    )
+    return [*changes, Change(stream, settled), *budgets]
 
 
 def is_reported_until(lease: Lease, until_us: int) -> bool:
@@ -1130,7 +1222,10 @@ def _cancel(lease: Lease, command: CloseLease, world: World) -> list[Change]:
     )
     reserved, stream = lease.reserved, Stream("lease", command.lease_id)
     released = [] if reserved is None else _released(reserved, command.at_us, world)
-    return [Change(stream, closed), Change(stream, settled), *released]
+    budgets = uncount_budgets(
+        world, command.lease_id, lease.counted, settled.refund, command.at_us, is_final=True
+    )
+    return [Change(stream, closed), Change(stream, settled), *released, *budgets]
 
 
 def _released(reserved: LeaseReserved, at_us: int, world: World) -> list[Change]:

@@ -86,6 +86,18 @@ def collect(
     return tuple(parts)
 
 
+def less(sources: Iterable[Source], taken: Held, lease_account_id: str) -> tuple[Source, ...]:
+    """What is left of these sources: one decision must not take the same credits twice."""
+    gone: dict[tuple[str, str], int] = {}
+    for part in taken:
+        whose = (part.account_id or lease_account_id, part.source)
+        gone[whose] = gone.get(whose, 0) + part.amount.units
+    left = (
+        replace(one, units=one.units - gone.get((one.account_id, one.name), 0)) for one in sources
+    )
+    return tuple(one for one in left if one.units > 0)
+
+
 def take(held: Held, units: int) -> Held:
     """The first `units` of an escrow, in the order it is drained."""
     taken, left = [], units

@@ -156,6 +156,7 @@ NAMES: dict[str, type[Any]] = {
     "lease.usage_accrued.v1": lease.UsageAccrued,
     "lease.closed.v1": lease.LeaseClosed,
     "lease.settled.v1": lease.LeaseSettled,
+    "lease.restarted.v1": lease.LeaseRestarted,
     "maturity.window_set.v1": maturity.MaturityWindowSet,
     "node.join_code_issued.v1": node.JoinCodeIssued,
     "node.join_code_used.v1": node.JoinCodeUsed,

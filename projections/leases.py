@@ -23,6 +23,7 @@ _TABLES = """
         workload_sha256 text NOT NULL, gpu_count int NOT NULL, share_ppm int NOT NULL,
         mem_ppm int NOT NULL, models text[] NOT NULL, price_max_units bigint NOT NULL,
         federated text, participants text[], sla_class text,
+        auto_restart boolean NOT NULL,
         state text NOT NULL, ended_at_us bigint, at_us bigint NOT NULL, position bigint NOT NULL
     ) WITH (fillfactor = 70);
     CREATE TABLE own.lease (
@@ -39,6 +40,7 @@ _TABLES = """
         opened_position bigint, opened_at_us bigint, funds_end_us bigint, term_end_us bigint,
         closed_position bigint, closed_at_us bigint, close_party text, close_code int,
         settled_position bigint, settled_at_us bigint, sla_class text, client_account_id text,
+        restart_of text, restarted_as text, restarted_position bigint,
         federated_account_id text, federated_fee_units bigint,
         state text NOT NULL, charge_units bigint NOT NULL, gpu_us bigint NOT NULL,
         hours int NOT NULL, usage_position bigint NOT NULL, version bigint NOT NULL
@@ -58,6 +60,7 @@ _INDEXES = """
     CREATE INDEX ON own.lease (provider_account_id, position);
     CREATE INDEX ON own.lease (node_id, position);
     CREATE INDEX ON own.lease (node_id, position) WHERE state <> 'settled';
+    CREATE INDEX ON own.lease (job_id, position) WHERE close_code = 100 AND restarted_as IS NULL;
     CREATE INDEX ON own.lease (account_id, position) WHERE state IN ('active', 'closing');
 """
 
@@ -71,6 +74,7 @@ _LEASE_FACTS = (
     "lease.usage_accrued.v1",
     "lease.closed.v1",
     "lease.settled.v1",
+    "lease.restarted.v1",
 )
 
 _STATE = """CASE WHEN l.settled_position <= {at} THEN 'settled'
@@ -84,12 +88,12 @@ _RULES = (
         " kind text, image text, command text[], env_refs text[], workload_sha256 text,"
         " gpu_count int, share_ppm int, mem_ppm int, models text[],"
         " max_price_per_gpu_hour json, at_us bigint, federated text, participants text[],"
-        " sla_class text",
+        " sla_class text, auto_restart boolean",
         """INSERT INTO own.job
         SELECT job_id, account_id, client_id, project_id, end_user_ref, kind, image, command,
             env_refs, workload_sha256, gpu_count, share_ppm, mem_ppm, models,
             (max_price_per_gpu_hour->>'units')::bigint, federated, participants, sla_class,
-            'open', NULL, at_us, position
+            coalesce(auto_restart, false), 'open', NULL, at_us, position
         FROM facts""",
     ),
     Rule(
@@ -105,15 +109,15 @@ _RULES = (
         ("lease.requested.v1",),
         "lease_id text, job_id text, account_id text, client_id text, project_id text,"
         " end_user_ref text, gpu_count int, share_ppm int, mem_ppm int, models text[],"
-        " max_price_per_gpu_hour json, term_us bigint, funds json, at_us bigint",
+        " max_price_per_gpu_hour json, term_us bigint, funds json, at_us bigint, restart_of text",
         """INSERT INTO own.lease (lease_id, job_id, account_id, client_id, project_id,
             end_user_ref, gpu_count, share_ppm, mem_ppm, models, price_max_units, term_us,
             funds_units, at_us, position, state, charge_units, gpu_us, hours, usage_position,
-            version)
+            version, restart_of)
         SELECT lease_id, job_id, account_id, client_id, project_id, end_user_ref, gpu_count,
             share_ppm, mem_ppm, models, (max_price_per_gpu_hour->>'units')::bigint, term_us,
             (funds->>'units')::bigint, at_us, position, 'requested', 0, 0, 0, 0,
-            stream_version
+            stream_version, restart_of
         FROM facts""",
     ),
     Rule(
@@ -167,6 +171,12 @@ _RULES = (
         ("lease.settled.v1",),
         "lease_id text, at_us bigint",
         """UPDATE own.lease l SET settled_position = f.position, settled_at_us = f.at_us
+        FROM facts f WHERE l.lease_id = f.lease_id""",
+    ),
+    Rule(
+        ("lease.restarted.v1",),
+        "lease_id text, as_lease_id text",
+        """UPDATE own.lease l SET restarted_as = f.as_lease_id, restarted_position = f.position
         FROM facts f WHERE l.lease_id = f.lease_id""",
     ),
     Rule(
@@ -224,6 +234,7 @@ class Job:
     federated: str | None
     participants: list[str] | None
     sla_class: str | None
+    auto_restart: bool
     state: str
     ended_at_us: int | None
     at_us: int
@@ -285,6 +296,9 @@ class LeaseRow:
     client_account_id: str | None
     federated_account_id: str | None
     federated_fee_units: int | None
+    restart_of: str | None
+    restarted_as: str | None
+    restarted_position: int | None
     state: str
     charge_units: int
     gpu_us: int
@@ -404,6 +418,28 @@ def read_unsettled(connection: Connection, account_id: str, limit: int = 50) -> 
     return [str(row[0]) for row in rows]
 
 
+def read_funds_ended(
+    connection: Connection,
+    *,
+    job_id: str | None = None,
+    account_id: str | None = None,
+    auto_only: bool = False,
+    after: int = 0,
+    limit: int = 100,
+) -> list[LeaseRow]:
+    """Leases whose funds ended, of open jobs, that nothing goes on for yet; oldest first."""
+    sql = """SELECT l.* FROM proj_leases.lease l JOIN proj_leases.job j USING (job_id)
+        WHERE l.close_code = 100 AND l.restarted_as IS NULL AND j.state = 'open'
+            AND (j.auto_restart OR NOT %(auto)s) AND l.position > %(after)s
+            AND (%(job)s::text IS NULL OR l.job_id = %(job)s)
+            AND (%(account)s::text IS NULL OR l.account_id = %(account)s)
+        ORDER BY l.position LIMIT %(limit)s"""
+    return read.many(
+        connection, LeaseRow, sql, auto=auto_only, after=after, job=job_id, account=account_id,
+        limit=limit,
+    )  # fmt: skip
+
+
 def _known(column: str, since: str) -> str:
     return f"CASE WHEN l.{since} <= %(at)s THEN l.{column} END AS {column}"
 
@@ -420,12 +456,13 @@ _SINCE = {
     "opened_position": ("opened_position", "opened_at_us", "term_end_us"),
     "closed_position": ("closed_position", "closed_at_us", "close_party", "close_code"),
     "settled_position": ("settled_position", "settled_at_us"),
+    "restarted_position": ("restarted_as", "restarted_position"),
 }  # fmt: skip
 
 _AS_OF = f"""
     SELECT l.lease_id, l.job_id, l.account_id, l.client_id, l.project_id, l.end_user_ref,
         l.gpu_count, l.share_ppm, l.mem_ppm, l.models, l.price_max_units, l.term_us,
-        l.funds_units, l.at_us, l.position,
+        l.funds_units, l.at_us, l.position, l.restart_of,
         {", ".join(_known(column, since) for since, cs in _SINCE.items() for column in cs)},
         s.*
     FROM proj_leases.lease l

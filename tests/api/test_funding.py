@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from api.jobs import run_promotions
+from api.restarts import run_restarts
+from domain.lease import FUNDS_ENDED, CloseLease
 from tests.api.scene import Caller, Scene
 
 DAY_US = 86_400_000_000
@@ -115,3 +117,70 @@ def test_a_budget_is_set_listed_and_taken_away(scene: Scene, budgets: str) -> No
     nobody = {"scope": "key", "target": "00000000", "monthly": credits_(1)}
     assert seen(scene.renter.post(budgets, nobody)) == (404, "api_key_unknown")
     assert seen(scene.stranger.post(budgets, body)) == (404, "account_unknown")
+
+
+def test_a_lease_of_a_capped_key_counts_and_the_refusal_names_the_cap(scene: Scene) -> None:
+    """Monthly caps per project and key with alerts."""
+    mine = f"/v1/accounts/{scene.renter.account_id}"
+    made = scene.renter.made(f"{mine}/api-keys", {"scopes": ["renter", "billing:read"]})
+    capped = Caller(scene.http, made["key"], scene.renter.account_id)
+    body = {"scope": "key", "target": made["key_id"], "monthly": credits_(5_000_000)}
+    scene.renter.made(f"{mine}/budgets", body)
+    lease = scene.lease(capped, funds=credits_(4_500_000))
+    no = capped.post("/v1/leases", {"job": scene.job(), "funds": credits_(2_000_000)})
+    assert seen(no) == (409, "budget_exhausted")
+    facts = no.json()["facts"]
+    assert (facts["limit"], facts["used"], facts["asked"]) == ("5000000", "4500000", "2000000")
+    (row,) = capped.read(f"{mine}/budgets")["data"]
+    assert (row["used"], row["alerted_percent"]) == (credits_(4_500_000), 80)
+    assert scene.lease(funds=credits_(2_000_000)), "another key of the account has no cap"
+    capped.made(f"/v1/leases/{lease['lease_id']}/close")
+    (row,) = capped.read(f"{mine}/budgets")["data"]
+    assert row["used"] == credits_(0)
+
+
+def ended(scene: Scene, **job: Any) -> dict[str, Any]:
+    """A lease whose funds have ended, of an account with nothing left."""
+    poor = scene.account()
+    scene.deposit(poor, 3_000_000)
+    lease = scene.lease(poor, job=scene.job(**job), funds=credits_(2_000_000))
+    node = scene.provider if lease["node_id"] == scene.provider.node_id else scene.other
+    node.node.made(f"/v1/nodes/{lease['node_id']}/assignments/{lease['lease_id']}/ready")
+    scene.clock.advance(3_600_000_000)  # type: ignore[attr-defined]
+    close = CloseLease(
+        lease_id=lease["lease_id"], closed_at_us=scene.clock.now_us(), party="job",
+        code=FUNDS_ENDED, at_us=scene.clock.now_us(),
+    )  # fmt: skip
+    scene.service.ledger.handle(close, key=None, now_us=scene.clock.now_us())
+    return {**lease, "renter": poor}
+
+
+def test_a_job_whose_funds_ended_is_restarted_when_money_is_back(scene: Scene) -> None:
+    """C-25: out of credits -> job stops, restartable after top-up."""
+    lease = ended(scene)
+    poor: Caller = lease["renter"]
+    path = f"/v1/jobs/{lease['job_id']}/restart"
+    assert seen(poor.post(path)) == (402, "credit_too_low"), "an hour costs 2, and 1 is there"
+    scene.deposit(poor, 5_000_000)
+    told = poor.made(path)
+    assert (told["restart_of"], told["held"]) == (lease["lease_id"], credits_(2_000_000))
+    before = poor.read(f"/v1/leases/{lease['lease_id']}")
+    assert (before["close_code"], before["restarted_as"]) == (100, told["lease_id"])
+    assert poor.read(f"/v1/leases/{told['lease_id']}")["restart_of"] == lease["lease_id"]
+    assert seen(poor.post(path)) == (409, "lease_state"), "once"
+    assert seen(scene.stranger.post(path)) == (404, "job_unknown")
+
+
+def test_a_job_that_asks_for_it_is_restarted_by_the_timer_when_an_hour_is_funded(
+    scene: Scene,
+) -> None:
+    lease = ended(scene, auto_restart=True)
+    with scene.service.connect() as connection:
+        now_us = scene.clock.now_us()
+        assert run_restarts(scene.service, connection, now_us) == 0
+        scene.deposit(lease["renter"], 5_000_000)
+        assert run_restarts(scene.service, connection, now_us) == 1
+        assert run_restarts(scene.service, connection, now_us) == 0
+    before = lease["renter"].read(f"/v1/leases/{lease['lease_id']}")
+    again = lease["renter"].read(f"/v1/leases/{before['restarted_as']}")
+    assert (again["state"], again["restart_of"]) == ("reserved", lease["lease_id"])

@@ -98,6 +98,7 @@ def test_every_job_once_does_what_is_due(running: Running) -> None:
         "payments",
         "maturity",
         "sweep",
+        "restarts",
         "promotions",
         "cash_out",
         "payout_match",

@@ -194,6 +194,7 @@ NOT_AS_THEY_STAND = {
     "close_account": "needs an account without money",
     "issue_invoice": "needs a closed month with charges",
     "issue_credit_note": "needs an invoice",
+    "restart_job": "needs a lease whose funds have ended",
     "open_dispute": "needs a charge; tests/api/test_disputes.py does what it shows",
     "answer_dispute": "needs a dispute",
     "rule_dispute": "needs a dispute",

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from domain import budget, deposit, promotion
+from domain import budget, deposit, lease, promotion
 from domain import funding as fund
 from domain.money import credit
 from domain.stream import Stream
 
-OPERATOR, RENTER, OTHER = "acct_operator", "acct_cash", "acct_burn"
+OPERATOR, RENTER, OTHER = "acct_operator", "acct_granted", "acct_funded"
 
 
 def funding(at_us: int) -> Iterator[tuple[Stream, Any]]:
@@ -51,6 +51,11 @@ def funding(at_us: int) -> Iterator[tuple[Stream, Any]]:
     yield fund.stream_of(OTHER), fund.PayerEnded(**link)
     yield fund.stream_of(OTHER), fund.PayerSet(**link)
     yield from _budgets(at_us)
+    lease_id = f"lease_{2:032x}"
+    yield (
+        Stream("lease", lease_id),
+        lease.LeaseRestarted(lease_id=lease_id, as_lease_id=f"lease_{3:032x}", at_us=at_us),
+    )
 
 
 def _budgets(at_us: int) -> Iterator[tuple[Stream, Any]]:

@@ -1,0 +1,63 @@
+"""The best node for a lease as the fleet stands now; the decision checks it again."""
+
+from __future__ import annotations
+
+from api.service import Service
+from domain.funding import sources_of
+from domain.job import JobSubmitted, SubmitJob
+from domain.lease import MIN_RUNWAY_US, ReserveLease
+from domain.matching import RULE, Need, choose
+from domain.offer import SETTLEMENTS
+from domain.refusal import Reason, Refused
+from projections import fleet
+from projections.fleet import FLEET
+
+CANDIDATES_MAX = 20
+MATCH_AGAIN = frozenset(
+    {
+        Reason.DEVICE_TAKEN, Reason.DEVICE_UNKNOWN, Reason.OFFER_WITHDRAWN, Reason.OFFER_MISMATCH,
+        Reason.NODE_STATE,
+    }
+)  # fmt: skip
+"""What was matched is gone: somebody else was faster. Look again."""
+
+
+def match(
+    service: Service,
+    account_id: str,
+    lease_id: str,
+    spec: SubmitJob | JobSubmitted,
+    term_us: int | None,
+    settlement: str | None,
+    now_us: int,
+) -> ReserveLease:
+    """The command that reserves the best node for this account. Raises Refused: NO_MATCH."""
+    need = Need(
+        gpu_count=spec.gpu_count, share_ppm=spec.share_ppm, mem_ppm=spec.mem_ppm,
+        models=spec.models, price_max=spec.max_price_per_gpu_hour.units, account_id=account_id,
+        settlements=(
+            _payable(service, account_id, now_us) if settlement is None else (settlement,)
+        ),
+    )  # fmt: skip
+    until_us = now_us + (term_us or MIN_RUNWAY_US)
+    with service.connection() as connection:
+        service.follow(connection, [FLEET])
+        found = fleet.candidates(connection, need, now_us, until_us=until_us, limit=CANDIDATES_MAX)
+    chosen = choose(need, found.nodes)
+    if chosen is None:
+        raise Refused(
+            Reason.NO_MATCH, gpu_count=need.gpu_count, share_ppm=need.share_ppm,
+            models=", ".join(need.models) or "any", price_max=need.price_max,
+        )  # fmt: skip
+    return ReserveLease(
+        lease_id=lease_id, rule=RULE, fleet_position=found.position,
+        candidates=chosen.candidates, considered=found.considered, node_id=chosen.node_id,
+        offer_id=chosen.offer_id, device_ids=chosen.device_ids, at_us=now_us,
+    )  # fmt: skip
+
+
+def _payable(service: Service, account_id: str, now_us: int) -> tuple[str, ...]:
+    """How the account can pay now; with no credits at all, any way, to be told what is missing."""
+    world = service.ledger.world()
+    payable = tuple(way for way in SETTLEMENTS if sources_of(world, account_id, way, now_us))
+    return payable or SETTLEMENTS
