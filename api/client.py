@@ -1147,6 +1147,7 @@ class Job(TypedDict):
     federated: NotRequired[Literal["inference", "training"]]
     participants: NotRequired[list[str]]
     sla_class: NotRequired[str]
+    auto_restart: NotRequired[bool]
     state: Literal["open", "cancelled", "completed"]
     submitted_at: str
     ended_at: NotRequired[str]
@@ -1272,6 +1273,8 @@ class Lease(TypedDict):
     client_account_id: NotRequired[str]
     federated_account_id: NotRequired[str]
     federated_fee_per_hour: NotRequired[Money]
+    restart_of: NotRequired[str]
+    restarted_as: NotRequired[str]
     charge: Money
     gpu_us: str
     hours_accrued: int
@@ -1775,7 +1778,8 @@ class NewJob(TypedDict):
     `env_refs` name secrets and never hold one. `models` empty: any model. `federated`: the
     accounts in `participants` may lease for it in projects of theirs, and pay the usage;
     the federated fee of the tariff is yours. `sla_class`: an availability that the tariff
-    promises.
+    promises. `auto_restart`: a lease of it whose funds ended is opened anew when the
+    balance funds an hour.
     """
 
     kind: NotRequired[Literal["batch", "notebook", "endpoint", "scheduled", "queue"]]
@@ -1792,6 +1796,7 @@ class NewJob(TypedDict):
     federated: NotRequired[Literal["inference", "training"] | None]
     participants: NotRequired[list[str]]
     sla_class: NotRequired[str | None]
+    auto_restart: NotRequired[bool]
 
 
 class NewLease(TypedDict):
@@ -2461,6 +2466,31 @@ class Resources(TypedDict):
     lease_id: str
     resources: list[Resource]
     position: int
+
+
+class Restart(TypedDict):
+    """No fields: `{}`."""
+
+
+class Restarted(TypedDict):
+    """`restart_of`: the lease whose funds ended."""
+
+    lease_id: str
+    job_id: str
+    state: Literal["requested", "reserved", "active", "closing", "settled"]
+    node_id: str
+    offer_id: str
+    device_ids: list[str]
+    share_ppm: int
+    mem_ppm: int
+    gpu_class: str
+    price_per_gpu_hour: Money
+    usage_fee_per_gpu_hour: Money
+    settlement: Literal["cash", "burn"]
+    held: Money
+    reserved_at: str
+    position: NotRequired[int]
+    restart_of: str
 
 
 class RevenueShares(TypedDict):
@@ -5833,6 +5863,25 @@ class Client(_Calls):
             records=True,
         )
         return cast("StorageReleased", found)
+
+    def restart_job(
+        self,
+        job_id: str,
+        body: Restart,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Restarted:
+        """Go on with a job whose last lease ended with its funds: a new lease, matched
+        anew.
+        """
+        found = self._call(
+            "POST",
+            _at("/v1/jobs/{job_id}/restart", job_id=job_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Restarted", found)
 
 
 def pages(first: Any, following: Any) -> Iterator[Any]:
