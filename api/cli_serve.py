@@ -17,7 +17,7 @@ from collections.abc import Generator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import fields
 from types import FrameType
-from typing import Any
+from typing import Any, Literal
 
 import uvicorn
 from uvicorn.supervisors import Multiprocess
@@ -42,7 +42,8 @@ def serve(settings: Settings) -> int:
         _jobs(service),
     ):
         if settings.workers == 1:
-            config = uvicorn.Config(create_app(service), **_how(settings))
+            app = create_app(service, with_console=settings.console)
+            config = uvicorn.Config(app, **{**_how(settings), "ws": _web_sockets(settings)})
             uvicorn.Server(config).run([sock])
             return 0
         _hand_down(settings)
@@ -115,6 +116,11 @@ def _stopped_by_sigterm() -> Generator[None, None, None]:
             yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def _web_sockets(settings: Settings) -> Literal["none", "wsproto"]:
+    """Only the console speaks over web sockets, and only one process can have it."""
+    return "wsproto" if settings.console else "none"
 
 
 def _how(settings: Settings) -> dict[str, Any]:

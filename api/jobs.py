@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import psycopg
 
-from api import cash_out_jobs
+from api import cash_out_jobs, webhook_sender
 from api.accrual import accrue
 from api.chain_side import ChainNotReady, ChainSide, is_wanted
 from api.corrections import correct_due
@@ -237,6 +237,11 @@ def run_corrections(service: Service, connection: Connection, now_us: int) -> in
     return correct_due(service.ledger, connection, now_us)
 
 
+def run_webhooks(service: Service, connection: Connection, now_us: int) -> int:
+    """Endpoints are told what was recorded about their accounts."""
+    return webhook_sender.run(service, connection, now_us)
+
+
 def run_epochs(service: Service, connection: Connection, now_us: int) -> int:
     """Close, seal and credit epochs whose time has come."""
     before = service.head(connection)
@@ -288,6 +293,7 @@ def all_jobs(service: Service) -> tuple[Job, ...]:
         Job("epochs", 60, 900, run_epochs),
         *((chain_job(service),) if is_wanted(service.settings) else ()),
         Job("invoices", 600, 93_600, run_invoices),
+        Job("webhooks", 5, 86_400, run_webhooks),
         Job("pin", service.settings.pin_every_s, 120, run_pin),
         Job("tree", 2, 60, run_trees),
     )

@@ -50,6 +50,7 @@ from api import (
     statements,
     tariffs,
     usage_summary,
+    webhooks,
 )
 from api.auth import Authenticator
 from api.door import Door
@@ -92,6 +93,7 @@ RESOURCES: tuple[Resource, ...] = (
     edge_devices.resource,
     meters.resource,
     restarts.resource,
+    webhooks.resource,
 )
 
 DESCRIPTION = """\
@@ -110,10 +112,18 @@ def operations() -> list[Operation]:
     return [operation for resource in RESOURCES for operation in resource.operations]
 
 
-def create_app(service: Service) -> Asgi:
-    """The ASGI application of one process. Starts and stops the usage log with itself."""
+def create_app(service: Service, *, with_console: bool = False) -> Asgi:
+    """The ASGI application of one process. Starts and stops the usage log with itself.
+
+    The console is one per process: a page lives in the process that served it.
+    """
     app = build(service)
-    return envelope(fast(app, service.ingest), service)
+    asgi = envelope(fast(app, service.ingest), service)
+    if with_console:
+        from api import console  # its library takes a second to import
+
+        console.add(app, asgi)
+    return asgi
 
 
 def build(service: Service | None) -> FastAPI:

@@ -61,6 +61,7 @@ class Settings:
     requests_burst: int = 200
     pin_every_s: int = 60
     jobs: bool = True  # run background jobs inside `serve`
+    console: bool = True  # pages under /console, where `serve` is one process
     billing_file: Path | None = None  # TOML: who issues invoices, and which tax rates apply
     environment: str = "production"  # "development" permits fake drivers and test keys
 

@@ -76,6 +76,8 @@ class Reason(Enum):
     SIGNING_KEY_REVOKED = "signing_key_revoked"
     COUNTERSIGN_TIME = "countersign_time"
     COUNTERSIGN_FELL = "countersign_fell"
+    WEBHOOK_UNKNOWN = "webhook_unknown"
+    WEBHOOK_URL = "webhook_url"
     # Usage and accrual.
     ACCRUAL_NOT_DUE = "accrual_not_due"
     USAGE_POSITION_FELL = "usage_position_fell"
@@ -210,9 +212,9 @@ STORED_REFUSALS = frozenset(
         Reason.PAYER_EXISTS,
         # Corrections.
         Reason.LINE_UNKNOWN, Reason.DISPUTE_UNKNOWN, Reason.DISPUTE_STATE, Reason.LINE_DISPUTED,
-        Reason.DISPUTE_TOO_LATE, Reason.ADJUSTMENT_TOO_LARGE,
-        Reason.SIGNING_KEY_UNKNOWN, Reason.SIGNING_KEY_REVOKED, Reason.COUNTERSIGN_FELL,
         Reason.DISPUTE_TOO_LATE, Reason.ADJUSTMENT_TOO_LARGE, Reason.NO_LATE_USAGE,
+        Reason.SIGNING_KEY_UNKNOWN, Reason.SIGNING_KEY_REVOKED, Reason.COUNTERSIGN_FELL,
+        Reason.WEBHOOK_UNKNOWN,
         # Money in, epochs, payouts.
         Reason.DEPOSIT_EXISTS, Reason.PAYMENT_UNKNOWN, Reason.PAYMENT_STATE,
         Reason.PAYMENT_TERMS_VERSION, Reason.EPOCH_STATE, Reason.PAYOUT_STATE,

@@ -47,6 +47,7 @@ from domain import (
     storage_node,
     tariff,
     top_up,
+    webhook,
 )
 from domain.stream import Change, World
 
@@ -91,6 +92,7 @@ _FILES = (
     storage_node,
     tariff,
     top_up,
+    webhook,
 )
 
 STREAMS: dict[str, tuple[Any, Evolve]] = {}

@@ -58,6 +58,7 @@ from domain import (
     storage_node,
     tariff,
     top_up,
+    webhook,
 )
 from domain.money import Amount, Asset
 
@@ -208,6 +209,10 @@ NAMES: dict[str, type[Any]] = {
     "storage_node.charged.v1": storage_node.StorageNodeCharged,
     "storage_node.removed.v1": storage_node.StorageNodeRemoved,
     "tariff.published.v1": tariff.TariffPublished,
+    "webhook.added.v1": webhook.WebhookAdded,
+    "webhook.secret_rotated.v1": webhook.WebhookSecretRotated,
+    "webhook.disabled.v1": webhook.WebhookDisabled,
+    "webhook.enabled.v1": webhook.WebhookEnabled,
     "usage.pinned.v1": pin.UsagePinned,
 }
 

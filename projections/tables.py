@@ -40,6 +40,7 @@ from projections.runner import LANES, REBUILD_FACTS_MAX, RETIRED, Connection, Pr
 from projections.statements import STATEMENTS
 from projections.usage import USAGE
 from projections.usage_hours import USAGE_HOURS
+from projections.webhooks import WEBHOOKS
 
 PROJECTIONS: tuple[Projection, ...] = (
     ACCESS,
@@ -59,6 +60,7 @@ PROJECTIONS: tuple[Projection, ...] = (
     METERS,
     AUDIT_INDEX,
     COUNTERSIGNED,
+    WEBHOOKS,
 )
 BY_NAME = {projection.name: projection for projection in PROJECTIONS}
 

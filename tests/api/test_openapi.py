@@ -190,6 +190,11 @@ NOT_AS_THEY_STAND = {
     "confirm_node": "needs the key of a real machine",
     "link_wallet": "needs a real signature",
     "countersign_usage": "needs a real signature",
+    "rotate_webhook": "needs an endpoint that was added",
+    "stop_webhook": "needs an endpoint that was added",
+    "start_webhook": "needs an endpoint that was added",
+    "test_webhook": "needs an endpoint that listens",
+    "replay_webhook": "needs an endpoint that was added",
     "revoke_signing_key": "needs a key that was added",
     "close_account": "needs an account without money",
     "issue_invoice": "needs a closed month with charges",
@@ -280,6 +285,8 @@ def _places(scene: Scene, path: str) -> dict[str, str]:
         places |= _transfer(scene, path)
     if "{job_id}" in path:
         places["job_id"] = scene.renter.made("/v1/jobs", scene.job())["job_id"]
+    if "{endpoint_id}" in path:
+        places["endpoint_id"] = "hook_" + "0" * 32
     if "signing-keys" in path:
         places["key_id"] = "0" * 16
     elif "{key_id}" in path:

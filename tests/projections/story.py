@@ -42,6 +42,7 @@ from domain import (
     sla,
     storage_node,
     top_up,
+    webhook,
 )
 from domain.earnings import NOTHING, Parts, peel
 from domain.gpu_time import GPU_HOUR_US, charge_for
@@ -384,6 +385,7 @@ def _lease(size: Size, index: int) -> Iterator[Told]:
         )  # fmt: skip
     if index == 0:
         yield from _stick(lease_id, who, at)
+        yield from _hooks(who, at)
     charged, closing = 0, size.hours - 1
     for hour in range(size.hours):
         if hour == closing:
@@ -498,6 +500,31 @@ def _stick(lease_id: str, who: str, at: int) -> Iterator[Told]:
         lease_id=lease_id, account_id=who, key_id="aa", gpu_us=7, until_us=at + 1,
         signature="00", at_us=at,
     )  # fmt: skip
+
+
+def _hooks(who: str, at: int) -> Iterator[Told]:
+    for name in ("hook_a", "hook_b"):
+        stream = Stream("webhook", name)
+        yield stream, webhook.WebhookAdded(
+            endpoint_id=name, account_id=who, url="https://x.example", types=("lease.",), by="m",
+            at_us=at,
+        )  # fmt: skip
+        yield (
+            stream,
+            webhook.WebhookSecretRotated(
+                endpoint_id=name, generation=2, overlap_until_us=at, by="m", at_us=at
+            ),
+        )
+        yield (
+            stream,
+            webhook.WebhookDisabled(
+                endpoint_id=name, reason="gone", position=1, by="job", at_us=at
+            ),
+        )
+    yield (
+        Stream("webhook", "hook_b"),
+        webhook.WebhookEnabled(endpoint_id="hook_b", by="m", at_us=at),
+    )
 
 
 def _parts(charge: int, source: str) -> Parts:

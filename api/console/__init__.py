@@ -1,0 +1,24 @@
+"""The web console: pages for people, over the same REST API that everybody else uses.
+
+No page decides, sums or reads a table: it asks the API with the key that its visitor typed, and
+shows the answer. The key stays in the memory of that one page and is nowhere else.
+"""
+
+from __future__ import annotations
+
+from fastapi import FastAPI
+from nicegui import ui
+
+from api.console import bill, earnings
+from api.console.reading import Asgi, read_from
+
+PATH = "/console"
+
+
+def add(app: FastAPI, asgi: Asgi) -> None:
+    """Serve the pages under `/console`; they read from `asgi`, the whole application."""
+    read_from(asgi)
+    ui.page("/")(bill.page)
+    ui.page("/bill")(bill.page)
+    ui.page("/earnings")(earnings.page)
+    ui.run_with(app, mount_path=PATH, title="tallystick", show_welcome_message=False)

@@ -1,0 +1,305 @@
+"""Tells endpoints what was recorded: signed, in order, at least once, and never to our own network.
+
+    webhook-id = hash of endpoint and position        so a repeated telling is recognisable
+    signature  = v1,base64(HMAC-SHA-256(secret, id.timestamp.body))             Standard Webhooks
+
+One fact at a time per endpoint: the next is told when this one was taken. A name is resolved once,
+every address it has must be public, and the connection goes to the address that was checked, so an
+endpoint cannot point into the network of the server. Redirects are not followed.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import ipaddress
+import json
+import logging
+import socket
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+
+from api import secret_files
+from api.models import moment
+from domain.webhook import DisableWebhook
+from projections import audit_index, read, webhooks
+from projections.audit_index import AUDIT_INDEX
+from projections.runner import Connection
+from projections.webhooks import WEBHOOKS, Endpoint
+
+logger = logging.getLogger(__name__)
+
+SECOND_US = 1_000_000
+RETRIES_US = tuple(
+    seconds * SECOND_US
+    for seconds in (0, 5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400)
+)
+"""Waits before each attempt, after the one before; after the last the endpoint is disabled."""
+TIMEOUT_SECONDS = 15.0
+BODY_BYTES_MAX = 20_000
+PER_ROUND_MAX = 50
+"""Facts told to one endpoint in one round of the job."""
+SLOW_DOWN = (429, 502, 504)
+GONE = 410
+
+
+class AddressRefused(Exception):
+    """The host of an endpoint has an address that is not public."""
+
+
+Resolve = Callable[[str, int], Sequence[str]]
+
+
+def addresses_of(host: str, port: int) -> list[str]:
+    """Every address of a host, as text. Raises OSError."""
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+
+
+def public_address(host: str, port: int, resolve: Resolve = addresses_of) -> str:
+    """The address to connect to. Raises AddressRefused when any of them is not public."""
+    found = resolve(host, port)
+    for address in found:
+        plain = ipaddress.ip_address(address.partition("%")[0])
+        mapped = getattr(plain, "ipv4_mapped", None)
+        if not (mapped or plain).is_global or plain.is_multicast:
+            raise AddressRefused(f"{host} has the address {address}")
+    if not found:
+        raise AddressRefused(f"{host} has no address")
+    return found[0]
+
+
+def secret_of(server_key: bytes, endpoint_id: str, generation: int) -> str:
+    """`whsec_` and base64 of 32 bytes; equal whenever it is asked for."""
+    derived = secret_files.derive(server_key, "webhook/v1", endpoint_id, str(generation))
+    return "whsec_" + base64.b64encode(derived[:32]).decode()
+
+
+def signature(secret: str, message_id: str, timestamp: int, body: bytes) -> str:
+    """`v1,` and base64 of the HMAC over `{id}.{timestamp}.{body}`."""
+    key = base64.b64decode(secret.removeprefix("whsec_"))
+    told = f"{message_id}.{timestamp}.".encode() + body
+    return "v1," + base64.b64encode(hmac.digest(key, told, hashlib.sha256)).decode()
+
+
+def message_id(endpoint_id: str, position: int) -> str:
+    """The same for every attempt at telling one fact to one endpoint."""
+    return "msg_" + hashlib.sha256(f"{endpoint_id}/{position}".encode()).hexdigest()[:32]
+
+
+def body_of(event: audit_index.Event, moment: str) -> bytes:
+    """What is told of a fact: its stored fields, or only where it stands when that is too long."""
+    fields = {name: value for name, value in event.body.items() if name != "blind"}
+    told: dict[str, Any] = {
+        "type": event.topic, "timestamp": moment, "position": event.position, "data": fields,
+    }  # fmt: skip
+    body = json.dumps(told, separators=(",", ":"), ensure_ascii=False).encode()
+    if len(body) <= BODY_BYTES_MAX:
+        return body
+    told["data"] = {"too_long": True}
+    return json.dumps(told, separators=(",", ":")).encode()
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """How one attempt went: the HTTP status, or what kept it from being answered."""
+
+    status: int | None
+    error: str | None
+
+    @property
+    def is_taken(self) -> bool:
+        return self.status is not None and 200 <= self.status < 300
+
+
+def post(url: str, body: bytes, headers: dict[str, str], resolve: Resolve = addresses_of) -> Sent:
+    """One attempt, to the address that was checked."""
+    parts = urlsplit(url)
+    host, port = parts.hostname or "", parts.port or 443
+    try:
+        address = public_address(host, port, resolve)
+        target = httpx.URL(url).copy_with(host=address)
+        named = host if port == 443 else f"{host}:{port}"
+        with httpx.Client(timeout=TIMEOUT_SECONDS, follow_redirects=False, trust_env=False) as http:
+            answer = http.send(
+                http.build_request(
+                    "POST", target, content=body, headers={**headers, "Host": named},
+                    extensions={"sni_hostname": host},
+                ),
+                stream=True,
+            )  # fmt: skip
+            answer.close()  # whatever it says beside its status is nobody's business here
+            return Sent(answer.status_code, None)
+    except AddressRefused:
+        return Sent(None, "address_not_public")
+    except OSError:
+        return Sent(None, "name_not_resolved")
+    except httpx.TimeoutException:
+        return Sent(None, "timed_out")
+    except httpx.HTTPError as error:
+        return Sent(None, type(error).__name__)
+
+
+# --- the job -----------------------------------------------------------------------------------
+
+_CURSOR = """
+    SELECT position, outcome, attempts, next_at_us FROM webhook_delivery
+    WHERE endpoint_id = %s ORDER BY position DESC LIMIT 1
+"""
+_RECORD = """
+    INSERT INTO webhook_delivery AS d VALUES (%(id)s, %(position)s, %(attempts)s, %(outcome)s,
+        %(answer)s, %(error)s, %(now)s, %(now)s, %(next)s)
+    ON CONFLICT (endpoint_id, position) DO UPDATE SET attempts = excluded.attempts,
+        outcome = excluded.outcome, answer = excluded.answer, error = excluded.error,
+        last_at_us = excluded.last_at_us, next_at_us = excluded.next_at_us
+"""
+_REPLAYED = """
+    SELECT position, attempts FROM webhook_delivery
+    WHERE endpoint_id = %s AND outcome = 'waiting' AND next_at_us <= %s
+    ORDER BY position LIMIT %s
+"""
+
+Post = Callable[[str, bytes, dict[str, str]], Sent]
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """How the telling of one fact to one endpoint went; `next_at_us` while it is waiting."""
+
+    endpoint_id: str
+    position: int
+    attempts: int
+    outcome: str
+    answer: int | None
+    error: str | None
+    first_at_us: int
+    last_at_us: int
+    next_at_us: int | None
+
+
+def deliveries(connection: Connection, endpoint_id: str, after: int, limit: int) -> list[Delivery]:
+    """In order of position; `after` is the last of the page before."""
+    sql = """SELECT * FROM webhook_delivery WHERE endpoint_id = %(id)s AND position > %(after)s
+        ORDER BY position LIMIT %(limit)s"""
+    return read.many(connection, Delivery, sql, id=endpoint_id, after=after, limit=limit)
+
+
+_AGAIN = """
+    UPDATE webhook_delivery SET outcome = 'waiting', attempts = 0, next_at_us = %(now)s
+    WHERE endpoint_id = %(id)s AND position BETWEEN %(first)s AND %(last)s
+"""
+
+
+def replay(
+    connection: Connection, endpoint_id: str, first: int, last: int, now_us: int, count_max: int
+) -> int:
+    """Have what was told between two positions told again; how many, and none if too many."""
+    asked = {"id": endpoint_id, "first": first, "last": last, "now": now_us}
+    row = connection.execute(
+        "SELECT count(*) FROM webhook_delivery WHERE endpoint_id = %(id)s"
+        " AND position BETWEEN %(first)s AND %(last)s",
+        asked,
+    ).fetchone()
+    assert row is not None
+    if row[0] <= count_max:
+        connection.execute(_AGAIN, asked)
+    return int(row[0])
+
+
+def run(service: Any, connection: Connection, now_us: int, send: Post = post) -> int:
+    """Tell every enabled endpoint what is due; how many facts were taken."""
+    service.follow(connection, [AUDIT_INDEX, WEBHOOKS], service.head(connection))
+    done = after = 0
+    while rows := webhooks.read_endpoints(connection, enabled=True, after=after, limit=200):
+        after = rows[-1].position
+        done += sum(_tell(service, connection, endpoint, now_us, send) for endpoint in rows)
+    return done
+
+
+def _tell(service: Any, connection: Connection, endpoint: Endpoint, now_us: int, send: Post) -> int:
+    taken = 0
+    for position, attempts in _due(connection, endpoint, now_us):
+        sent = _attempt(service, connection, endpoint, position, now_us, send)
+        attempts += 1
+        ended = sent.is_taken or sent.status == GONE or attempts >= len(RETRIES_US)
+        wait_us = 0 if ended else RETRIES_US[attempts]
+        if sent.status in SLOW_DOWN:
+            wait_us = max(wait_us, RETRIES_US[2])
+        connection.execute(
+            _RECORD,
+            {
+                "id": endpoint.endpoint_id, "position": position, "attempts": attempts,
+                "outcome": "delivered" if sent.is_taken else "failed" if ended else "waiting",
+                "answer": sent.status, "error": sent.error, "now": now_us,
+                "next": None if ended else now_us + wait_us,
+            },
+        )  # fmt: skip
+        if sent.is_taken:
+            taken += 1
+            continue
+        if ended:
+            _disable(service, endpoint, position, now_us, gone=sent.status == GONE)
+        return taken
+    return taken
+
+
+def _due(connection: Connection, endpoint: Endpoint, now_us: int) -> list[tuple[int, int]]:
+    """(position, attempts so far) of what is to be told now, in order."""
+    again = connection.execute(_REPLAYED, (endpoint.endpoint_id, now_us, PER_ROUND_MAX)).fetchall()
+    if again:
+        return [(row[0], row[1]) for row in again]
+    row = connection.execute(_CURSOR, (endpoint.endpoint_id,)).fetchone()
+    if row is not None and row[1] == "waiting":
+        return []
+    after = endpoint.position if row is None else row[0]
+    return [(found, 0) for found in webhooks.read_due(connection, endpoint, after, PER_ROUND_MAX)]
+
+
+def _attempt(
+    service: Any, connection: Connection, endpoint: Endpoint, position: int, now_us: int, send: Post
+) -> Sent:
+    event = audit_index.read_event(connection, position)
+    assert event is not None, position
+    body = body_of(event, moment(event.recorded_us))
+    named = message_id(endpoint.endpoint_id, position)
+    return send(endpoint.url, body, _headers(service.server_key, endpoint, named, now_us, body))
+
+
+def _headers(
+    server_key: bytes, endpoint: Endpoint, named: str, now_us: int, body: bytes
+) -> dict[str, str]:
+    """The headers of the scheme; while a rotated secret still counts, both sign."""
+    timestamp = now_us // SECOND_US
+    generations = [endpoint.generation]
+    if endpoint.generation > 1 and now_us < endpoint.overlap_until_us:
+        generations.append(endpoint.generation - 1)
+    secrets = [secret_of(server_key, endpoint.endpoint_id, one) for one in generations]
+    return {
+        "Content-Type": "application/json",
+        "User-Agent": "tallystick",
+        "webhook-id": named,
+        "webhook-timestamp": str(timestamp),
+        "webhook-signature": " ".join(signature(one, named, timestamp, body) for one in secrets),
+    }
+
+
+def send_test(server_key: bytes, endpoint: Endpoint, now_us: int, send: Post = post) -> Sent:
+    """Tell an endpoint that it is one, now. It is nothing that was recorded."""
+    told = {"type": "webhook.test", "timestamp": moment(now_us), "data": {}}
+    body = json.dumps(told, separators=(",", ":")).encode()
+    named = message_id(endpoint.endpoint_id, 0)
+    return send(endpoint.url, body, _headers(server_key, endpoint, named, now_us, body))
+
+
+def _disable(service: Any, endpoint: Endpoint, position: int, now_us: int, *, gone: bool) -> None:
+    command = DisableWebhook(
+        endpoint_id=endpoint.endpoint_id, account_id=None, reason="gone" if gone else "failed",
+        position=position, by="job", at_us=now_us,
+    )  # fmt: skip
+    service.ledger.handle(command, key=None, now_us=now_us)
+    logger.warning("webhook %s is disabled at position %d", endpoint.endpoint_id, position)

@@ -1,0 +1,106 @@
+"""Which endpoints want to be told of what, and from which fact on?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from projections import read
+from projections.runner import Connection, Projection, Rule
+
+_TABLES = """
+    CREATE TABLE own.endpoint (
+        endpoint_id text COLLATE "C" PRIMARY KEY, account_id text COLLATE "C" NOT NULL,
+        url text NOT NULL, types text[] NOT NULL, generation int NOT NULL,
+        overlap_until_us bigint NOT NULL, enabled boolean NOT NULL, disabled_reason text,
+        at_us bigint NOT NULL, position bigint NOT NULL) WITH (fillfactor = 70);
+"""
+
+_INDEXES = """
+    CREATE INDEX ON own.endpoint (account_id, position);
+    CREATE INDEX ON own.endpoint (position) WHERE enabled;
+"""
+
+_RULES = (
+    Rule(
+        ("webhook.added.v1",),
+        "endpoint_id text, account_id text, url text, types text[], at_us bigint",
+        """INSERT INTO own.endpoint
+        SELECT endpoint_id, account_id, url, types, 1, 0, true, NULL, at_us, position
+        FROM facts""",
+    ),
+    Rule(
+        ("webhook.secret_rotated.v1",),
+        "endpoint_id text, generation int, overlap_until_us bigint",
+        """UPDATE own.endpoint e
+        SET generation = f.generation, overlap_until_us = f.overlap_until_us
+        FROM (SELECT DISTINCT ON (endpoint_id) * FROM facts
+            ORDER BY endpoint_id, position DESC) f
+        WHERE e.endpoint_id = f.endpoint_id""",
+    ),
+    Rule(
+        ("webhook.disabled.v1", "webhook.enabled.v1"),
+        "endpoint_id text, reason text",
+        """UPDATE own.endpoint e
+        SET enabled = f.topic = 'webhook.enabled.v1', disabled_reason = f.reason
+        FROM (SELECT DISTINCT ON (endpoint_id) * FROM facts
+            ORDER BY endpoint_id, position DESC) f
+        WHERE e.endpoint_id = f.endpoint_id""",
+    ),
+)
+
+WEBHOOKS = Projection("webhooks", _TABLES, _RULES, _INDEXES)
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """`types`: prefixes of stored names, empty for all. `position`: of the fact that added it."""
+
+    endpoint_id: str
+    account_id: str
+    url: str
+    types: list[str]
+    generation: int
+    overlap_until_us: int
+    enabled: bool
+    disabled_reason: str | None
+    at_us: int
+    position: int
+
+
+def read_endpoints(
+    connection: Connection,
+    *,
+    account_id: str | None = None,
+    endpoint_id: str | None = None,
+    enabled: bool = False,
+    after: int = 0,
+    limit: int = 50,
+) -> list[Endpoint]:
+    """In the order in which they were added; `enabled`: only those that are."""
+    sql = """SELECT * FROM proj_webhooks.endpoint
+        WHERE position > %(after)s AND (%(account)s::text IS NULL OR account_id = %(account)s)
+            AND (%(id)s::text IS NULL OR endpoint_id = %(id)s) AND (enabled OR NOT %(enabled)s)
+        ORDER BY position LIMIT %(limit)s"""
+    return read.many(
+        connection, Endpoint, sql, account=account_id, id=endpoint_id, enabled=enabled,
+        after=after, limit=limit,
+    )  # fmt: skip
+
+
+_DUE = """
+    SELECT m.position FROM proj_audit_index.mention m
+    JOIN proj_audit_index.fact t ON t.position = m.position
+    WHERE m.id = %(account)s AND m.position > %(after)s AND t.topic NOT LIKE 'webhook.%%'
+        AND (cardinality(%(types)s::text[]) = 0 OR EXISTS (
+            SELECT 1 FROM unnest(%(types)s::text[]) p WHERE starts_with(t.topic, p)))
+    ORDER BY m.position LIMIT %(limit)s
+"""
+
+
+def read_due(connection: Connection, endpoint: Endpoint, after: int, limit: int) -> list[int]:
+    """Positions of the next facts of an endpoint's account and types, in order. `audit_index`."""
+    rows = connection.execute(
+        _DUE,
+        {"account": endpoint.account_id, "types": endpoint.types, "after": after, "limit": limit},
+    )
+    return [int(row[0]) for row in rows]

@@ -1,0 +1,135 @@
+"""The console in a real browser: a renter's bill and an owner's earnings, from a running server.
+
+Needs Chromium: Debian's package `chromium`, or any that `TALLYSTICK_TEST_CHROMIUM` names.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, sync_playwright
+
+from tests.api.scene import opened
+from tests.api.test_cli_serve import serving
+from tests.api.work import hours_of_work
+
+CHROMIUM = os.environ.get("TALLYSTICK_TEST_CHROMIUM") or shutil.which("chromium")
+QUIET = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+)  # fmt: skip
+SCREENSHOTS = os.environ.get("TALLYSTICK_SCREENSHOTS")
+"""A folder: the pictures in the documents are made by this test."""
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: apt-get install chromium")
+
+
+@contextmanager
+def browsing(folder: Path) -> Generator[Page, None, None]:
+    with sync_playwright() as playwright:
+        assert CHROMIUM is not None
+        context = playwright.chromium.launch_persistent_context(
+            folder / "profile", executable_path=CHROMIUM, args=list(QUIET),
+            viewport={"width": 1200, "height": 1400},
+        )  # fmt: skip
+        page = context.new_page()
+        page.set_default_timeout(30_000)
+        yield page
+        context.close()
+
+
+def shown(page: Page, address: str, path: str, key: str, month: str = "2026-11") -> None:
+    """Open a page, type a key and a month, and press the button."""
+    page.goto(f"http://{address}/console/{path}")
+    page.get_by_label("API key").fill(key)
+    page.get_by_label("Month").fill(month)
+    page.get_by_role("button", name="Show").first.click()
+
+
+def pictured(page: Page, name: str) -> None:
+    if SCREENSHOTS:
+        page.wait_for_timeout(1_000)  # the bars grow
+        page.screenshot(path=Path(SCREENSHOTS) / f"{name}.png", full_page=True)
+
+
+def texts(page: Page, table: str) -> list[str]:
+    """The rows of a table, as a reader sees them."""
+    rows = page.get_by_test_id(table).locator("tbody tr")
+    rows.first.wait_for()
+    return [" ".join(row.inner_text().split()) for row in rows.all()]
+
+
+@pytest.fixture
+def market(database: str, tmp_path: Path) -> dict[str, Any]:
+    """One settled lease hour of 2.00 credits, and the keys of both sides."""
+    folder = tmp_path / "server"
+    with opened(database, folder) as scene:
+        lease = hours_of_work(scene)[0]
+        path = f"/v1/accounts/{scene.renter.account_id}/statements"
+        month = {"from": "2026-11-01T00:00:00Z", "to": "2026-12-01T00:00:00Z", "kind": "usage"}
+        (line,) = scene.renter.read(path, **month)["lines"]
+        return {
+            "folder": folder, "lease_id": lease["lease_id"], "renter": scene.renter.key,
+            "owner": scene.owner.key, "position": line["position"], "node": scene.provider.node_id,
+        }  # fmt: skip
+
+
+def test_a_renter_sees_the_bill_and_takes_a_line_down_to_its_report(
+    market: dict[str, Any], database: str, tmp_path: Path
+) -> None:
+    with serving(market["folder"], database, "--no-jobs") as server, browsing(tmp_path) as page:
+        shown(page, server.address, "bill", market["renter"])
+        figures = page.get_by_test_id("figures")
+        figures.get_by_text("2.000000 CREDIT", exact=True).first.wait_for()
+        assert "98.000000 CREDIT" in figures.inner_text()
+        (lease,) = texts(page, "leases")
+        assert lease.startswith(f"{market['lease_id']} 1.000000 2.000000 CREDIT")
+        assert lease.endswith("0.000000 1.000000 0.000000"), "nothing is signed yet"
+        assert any("deposit" in row for row in texts(page, "lines"))
+        pictured(page, "bill")
+        page.get_by_label("Position").fill(str(market["position"]))
+        page.get_by_role("button", name="Take this line down").click()
+        steps = texts(page, "arithmetic")
+        assert any(
+            step.startswith("charge floor(gpu_us x price_per_gpu_hour / 3600000000)")
+            and step.endswith("0 2000000 2000000")
+            for step in steps
+        ), steps
+        (report,) = texts(page, "reports")
+        assert "2026-11-20 09:02:00" in report
+        pictured(page, "bill-line")
+        assert page.get_by_label("API key").get_attribute("type") == "password"
+        assert market["renter"] not in page.inner_text("body") + page.url
+
+
+def test_an_owner_sees_what_was_earned_and_why(
+    market: dict[str, Any], database: str, tmp_path: Path
+) -> None:
+    with serving(market["folder"], database, "--no-jobs") as server, browsing(tmp_path) as page:
+        shown(page, server.address, "earnings", market["owner"])
+        page.get_by_test_id("figures").get_by_text("0.875000 CREDIT").first.wait_for()
+        (node,) = texts(page, "nodes")
+        assert node.startswith(f"{market['node']} 1.000000 2.000000 CREDIT 0.250000 CREDIT")
+        assert node.endswith("0.875000 CREDIT")
+        assert len(texts(page, "upcoming")) == 1
+        page.get_by_label("Position").fill(str(market["position"]))
+        page.get_by_role("button", name="Show the arithmetic").click()
+        assert any(step.endswith("0 875000 875000") for step in texts(page, "steps"))
+        pictured(page, "earnings")
+
+
+def test_a_wrong_key_or_month_is_told_and_shows_nothing(
+    market: dict[str, Any], database: str, tmp_path: Path
+) -> None:
+    with serving(market["folder"], database, "--no-jobs") as server, browsing(tmp_path) as page:
+        shown(page, server.address, "bill", "ts_live_nothing")
+        page.get_by_text("Credential invalid").wait_for()
+        shown(page, server.address, "bill", market["renter"], month="last")
+        page.get_by_text("is not a month").wait_for()
+        assert page.get_by_test_id("lines").count() == 0
