@@ -531,6 +531,29 @@ class CreditedLine(TypedDict):
     amount: Money
 
 
+class Delivery(TypedDict):
+    """How the telling of one fact went; `answer`: the last HTTP status of the endpoint."""
+
+    webhook_id: str
+    outcome: Literal["waiting", "delivered", "failed"]
+    attempts: int
+    answer: NotRequired[int]
+    error: NotRequired[str]
+    first_at: str
+    last_at: str
+    next_at: NotRequired[str]
+    position: int
+
+
+class DeliveryPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Delivery]
+
+
 class Deposit(TypedDict):
     deposit_id: str
     source: Literal["cash", "card", "burned"]
@@ -1931,6 +1954,13 @@ class NewTariff(TypedDict):
     notice_seconds: NotRequired[int | None]
 
 
+class NewWebhook(TypedDict):
+    """`types`: prefixes of fact types, such as `lease.` or `payment.`; none: all of them."""
+
+    url: str
+    types: NotRequired[list[str]]
+
+
 class NewWindow(TypedDict):
     """`version` is one more than the last. What was posted before keeps its window."""
 
@@ -2394,6 +2424,20 @@ class Release(TypedDict):
     hold_id: NotRequired[str]
 
 
+class Replay(TypedDict):
+    """Facts that were told or given up: tell them again, [from_position, to_position]."""
+
+    from_position: int
+    to_position: int
+
+
+class Replayed(TypedDict):
+    """`count`: so many are told again, in order, before anything new."""
+
+    endpoint_id: str
+    count: int
+
+
 class Reserve(TypedDict):
     """`funded`: set aside so far."""
 
@@ -2823,6 +2867,15 @@ class TermsAsked(TypedDict):
     effective_from: str
 
 
+class Tested(TypedDict):
+    """What the endpoint said to an event of type `webhook.test`."""
+
+    endpoint_id: str
+    delivered: bool
+    answer: NotRequired[int]
+    error: NotRequired[str]
+
+
 class TopUp(TypedDict):
     """`federated`: into what pays the federated fee, which is the job creator's."""
 
@@ -2962,6 +3015,31 @@ class WarningsAsked(TypedDict):
     """Highest first; none: no warnings."""
 
     thresholds: list[Money]
+
+
+class Webhook(TypedDict):
+    """`secret` is there only in the answer that makes it, also when that is asked for
+    again.
+    """
+
+    endpoint_id: str
+    account_id: str
+    url: str
+    types: list[str]
+    enabled: bool
+    disabled_reason: NotRequired[Literal["owner", "gone", "failed"]]
+    added_at: str
+    secret: NotRequired[str]
+    position: NotRequired[int]
+
+
+class WebhookPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Webhook]
 
 
 class Weight(TypedDict):
@@ -5882,6 +5960,130 @@ class Client(_Calls):
             records=True,
         )
         return cast("Restarted", found)
+
+    def add_webhook(
+        self,
+        body: NewWebhook,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Webhook:
+        """Tell an HTTPS endpoint of everything that is recorded about your account from now
+        on.
+        """
+        found = self._call(
+            "POST",
+            "/v1/webhooks",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Webhook", found)
+
+    def list_webhooks(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> WebhookPage:
+        """Your endpoints, in the order in which they were added."""
+        found = self._call(
+            "GET",
+            "/v1/webhooks",
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("WebhookPage", found)
+
+    def rotate_webhook(
+        self,
+        endpoint_id: str,
+        body: Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Webhook:
+        """A new secret; the old one signs beside it for 24 hours."""
+        found = self._call(
+            "POST",
+            _at("/v1/webhooks/{endpoint_id}/rotate", endpoint_id=endpoint_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Webhook", found)
+
+    def stop_webhook(
+        self,
+        endpoint_id: str,
+        body: Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Webhook:
+        """Tell an endpoint nothing more until it is started again."""
+        found = self._call(
+            "POST",
+            _at("/v1/webhooks/{endpoint_id}/stop", endpoint_id=endpoint_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Webhook", found)
+
+    def start_webhook(
+        self,
+        endpoint_id: str,
+        body: Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Webhook:
+        """Go on telling an endpoint, from where it was stopped."""
+        found = self._call(
+            "POST",
+            _at("/v1/webhooks/{endpoint_id}/start", endpoint_id=endpoint_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Webhook", found)
+
+    def test_webhook(
+        self,
+        endpoint_id: str,
+        body: Nothing,
+    ) -> Tested:
+        """Send an event of type `webhook.test` now, and tell what came of it."""
+        found = self._call(
+            "POST",
+            _at("/v1/webhooks/{endpoint_id}/test", endpoint_id=endpoint_id),
+            body=body,
+        )
+        return cast("Tested", found)
+
+    def replay_webhook(
+        self,
+        endpoint_id: str,
+        body: Replay,
+    ) -> Replayed:
+        """Tell an endpoint again what it was told before, or what was given up."""
+        found = self._call(
+            "POST",
+            _at("/v1/webhooks/{endpoint_id}/replay", endpoint_id=endpoint_id),
+            body=body,
+        )
+        return cast("Replayed", found)
+
+    def list_deliveries(
+        self,
+        endpoint_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> DeliveryPage:
+        """How the telling of each fact went, in order."""
+        found = self._call(
+            "GET",
+            _at("/v1/webhooks/{endpoint_id}/deliveries", endpoint_id=endpoint_id),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("DeliveryPage", found)
 
 
 def pages(first: Any, following: Any) -> Iterator[Any]:
