@@ -113,7 +113,7 @@ _ESCROW = """INSERT INTO own.escrow
     JOIN public.account a ON a.name = n.name ORDER BY a.id, n.position
     ON CONFLICT (account) DO NOTHING"""
 
-_BOOKS = """WITH touched AS (
+_FRESH = """touched AS (
         SELECT account, min(position) AS position FROM (
             SELECT position, unnest(accounts) AS account FROM public.posting
             WHERE position > %(first)s AND position <= %(last)s) p
@@ -127,19 +127,20 @@ _BOOKS = """WITH touched AS (
         LEFT JOIN own.escrow e ON e.account = a.id
         LEFT JOIN own.holder h ON h.account = a.id
         WHERE h.account IS NULL AND (e.party IS NOT NULL OR starts_with(a.name, 'party:'))
-    ), opened AS (
-        INSERT INTO own.book
-        SELECT (SELECT coalesce(max(book), 0) FROM own.book)
-                + row_number() OVER (ORDER BY min(f.position), f.party, f.part COLLATE "C"),
-            f.party, f.part, f.asset, f.side
-        FROM fresh f LEFT JOIN own.book b ON b.party = f.party AND b.part = f.part
-        WHERE b.book IS NULL GROUP BY f.party, f.part, f.asset, f.side
-        RETURNING book, party, part
-    )
+    )"""
+"""SQL: accounts of parties that were moved for the first time, whose they are, and which part."""
+
+_BOOKS = f"""WITH {_FRESH}
+    INSERT INTO own.book
+    SELECT (SELECT coalesce(max(book), 0) FROM own.book)
+            + row_number() OVER (ORDER BY min(f.position), f.party, f.part COLLATE "C"),
+        f.party, f.part, f.asset, f.side
+    FROM fresh f LEFT JOIN own.book b ON b.party = f.party AND b.part = f.part
+    WHERE b.book IS NULL GROUP BY f.party, f.part, f.asset, f.side"""
+
+_HOLDERS = f"""WITH {_FRESH}
     INSERT INTO own.holder
-    SELECT f.id, coalesce(o.book, b.book) FROM fresh f
-    LEFT JOIN opened o ON o.party = f.party AND o.part = f.part
-    LEFT JOIN own.book b ON b.party = f.party AND b.part = f.part"""
+    SELECT f.id, b.book FROM fresh f JOIN own.book b ON b.party = f.party AND b.part = f.part"""
 
 _MOVEMENTS = f"""WITH moved AS (
         SELECT h.book, p.position, p.topic, sum(l.units)::bigint AS units
@@ -179,6 +180,7 @@ _RULES = (
         _ESCROW.replace("f.escrow", "f.parts"),
     ),
     Rule((), "", _BOOKS),
+    Rule((), "", _HOLDERS),
     Rule((), "", _MOVEMENTS),
 )
 
