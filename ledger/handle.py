@@ -4,15 +4,18 @@
 
 The decision is a pure function of the streams it reads and of the balances. The append happens
 only if none of those streams has moved, and PostgreSQL itself refuses an entry that does not sum
-to zero or takes an account below zero; then the door reads again and decides again. No rule of the
-marketplace is here.
+to zero or takes an account below zero; then the door reads again and decides again. Only what is
+short when it is looked at anew is refused: who was merely slower gets what is left elsewhere. No
+rule of the marketplace is here.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from threading import Lock
 from types import TracebackType
 from typing import Any
 from uuid import UUID
@@ -35,7 +38,14 @@ from ledger.market import CONNECTIONS_MAX, SNAPSHOT_EVERY, Envelope, Held, Marke
 from ledger.postings import Entry
 from ledger.recorder import APP_ROLE, REFUSAL, Append, Appended, CommandRow
 
-ATTEMPTS_MAX = 5
+ATTEMPTS_MAX = 50
+"""Every lost race was won by somebody else, so the log moves on. Then it is 503, no refusal."""
+ATTEMPTS_APART = 2
+"""Who loses more races than this waits for its turn: one at a time of a process."""
+AGAIN_MAX = 10
+"""How often a command is made anew after a refusal of `again_on`."""
+TOGETHER_ATTEMPTS_MAX = 5
+TURN_SECONDS_MAX = 10
 LOSSES_MAX = 20
 FACTS_MAX = 1_000
 """Facts of one append: the head row, for which everybody waits, is held while they are written."""
@@ -213,6 +223,22 @@ class _World:
             for held, version in ((self._held[s], v) for s, v in self.versions.items())
         ]
 
+    def is_short(self) -> bool:
+        """Whether the changes take more from a party or a fund than it has: by what the decision
+        saw of it, or by what is there now where it did not look.
+        """
+        moved: dict[str, int] = {}
+        for _, entry in self.entries:
+            for account, units in entry.lines:
+                moved[account] = moved.get(account, 0) + kind_of(account).side * units
+        drawn = [name for name, units in moved.items() if units < 0 and _is_limited(name)]
+        return any(
+            self._balances[name] < 0
+            if name in self._balances
+            else self._books.balance(name) + moved[name] < 0
+            for name in drawn
+        )
+
     def due_for_snapshot(self) -> list[tuple[Stream, int]]:
         """Streams that have crossed a multiple of 100 versions, and the versions reached."""
         return [
@@ -234,6 +260,11 @@ class _World:
 
 
 EntriesFor = Callable[[Any], Sequence[Entry]]
+
+
+def _is_limited(account: str) -> bool:
+    """Whose shortage is a refusal: of a party or of a fund. Of any other account it is a bug."""
+    return account.startswith(("party:", "grant:"))
 
 
 class Ledger:
@@ -261,6 +292,7 @@ class Ledger:
         )
         self.books = Books(self.market.datastore)
         self._entries_for = entries_for
+        self._turn = Lock()
 
     def __enter__(self) -> Ledger:
         return self
@@ -300,13 +332,14 @@ class Ledger:
         attempt = losses = 0
         while True:
             attempt += 1
-            is_final = attempt == ATTEMPTS_MAX
-            call = _Call(commands, key, now_us, answer, tracking, is_final, again_on)
+            call = _Call(commands, key, now_us, answer, tracking, attempt, again_on)
             try:
-                return self._attempt(call)
+                with self._in_turn(attempt):
+                    return self._attempt(call)
             except _Later as later:
                 if attempt >= ATTEMPTS_MAX:
-                    if later.refusal is not None:
+                    # A limit that only others kept reaching first is no want of credits.
+                    if later.refusal not in (None, Reason.CREDIT_TOO_LOW):
                         raise Refused(later.refusal) from later.__cause__
                     raise StreamMoved from later.__cause__
             except (OperationalError, InterfaceError) as error:
@@ -333,11 +366,11 @@ class Ledger:
         All of it is recorded or nothing. Raises StreamMoved, LogBusy, OutcomeUnknown, Refused when
         the books refuse; BooksRefused for a bug.
         """
-        for attempt in range(1, ATTEMPTS_MAX + 1):
+        for attempt in range(1, TOGETHER_ATTEMPTS_MAX + 1):
             try:
                 return self._attempt_each(lists, ahead, now_us)
             except _Later as later:
-                if attempt == ATTEMPTS_MAX:
+                if attempt == TOGETHER_ATTEMPTS_MAX:
                     if later.refusal is not None:
                         raise Refused(later.refusal) from later.__cause__
                     raise StreamMoved from later.__cause__
@@ -377,6 +410,22 @@ class Ledger:
         self.market.keep([held for held in written if held.originator_id in due])
         return parts
 
+    @contextmanager
+    def _in_turn(self, attempt: int) -> Generator[None, None, None]:
+        """The first attempts are made side by side; later ones of a process one after the other.
+
+        Raises LogBusy: the turn did not come in time.
+        """
+        if attempt <= ATTEMPTS_APART:
+            yield
+            return
+        if not self._turn.acquire(timeout=TURN_SECONDS_MAX):
+            raise LogBusy
+        try:
+            yield
+        finally:
+            self._turn.release()
+
     def world(self) -> World:
         """The states and balances as they stand now, to look at before anything is asked."""
         return _World(self.market, self.books, self._entries_for)
@@ -395,7 +444,7 @@ class Ledger:
             for command in call.asked():
                 world.apply(self.market.rules.decide(command, world))
         except Refused as refused:
-            if refused.reason in call.again_on and not call.is_final:
+            if refused.reason in call.again_on and call.attempt < AGAIN_MAX:
                 raise _Later(None) from refused
             return self._refuse(call, refused)
         answer = call.answer(world.changes) if call.answer else NO_ANSWER
@@ -411,13 +460,17 @@ class Ledger:
             return Appended(True, self.market.head()[0])
         assert len(world.changes) <= FACTS_MAX, f"{len(world.changes)} facts in one append"
         guarded = refusal_of_guards(change.fact for change in world.changes)
+        # Once a limit was violated: by somebody who was faster, or are there really too few?
+        is_short = call.attempt > 1 and world.is_short()
+        if is_short and call.key is None:
+            raise Refused(Reason.CREDIT_TOO_LOW)
         append = Append(
             now_us=call.now_us,
             entries=world.entries,
             seen=world.seen(),
             guards=[name for change in world.changes for name in guards_for(change.fact)],
             command=call.row(answer.status, answer.body),
-            limit_is_final=call.is_final and call.key is not None,
+            limit_is_final=is_short and call.key is not None,
             limit_body=_refusal_body(Refused(Reason.CREDIT_TOO_LOW)),
             guard_body=_refusal_body(Refused(guarded)),
             tracking=call.tracking,
@@ -468,7 +521,7 @@ class _Call:
     now_us: int
     answer: Callable[[Sequence[Change]], Answer] | None = None
     tracking: tuple[str, int] | None = None
-    is_final: bool = False
+    attempt: int = 1
     again_on: frozenset[Reason] = frozenset()
 
     def asked(self) -> Sequence[Any]:
@@ -509,7 +562,7 @@ def _meaning(error: IntegrityError, guarded: Reason) -> Exception:
             return _Later(guarded)
         case "posting_limit":
             return _Later(Reason.CREDIT_TOO_LOW)
-        case "account_limit" if "(" in detail and ", party:" in detail:
+        case "account_limit" if ", party:" in detail or ", grant:" in detail:
             return _Later(Reason.CREDIT_TOO_LOW)
         case "tracking_moved":
             return FollowedAlready(str(error))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import psycopg
 import pytest
@@ -14,7 +15,7 @@ from domain.money import Asset, credit
 from domain.refusal import Reason, Refused
 from domain.stream import Change, Stream, World
 from ledger.chain import GENESIS_MARKET, chain, market_leaf
-from ledger.handle import FACTS_MAX, BooksRefused, CommandKey, StreamMoved
+from ledger.handle import ATTEMPTS_MAX, FACTS_MAX, BooksRefused, CommandKey, StreamMoved
 from ledger.postings import Entry
 from tests.ledger.told import (
     NOW_US,
@@ -139,7 +140,7 @@ def test_a_stream_that_never_rests_ends_as_stream_moved(database: str) -> None:
 
         with pytest.raises(StreamMoved):
             ledger.handle(Do(decide), key=None, now_us=NOW_US)
-        assert ledger.market.load(offer("a")).originator_version == 5
+        assert ledger.market.load(offer("a")).originator_version == ATTEMPTS_MAX
 
 
 def test_commands_of_one_call_see_what_the_earlier_ones_decided(database: str) -> None:
@@ -242,11 +243,42 @@ def test_an_overdraft_is_decided_again_and_refused_for_want_of_credit(database: 
         with pytest.raises(Refused) as refused:
             ledger.handle(Do(decide), key=key("k"), now_us=NOW_US)
         assert refused.value.reason is Reason.CREDIT_TOO_LOW
-        assert balances == [5] * 5
+        assert balances == [5, 5], "once more, for what others may have changed"
         with pytest.raises(Refused) as again:
             ledger.handle(do(withdrawn("other")), key=key("k"), now_us=NOW_US)
         assert again.value.reason is Reason.CREDIT_TOO_LOW, "a retry never changes the outcome"
         assert ledger.market.head()[0] == 1
+        assert ledger.books.books_balanced()
+
+
+@pytest.mark.parametrize("once", [None, key("k")])
+def test_who_is_overtaken_again_and_again_is_not_told_that_credits_are_short(
+    database: str, once: CommandKey | None
+) -> None:
+    """Nine others take from the balance between reading it and the append; then nobody does."""
+    with ledger_on(database) as ledger:
+        ledger.handle(do(deposited("d1", 20)), key=None, now_us=NOW_US)
+    takes: list[int] = []
+
+    def drawn(fact: Any) -> tuple[Entry, ...]:
+        units = int(fact.offer_id.rpartition("/")[2])
+        lines = (("party:acct_a:cash", units), ("network:suspense", -units))
+        return (Entry(Asset.CREDIT, lines),)
+
+    with (
+        ledger_on(database, entries_for=drawn) as ledger,
+        ledger_on(database, entries_for=drawn) as other,
+    ):
+
+        def decide(world: World) -> list[Change]:
+            takes.append(world.balance("party:acct_a:cash"))
+            if len(takes) < 10:
+                other.handle(do(withdrawn(f"b{len(takes)}", "/1")), key=None, now_us=NOW_US)
+            return [withdrawn("a", f"/{takes[-1]}")]
+
+        ledger.handle(Do(decide), key=once, now_us=NOW_US)
+        assert takes == list(range(20, 10, -1))
+        assert ledger.books.balance("party:acct_a:cash") == 0
         assert ledger.books.books_balanced()
 
 
