@@ -38,8 +38,10 @@ from api.paging import LIST_LIMIT, Cursor, Limit
 from api.positions import ReadAsOf
 from api.unbilled import unbilled
 from domain.refusal import Reason, Refused
-from projections import access, leases, movements, statements, usage
+from projections import access, agreed, leases, movements, statements, usage
 from projections.access import ACCESS
+from projections.countersigned import COUNTERSIGNED
+from projections.disputes import DISPUTES
 from projections.leases import LEASES
 from projections.movements import MOVEMENTS
 from projections.usage import USAGE
@@ -107,9 +109,17 @@ class UsageOfGroupTold(Told):
 
 
 class StatementUsageTold(Told):
-    """What the account's own leases used: sums over the accruals that the filters let through."""
+    """What the account's own leases used: sums over the accruals that the filters let through.
+
+    matched + unconfirmed + contested = gpu_us: what the renter signed for, what lies after the last
+    signature, and what lies before it and was not signed for. Disputed: in an open dispute.
+    """
 
     gpu_us: Units
+    matched_gpu_us: Units
+    unconfirmed_gpu_us: Units
+    contested_gpu_us: Units
+    disputed_gpu_us: Units
     charge: Money
     accruals: Count
     by: str | None = None
@@ -188,7 +198,8 @@ def read_account_statement(
     filters = {"client_id": client_id, "project_id": project_id, "end_user_ref": end_user_ref}
     with_usage = by is not None or any(one is not None for one in filters.values())
     is_now = as_of.is_now and cursor is None and (to is None or to > call.now_us)
-    views = [ACCESS, MOVEMENTS, *([LEASES] if is_now else []), *([USAGE] if with_usage else [])]
+    views = [ACCESS, MOVEMENTS, *([LEASES] if is_now or with_usage else [])]
+    views += [USAGE, COUNTERSIGNED, DISPUTES] if with_usage else []
     with call.read(*views, as_of=as_of) as view:
         if access.read_account(view.connection, account_id) is None:
             raise Refused(Reason.ACCOUNT_UNKNOWN, account_id=account_id)
@@ -247,11 +258,15 @@ def _usage(
         "renter_id": account_id, "after_position": first, "until_position": last, **filters,
     }  # fmt: skip
     total = usage.read_usage_total(view.connection, **asked)
+    said = agreed.read_agreed(view.connection, **asked)
+    assert said.matched + said.unconfirmed + said.contested == total.gpu_us, (account_id, said)
     groups = [] if by is None else usage.read_usage(
         view.connection, by=by, **asked, limit=GROUPS_MAX + 1
     )  # fmt: skip
     return StatementUsageTold(
         gpu_us=str(total.gpu_us), charge=credits_(total.charge), accruals=total.accruals, by=by,
+        matched_gpu_us=str(said.matched), unconfirmed_gpu_us=str(said.unconfirmed),
+        contested_gpu_us=str(said.contested), disputed_gpu_us=str(said.disputed),
         groups=[_group(each) for each in groups[:GROUPS_MAX]],
         groups_left_out=len(groups) > GROUPS_MAX,
     )  # fmt: skip

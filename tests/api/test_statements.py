@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.api.scene import HOUR_US, Scene
+from tests.api.test_countersign import added, half
 from tests.api.work import MINUTE_US, accrue_now, hours_of_work, run
 
 
@@ -134,3 +135,35 @@ def test_what_has_run_since_the_last_accrual_is_what_the_next_one_charges(scene:
     assert told["unbilled_estimate"] == {
         "charge": {"asset": "CREDIT", "units": "0"}, "leases": [], "leases_left_out": 0,
     }  # fmt: skip
+
+
+def test_usage_is_matched_unconfirmed_or_contested_and_disputed_usage_is_told(
+    scene: Scene,
+) -> None:
+    """The renter signed for all but five microseconds of one lease and for nothing of the other."""
+    signed, other = hours_of_work(scene, 2)
+    key_id = added(scene)
+    path = f"/v1/leases/{signed['lease_id']}"
+    before = scene.head()
+
+    def parts(**query: Any) -> list[int]:
+        told = scene.renter.read(_path(scene), by="lease_id", **query)["usage"]
+        names = ("matched", "unconfirmed", "contested")
+        found = [int(told[f"{name}_gpu_us"]) for name in names]
+        assert sum(found) == int(told["gpu_us"])
+        return [*found, int(told["disputed_gpu_us"])]
+
+    assert parts() == [0, 2 * HOUR_US, 0, 0]
+    scene.renter.made(f"{path}/countersign", half(signed["lease_id"], key_id, HOUR_US - 5))
+    assert parts() == [HOUR_US - 5, HOUR_US, 5, 0]
+    stick = scene.renter.read(f"{path}/stick")
+    assert stick["contested_gpu_us"] == "5", "as both halves of the lease say"
+    assert parts(as_of_position=before) == [0, 2 * HOUR_US, 0, 0], "not signed yet"
+    line = next(
+        one for one in scene.renter.read(_path(scene), kind="usage")["lines"]
+        if one["lease_id"] == other["lease_id"]
+    )  # fmt: skip
+    claim = {"lease_id": other["lease_id"], "lines": [{"position": line["position"]}]}
+    scene.renter.made("/v1/disputes", {**claim, "claim_code": "not_running"})
+    assert parts() == [HOUR_US - 5, HOUR_US, 5, HOUR_US]
+    assert parts(as_of_position=before)[-1] == 0
