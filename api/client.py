@@ -2712,10 +2712,16 @@ class StatementLine(TypedDict):
 
 class StatementUsage(TypedDict):
     """What the account's own leases used: sums over the accruals that the filters let
-    through.
+    through. matched + unconfirmed + contested = gpu_us: what the renter signed for, what
+    lies after the last signature, and what lies before it and was not signed for. Disputed:
+    in an open dispute.
     """
 
     gpu_us: str
+    matched_gpu_us: str
+    unconfirmed_gpu_us: str
+    contested_gpu_us: str
+    disputed_gpu_us: str
     charge: Money
     accruals: int
     by: NotRequired[str]
