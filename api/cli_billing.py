@@ -85,8 +85,8 @@ def _statement(told: dict[str, Any]) -> list[str]:
     if used is not None:
         groups = [{**one, "charge": amount(one["charge"])} for one in used["groups"]]
         shown += ["", *columns(groups, ("group", "gpu_us", "charge", "accruals")), ""]
-        parts = ("matched", "unconfirmed", "contested", "disputed")
-        shown += facts({part: f"{used[f'{part}_gpu_us']} GPU-us" for part in parts})
+        said = ("matched", "unconfirmed", "contested", "disputed")
+        shown += facts({name: f"{used[f'{name}_gpu_us']} GPU-us" for name in said})
     estimate = told.get("unbilled_estimate")
     if estimate is not None:
         shown += ["", f"not billed yet, from reports received so far: {amount(estimate['charge'])}"]
