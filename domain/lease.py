@@ -963,9 +963,15 @@ def refill_due(lease: Lease, lease_id: str, now_us: int) -> TopUpLease | None:
     asked, opened = lease.requested, lease.opened
     if asked is None or not asked.refill or opened is None or lease.closed is not None:
         return None
-    if not now_us < lease.window_end_us < now_us + MIN_RUNWAY_US // 2:
+    price = opened.price_per_gpu_hour.units
+    # The hold that it adds to: where the federated fee's hold ends first, more for usage moves no
+    # end, and it would be asked again and again until the balance is empty.
+    funds_us = funds_end_us(
+        opened.opened_at_us, lease.charge_units + lease.held_units, price, lease.gpu_ppm_total
+    )
+    if not now_us < lease.window_end_us or funds_us >= now_us + MIN_RUNWAY_US // 2:
         return None
-    hour = charge_for(lease.gpu_ppm_total * MIN_RUNWAY_US // PPM, opened.price_per_gpu_hour.units)
+    hour = charge_for(lease.gpu_ppm_total * MIN_RUNWAY_US // PPM, price)
     return TopUpLease(
         lease_id=lease_id, account_id=asked.account_id, amount=credit(max(1, hour)),
         at_us=now_us, at_most=True,

@@ -212,6 +212,26 @@ def test_a_lease_with_refill_goes_on_while_the_balance_lasts() -> None:
     assert refill_due(lease_in(running()), LEASE, NOON_US + 12_900 * SECOND_US) is None
 
 
+def test_a_refill_stops_where_only_the_federated_fee_ends_and_drains_no_balance() -> None:
+    """More for usage would not move the end: the balance stays the account's."""
+    asked = replace(request(), account_id=OWNER, project_id="home", refill=True)
+    poor = {f"party:{RENTER}:cash": 2_650_000, f"party:{OWNER}:cash": 100_000_000}
+    where = (
+        scene(poor)
+        .given(tariff(federated=CLOUDBENDER.federated))
+        .after(job(1, federated="training", participants=(OWNER,)))
+        .after(asked)
+        .after(reserve())
+        .after(ready)
+    )
+    now_us = NOON_US + HOUR_US // 2 + 1
+    command = refill_due(lease_in(where), LEASE, now_us)
+    assert command is not None
+    refilled = where.after(command)
+    assert lease_in(refilled).window_end_us == NOON_US + HOUR_US
+    assert refill_due(lease_in(refilled), LEASE, now_us) is None
+
+
 # --- federated jobs (C-21) --------------------------------------------------------------------
 
 
