@@ -195,6 +195,11 @@ class _Round:
         except ProcessorAway as away:
             logger.warning("%s waits for its processor: %s", name, away)
             self.stopped.append(name)
+        except LOG_AWAY:
+            raise
+        except Exception:
+            logger.exception("%s stops", name)
+            self.stopped.append(name)
 
     def _record(self, name: str, *commands: Any) -> None:
         try:
@@ -203,6 +208,9 @@ class _Round:
             raise  # it is no payment's fault, and the next one would wait as long
         except Refused as refused:
             logger.error("%s stops: %s", name, refused)
+            self.stopped.append(name)
+        except Exception:
+            logger.exception("%s stops", name)
             self.stopped.append(name)
         else:
             self.done += len(outcome.changes)

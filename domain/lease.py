@@ -743,7 +743,7 @@ def _terms(
         at_us=at_us,
         split=tariff.split,
         client_account_id=_client_with_a_share(asked, tariff, world),
-        owners=shares_of(world, offer.node_id) or None,
+        owners=_owners_with_a_share(offer.node_id, world),
         federated=_federated(asked, tariff, world),
         sla_class=None if asked.sla_class is None else sla_class(tariff, asked.sla_class).name,
     )
@@ -758,6 +758,14 @@ def _client_with_a_share(
         return None
     client = account_of(world, asked.client_id)
     return asked.client_id if client.kind == "client" and client.is_open else None
+
+
+def _owners_with_a_share(node_id: str, world: World) -> tuple[OwnerShare, ...] | None:
+    """The owners the revenue is split among (K-1). What was a closed account's is the provider's:
+    nobody could ever spend what such an account earns.
+    """
+    shares = shares_of(world, node_id)
+    return tuple(one for one in shares if account_of(world, one.account_id).is_open) or None
 
 
 def _federated(

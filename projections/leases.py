@@ -50,6 +50,9 @@ _TABLES = """
         topic text NOT NULL, at_us bigint NOT NULL, state text NOT NULL, charge_units bigint,
         gpu_us bigint, hours int, usage_position bigint, escrow_units bigint,
         funds_end_us bigint);
+    CREATE TABLE own.stake (
+        account_id text COLLATE "C" NOT NULL, lease_id text COLLATE "C" NOT NULL,
+        PRIMARY KEY (account_id, lease_id));
 """
 
 _INDEXES = """
@@ -144,6 +147,18 @@ _RULES = (
             federated_account_id = f.federated->>'account_id',
             federated_fee_units = (f.federated->'fee_per_hour'->>'units')::bigint
         FROM facts f WHERE l.lease_id = f.lease_id""",
+    ),
+    Rule(
+        ("lease.reserved.v1", "lease.topped_up.v1"),
+        "lease_id text, client_account_id text, federated json, owners json, escrow json,"
+        " parts json",
+        """INSERT INTO own.stake
+        SELECT DISTINCT s.account_id, f.lease_id FROM facts f CROSS JOIN LATERAL (
+            SELECT f.client_account_id AS account_id UNION ALL SELECT f.federated->>'account_id'
+            UNION ALL SELECT one->>'account_id' FROM json_array_elements(f.owners) one
+            UNION ALL SELECT one->>'account_id' FROM json_array_elements(f.escrow) one
+            UNION ALL SELECT one->>'account_id' FROM json_array_elements(f.parts) one) s
+        WHERE s.account_id IS NOT NULL ON CONFLICT DO NOTHING""",
     ),
     Rule(
         ("lease.ready.v1",),
@@ -411,8 +426,11 @@ def read_leases(
 
 
 def read_unsettled(connection: Connection, account_id: str, limit: int = 50) -> list[str]:
-    """Ids of leases that are not settled, of this renter or provider, in order of request."""
-    sql = f"""SELECT lease_id FROM proj_leases.lease WHERE {_PARTY} AND state <> 'settled'
+    """Ids of leases that are not settled, in order of request: of this renter or provider, or with
+    credits of this account in their escrow, or with a part of their charge for it.
+    """
+    sql = f"""SELECT lease_id FROM proj_leases.lease WHERE state <> 'settled' AND ({_PARTY}
+            OR lease_id IN (SELECT lease_id FROM proj_leases.stake WHERE account_id = %(account)s))
         ORDER BY position LIMIT %(limit)s"""
     rows = connection.execute(sql.encode(), {"account": account_id, "limit": limit})
     return [str(row[0]) for row in rows]

@@ -29,6 +29,24 @@ def test_another_account_tops_up_a_lease_and_its_end_moves(scene: Scene) -> None
     assert (late.status_code, late.json()["code"]) == (409, "lease_state")
 
 
+def test_an_account_is_not_closed_while_a_lease_holds_its_credits_or_owes_it_a_part(
+    scene: Scene,
+) -> None:
+    """Its rest would go back to an account that nobody can open any more."""
+    lease = scene.running(funds=credits_of(2_000_000))
+    path = f"/v1/leases/{lease['lease_id']}"
+    scene.deposit(scene.stranger, 2_000_000)
+    scene.stranger.made(f"{path}/top-up", {"amount": credits_of(2_000_000)})
+    close = f"/v1/accounts/{scene.stranger.account_id}/close"
+    refused = scene.stranger.post(close, {})
+    assert (refused.status_code, refused.json()["code"]) == (409, "account_not_empty")
+    scene.renter.made(f"{path}/close")
+    balances = scene.stranger.read(f"/v1/accounts/{scene.stranger.account_id}/balances")
+    assert [row["balance"] for row in balances["data"] if row["part"] == "cash"] == [
+        credits_of(2_000_000)
+    ]
+
+
 def test_an_account_takes_part_in_a_federated_job_and_the_creator_holds_the_fee(
     scene: Scene,
 ) -> None:

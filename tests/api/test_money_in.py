@@ -290,6 +290,24 @@ def test_auto_top_up_pays_by_itself_waits_after_a_failure_and_pays_once_c_25(
     assert stopped["stopped_reason"] == "asked"
 
 
+def test_what_goes_wrong_with_one_payment_stops_that_payment_alone(paying: Paying) -> None:
+    """Not only what a processor says: a fault of ours with one payment leaves the others theirs."""
+    payment = paying.paid(save_method=True)
+    paying.owner.made(
+        f"{paying.path}/funds/auto-top-up",
+        {"threshold": amount(30), "amount": amount(30), "monthly_max": amount(60),
+         "payment_id": payment["payment_id"]},
+    )  # fmt: skip
+    processors = paying.market.service.processors
+    stripe = processors["stripe"]
+    processors["stripe"] = object()  # type: ignore[index]  # it understands nothing it is asked
+    paying.wait(130 * 86_400_000_000)
+    with pytest.raises(PaymentsStopped):
+        paying.jobs()
+    assert paying.read(payment["payment_id"])["state"] == "confirmed", "the round went on"
+    processors["stripe"] = stripe  # type: ignore[index]
+
+
 def test_without_a_card_processor_there_is_the_bank(shared: Market) -> None:
     path = f"/v1/accounts/{shared.renter.account_id}/payments"
     card = shared.renter.post(path, {"method": "card", "amount": amount(25)})

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.account import AccountOpened
+from domain.account import AccountClosed, AccountOpened
 from domain.lease import (
     AccrueUsage,
     Lease,
@@ -387,6 +387,14 @@ def test_the_provider_part_of_a_lease_is_split_among_the_owners_of_its_node() ->
         ALICE: 421_666, BOB: 421_666, OWNER: 421_668,
     }  # fmt: skip
     assert sum(part.units for part in accrued.owners) == accrued.parts.provider == 1_265_000
+
+
+def test_the_share_of_an_owner_whose_account_is_closed_is_the_providers() -> None:
+    closed = AccountClosed(account_id=BOB, by="op", at_us=NOON_US)
+    where = owned(OwnerShare(ALICE, 300_000), OwnerShare(BOB, 200_000))
+    where = where.given((Stream("account", BOB), closed))
+    where = where.after(job()).after(request()).after(reserve())
+    assert facts(where, LeaseReserved)[0].owners == (OwnerShare(ALICE, 300_000),)
 
 
 def test_a_running_lease_keeps_the_owners_it_was_reserved_with() -> None:

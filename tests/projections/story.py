@@ -362,7 +362,8 @@ def _lease(size: Size, index: int) -> Iterator[Told]:
         settlement=settlement, own=False, tariff_version=1, fee_per_gpu_hour=credit(FEE),
         provider_share_ppm=500_000, burn_share_ppm=200_000,
         escrow=(lease.EscrowPart(source, credit(escrow)),), at_us=at,
-        sla_class=None if index % 2 else "standard", **common,
+        sla_class=None if index % 2 else "standard",
+        client_account_id="client_story" if index == 5 else None, **common,
     )  # fmt: skip
     here = Stream("device", device_id)
     yield (
