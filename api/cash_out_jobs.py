@@ -222,10 +222,17 @@ def _ours(row: money_out.CashOut) -> Ours:
 def _record(ledger: Ledger, connection: Connection, found: Matching, now_us: int) -> int:
     """What matches confirms its cash-out, and explains it if it was missing; the rest is kept."""
     done = 0
+    stopped: list[str] = []
     for one, payout in found.matched:
         commands = list(_confirming(one, payout, now_us))
         if commands:
-            done += len(ledger.handle(commands, key=None, now_us=now_us).changes)
+            try:
+                done += len(ledger.handle(commands, key=None, now_us=now_us).changes)
+            except LOG_AWAY:
+                raise
+            except Exception:
+                logger.exception("matching of cash-out %s stops", one.cash_out_id)
+                stopped.append(one.cash_out_id)
     for difference in found.differences:
         record = RecordDifference(difference=difference, at_us=now_us)
         done += len(ledger.handle(record, key=None, now_us=now_us).changes)
@@ -239,6 +246,7 @@ def _record(ledger: Ledger, connection: Connection, found: Matching, now_us: int
                 at_us=now_us,
             )
             done += len(ledger.handle(settle, key=None, now_us=now_us).changes)
+    raise_if(stopped, "match payouts")
     return done
 
 

@@ -9,10 +9,12 @@ an adjustment gives back of an invoiced charge becomes a credit note as soon as 
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 
 from api import issuer
 from api.service import Service
+from api.settings import SettingsInvalid
 from domain.calendar import DAY_US, month_of_day
 from domain.invoice import (
     GRACE_US,
@@ -26,6 +28,7 @@ from domain.invoice import (
 from domain.money import credit
 from domain.stream import Stream
 from domain.tax import TaxParty
+from ledger.handle import LOG_AWAY
 from projections import invoices, statements
 from projections.disputes import DISPUTES
 from projections.invoices import INVOICES, GivenBack
@@ -34,8 +37,11 @@ from projections.movements import MOVEMENTS
 from projections.runner import Connection
 from projections.usage import USAGE
 
+logger = logging.getLogger(__name__)
+
 VIEWS = (MOVEMENTS, LEASES, USAGE, DISPUTES, INVOICES)
 """What must be followed before a month is added up."""
+EVERYBODY_WAITS: tuple[type[Exception], ...] = (SettingsInvalid, *LOG_AWAY)
 MONTHS_BACK = 3
 """The job issues for so many closed months; the operator's command for any."""
 ACCOUNTS_MAX = 500
@@ -111,11 +117,15 @@ def closed_months(now_us: int) -> list[str]:
 
 
 def run_invoices(service: Service, connection: Connection, now_us: int) -> int:
-    """Issue what the last closed months still lack, account by account; stops at one that fails."""
+    """Issue what the last closed months still lack, account by account.
+
+    An account that fails stops by itself. Raises InvoicesStopped, after all others.
+    """
     if now_us < GRACE_US:
         return 0
     service.follow(connection, VIEWS)
     done = 0
+    stopped: list[str] = []
     for period in closed_months(now_us):
         first, last = positions_of(connection, period)
         for kind in KINDS if first < last else ():
@@ -123,13 +133,26 @@ def run_invoices(service: Service, connection: Connection, now_us: int) -> int:
                 connection, kind, period, first, last, ACCOUNTS_MAX
             )
             for account_id in waiting:
-                asked = command(
-                    service, connection, account_id, kind, period, by="job", now_us=now_us
-                )
-                if asked.lines:
-                    outcome = service.ledger.handle(asked, key=None, now_us=now_us)
-                    done += bool(outcome.changes)
-    return done + _credit(service, connection, now_us)
+                try:
+                    asked = command(
+                        service, connection, account_id, kind, period, by="job", now_us=now_us
+                    )
+                    if asked.lines:
+                        outcome = service.ledger.handle(asked, key=None, now_us=now_us)
+                        done += bool(outcome.changes)
+                except EVERYBODY_WAITS:
+                    raise  # it is no account's fault, and the next one would fail as well
+                except Exception:
+                    logger.exception("the invoice of %s for %s stops", account_id, period)
+                    stopped.append(account_id)
+    done += _credit(service, connection, now_us)
+    if stopped:
+        raise InvoicesStopped(f"{len(stopped)} accounts stop, the first is {stopped[0]}")
+    return done
+
+
+class InvoicesStopped(Exception):
+    """Some accounts' invoices could not be issued; the others were."""
 
 
 class CreditNoteStopped(Exception):
@@ -142,12 +165,18 @@ def _credit(service: Service, connection: Connection, now_us: int) -> int:
     _, last = positions_of(connection, closed_months(now_us)[-1])
     done, stopped = 0, []
     for each in invoices.read_given_back(connection, last, ACCOUNTS_MAX):
-        commands = _credit_notes(service, connection, each, now_us)
-        if commands is None:
+        try:
+            commands = _credit_notes(service, connection, each, now_us)
+            if commands is None:
+                stopped.append(each.adjustment_id)
+            else:
+                service.ledger.handle(commands, key=None, now_us=now_us)
+                done += len(commands)
+        except LOG_AWAY:
+            raise
+        except Exception:
+            logger.exception("the credit note of %s stops", each.adjustment_id)
             stopped.append(each.adjustment_id)
-        else:
-            done += len(commands)
-            service.ledger.handle(commands, key=None, now_us=now_us)
     if stopped:
         raise CreditNoteStopped(f"{len(stopped)} adjustments, the first is {stopped[0]}")
     return done

@@ -488,7 +488,10 @@ def list_lease_charges(
     with call.read(LEASES, USAGE) as view:
         _visible(call, view.connection, lease_id)
         rows = view.connection.execute(_CHARGES, (lease_id, place.after[0], limit + 1)).fetchall()
-        return call.page(view, place, rows, limit, lambda row: [row[0]], _charge)
+        return call.page(
+            view, place, rows, limit, lambda row: [row[0]],
+            lambda row: _charge(call, row),
+        )  # fmt: skip
 
 
 @resource.get(
@@ -526,9 +529,13 @@ _CHARGES = """
 """
 
 
-def _charge(row: tuple[int, bytes]) -> LeaseChargeTold:
+def _charge(call: Call, row: tuple[int, bytes]) -> LeaseChargeTold:
+    """Who else paid is for the renter, and who shares the provider's part for the provider; anybody
+    else among them sees their own.
+    """
     fact = codec.decode("lease.usage_accrued.v1", bytes(row[1]))
-    parts = fact.parts_new
+    parts, may_see = fact.parts_new, call.principal.may_see
+    sees_payers, sees_owners = may_see(fact.account_id), may_see(fact.provider_account_id)
     return LeaseChargeTold(
         hour_index=fact.hour_index, until=moment(fact.until_us), gpu_us=str(fact.gpu_us_new),
         charge=money(fact.charge_new), fee=credits_(parts.fee), provider=credits_(parts.provider),
@@ -537,12 +544,13 @@ def _charge(row: tuple[int, bytes]) -> LeaseChargeTold:
         owners=None if fact.owners is None else [
             OwnerTold(account_id=one.account_id, amount=credits_(one.units_new))
             for one in fact.owners
+            if sees_owners or may_see(one.account_id)
         ],
         federated=None if fact.federated_new is None else money(fact.federated_new),
         drawn=[
             DrawnTold(
-                source=one.source, amount=money(one.amount), account_id=one.account_id,
-                purpose=one.purpose,
+                source=one.source, amount=money(one.amount), purpose=one.purpose,
+                account_id=one.account_id if sees_payers or may_see(one.account_id or "") else None,
             )
             for one in fact.drawn
         ],

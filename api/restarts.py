@@ -29,7 +29,7 @@ from domain.lease import MIN_RUNWAY_US, Lease, RequestLease
 from domain.money import PPM, credit
 from domain.refusal import Reason, Refused
 from domain.stream import Stream, derive_id
-from ledger.handle import JOB_ACCOUNT, StreamMoved
+from ledger.handle import JOB_ACCOUNT, LOG_AWAY, StreamMoved
 from projections import leases, tables
 from projections.leases import LEASES
 from projections.runner import Connection
@@ -115,12 +115,26 @@ def run_restarts(service: Service, connection: Connection, now_us: int) -> int:
     """Leases of jobs with `auto_restart` whose funds ended and are there again."""
     tables.step_all(connection, only=("leases", "fleet"))
     done = after = 0
+    stopped: list[str] = []
     while ended := leases.read_funds_ended(
         connection, auto_only=True, after=after, limit=ENDED_MAX
     ):
         after = ended[-1].position
-        done += sum(_restart(service, row.lease_id, now_us) for row in ended)
+        for row in ended:
+            try:
+                done += _restart(service, row.lease_id, now_us)
+            except LOG_AWAY:
+                raise  # it is no lease's fault, and the next one would wait as long
+            except Exception:
+                logger.exception("the restart of %s stops", row.lease_id)
+                stopped.append(row.lease_id)
+    if stopped:
+        raise RestartsStopped(f"{len(stopped)} leases stop, the first is {stopped[0]}")
     return done
+
+
+class RestartsStopped(Exception):
+    """Some leases could not go on for a reason that is no refusal; the others did."""
 
 
 def _restart(service: Service, lease_id: str, now_us: int) -> int:

@@ -10,6 +10,7 @@ endpoint cannot point into the network of the server. Redirects are not followed
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import hmac
@@ -17,6 +18,7 @@ import ipaddress
 import json
 import logging
 import socket
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +29,7 @@ import httpx
 from api import secret_files
 from api.models import moment
 from domain.webhook import DisableWebhook
+from ledger.handle import LOG_AWAY
 from projections import audit_index, read, webhooks
 from projections.audit_index import AUDIT_INDEX
 from projections.runner import Connection
@@ -46,6 +49,18 @@ PER_ROUND_MAX = 50
 """Facts told to one endpoint in one round of the job."""
 SLOW_DOWN = (429, 502, 504)
 GONE = 410
+
+# What leaves the network unasked is less than what its reader may ask for.
+WITHHELD = frozenset(
+    {"blind", "key_sha256", "code_sha256", "token_sha256", "message", "signature", "saved_method"}
+)
+"""Of every fact: what credentials, links of wallets and saved cards are made of."""
+RENTERS_ALONE = frozenset({"project_id", "end_user_ref", "escrow", "drawn", "counted"})
+"""Not told to the provider: for whom a renter works, whose money pays, and which budgets."""
+PROVIDERS_ALONE = frozenset({"owners"})
+"""Told to the provider alone: who shares what it earns, and how much of it."""
+WITHHELD_OF = {"adjustment.booked.v1": frozenset({"lines"})}
+"""By type: balances of others stand in these lines; each party reads its own."""
 
 
 class AddressRefused(Exception):
@@ -92,11 +107,26 @@ def message_id(endpoint_id: str, position: int) -> str:
     return "msg_" + hashlib.sha256(f"{endpoint_id}/{position}".encode()).hexdigest()[:32]
 
 
-def body_of(event: audit_index.Event, moment: str) -> bytes:
-    """What is told of a fact: its stored fields, or only where it stands when that is too long."""
-    fields = {name: value for name, value in event.body.items() if name != "blind"}
+def fields_for(account_id: str, event: audit_index.Event) -> dict[str, Any]:
+    """The fields of a fact that are told to an account's endpoint: all but those withheld."""
+    facts = event.body
+    is_provider = facts.get("provider_account_id") == account_id != facts.get("account_id")
+    withheld = WITHHELD | (RENTERS_ALONE if is_provider else frozenset())
+    if facts.get("provider_account_id") != account_id:
+        withheld |= PROVIDERS_ALONE
+    withheld |= WITHHELD_OF.get(event.topic, frozenset())
+    fields = {name: value for name, value in facts.items() if name not in withheld}
+    if event.topic in audit_index.LISTED:
+        rewards = fields["rewards"]
+        fields["rewards"] = [one for one in rewards if one["account_id"] == account_id]
+    return fields
+
+
+def body_of(event: audit_index.Event, moment: str, account_id: str) -> bytes:
+    """What is told of a fact: `fields_for`, or only where it stands when that is too long."""
     told: dict[str, Any] = {
-        "type": event.topic, "timestamp": moment, "position": event.position, "data": fields,
+        "type": event.topic, "timestamp": moment, "position": event.position,
+        "data": fields_for(account_id, event),
     }  # fmt: skip
     body = json.dumps(told, separators=(",", ":"), ensure_ascii=False).encode()
     if len(body) <= BODY_BYTES_MAX:
@@ -125,24 +155,32 @@ def post(url: str, body: bytes, headers: dict[str, str], resolve: Resolve = addr
         address = public_address(host, port, resolve)
         target = httpx.URL(url).copy_with(host=address)
         named = host if port == 443 else f"{host}:{port}"
-        with httpx.Client(timeout=TIMEOUT_SECONDS, follow_redirects=False, trust_env=False) as http:
-            answer = http.send(
-                http.build_request(
-                    "POST", target, content=body, headers={**headers, "Host": named},
-                    extensions={"sni_hostname": host},
-                ),
-                stream=True,
-            )  # fmt: skip
-            answer.close()  # whatever it says beside its status is nobody's business here
-            return Sent(answer.status_code, None)
+        told = {**headers, "Host": named}
+        return Sent(asyncio.run(_status(target, body, told, host)), None)
     except AddressRefused:
         return Sent(None, "address_not_public")
-    except OSError:
-        return Sent(None, "name_not_resolved")
-    except httpx.TimeoutException:
+    except (TimeoutError, httpx.TimeoutException):
         return Sent(None, "timed_out")
-    except httpx.HTTPError as error:
+    except (OSError, UnicodeError):  # a label too long, or none between two dots
+        return Sent(None, "name_not_resolved")
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
         return Sent(None, type(error).__name__)
+
+
+async def _status(target: httpx.URL, body: bytes, headers: dict[str, str], host: str) -> int:
+    """The status of the answer. Raises TimeoutError: the whole of it has `TIMEOUT_SECONDS`, however
+    slowly it comes in; a timeout of the client counts from the last byte.
+    """
+    async with (
+        asyncio.timeout(TIMEOUT_SECONDS),
+        httpx.AsyncClient(timeout=TIMEOUT_SECONDS, trust_env=False) as http,
+    ):
+        request = http.build_request(
+            "POST", target, content=body, headers=headers, extensions={"sni_hostname": host}
+        )
+        answer = await http.send(request, stream=True, follow_redirects=False)
+        await answer.aclose()  # whatever it says beside its status is nobody's business here
+        return answer.status_code
 
 
 # --- the job -----------------------------------------------------------------------------------
@@ -212,18 +250,37 @@ def replay(
 
 
 def run(service: Any, connection: Connection, now_us: int, send: Post = post) -> int:
-    """Tell every enabled endpoint what is due; how many facts were taken."""
+    """Tell every enabled endpoint what is due; how many facts were taken.
+
+    Raises WebhooksStopped naming the first endpoint that failed, after all others.
+    """
     service.follow(connection, [AUDIT_INDEX, WEBHOOKS], service.head(connection))
     done = after = 0
+    stopped: list[str] = []
     while rows := webhooks.read_endpoints(connection, enabled=True, after=after, limit=200):
         after = rows[-1].position
-        done += sum(_tell(service, connection, endpoint, now_us, send) for endpoint in rows)
+        for endpoint in rows:
+            try:
+                done += _tell(service, connection, endpoint, now_us, send)
+            except LOG_AWAY:
+                raise  # it is no endpoint's fault, and the next one would wait as long
+            except Exception:
+                logger.exception("telling webhook %s stops", endpoint.endpoint_id)
+                stopped.append(endpoint.endpoint_id)
+    if stopped:
+        raise WebhooksStopped(f"{len(stopped)} endpoints stop, the first is {stopped[0]}")
     return done
 
 
+class WebhooksStopped(Exception):
+    """Some endpoints could not be told; the others were."""
+
+
 def _tell(service: Any, connection: Connection, endpoint: Endpoint, now_us: int, send: Post) -> int:
-    taken = 0
+    taken, began_s = 0, time.monotonic()
     for position, attempts in _due(connection, endpoint, now_us):
+        if time.monotonic() - began_s >= TIMEOUT_SECONDS:
+            return taken  # a slow one goes on in the next round: others wait for this one
         sent = _attempt(service, connection, endpoint, position, now_us, send)
         attempts += 1
         ended = sent.is_taken or sent.status == GONE or attempts >= len(RETRIES_US)
@@ -265,7 +322,7 @@ def _attempt(
 ) -> Sent:
     event = audit_index.read_event(connection, position)
     assert event is not None, position
-    body = body_of(event, moment(event.recorded_us))
+    body = body_of(event, moment(event.recorded_us), endpoint.account_id)
     named = message_id(endpoint.endpoint_id, position)
     return send(endpoint.url, body, _headers(service.server_key, endpoint, named, now_us, body))
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tests.api.scene import Scene
+from tests.api.scene import Caller, Scene
+from tests.api.work import accrue_now, run
 
 
 def credits_of(units: int) -> dict[str, str]:
@@ -45,6 +46,32 @@ def test_an_account_is_not_closed_while_a_lease_holds_its_credits_or_owes_it_a_p
     assert [row["balance"] for row in balances["data"] if row["part"] == "cash"] == [
         credits_of(2_000_000)
     ]
+
+
+def test_a_provider_is_not_told_who_else_paid_nor_a_renter_who_shares_the_earnings(
+    scene: Scene,
+) -> None:
+    """Amounts are for both parties; the names of others are for the one they belong to."""
+    shares = [{"account_id": scene.rival.account_id, "share_ppm": 250_000}]
+    scene.owner.made(f"/v1/nodes/{scene.provider.node_id}/revenue-shares", {"shares": shares})
+    scene.deposit(scene.stranger, 30_000_000)
+    lease = scene.running(funds=credits_of(2_000_000))
+    path = f"/v1/leases/{lease['lease_id']}"
+    scene.stranger.made(f"{path}/top-up", {"amount": credits_of(2_000_000)})
+    run(scene, lease, minutes=120)
+    accrue_now(scene, lease["lease_id"])
+
+    def told(caller: Caller) -> tuple[set[str], set[str]]:
+        rows = caller.read(f"{path}/charges")["data"]
+        payers = {one.get("account_id", "") for row in rows for one in row["drawn"]}
+        owners = {one["account_id"] for row in rows for one in row["owners"]}
+        return payers, owners
+
+    payers, owners = told(scene.operator)
+    assert scene.stranger.account_id in payers
+    assert scene.rival.account_id in owners
+    assert told(scene.renter) == (payers, set())
+    assert told(scene.owner) == ({""}, owners)
 
 
 def test_an_account_takes_part_in_a_federated_job_and_the_creator_holds_the_fee(

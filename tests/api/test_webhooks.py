@@ -8,8 +8,9 @@ import json
 import ssl
 import subprocess
 import threading
+import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,11 +24,15 @@ from api.webhook_sender import (
     RETRIES_US,
     AddressRefused,
     Sent,
+    WebhooksStopped,
+    fields_for,
     post,
     public_address,
     signature,
 )
+from projections.audit_index import Event
 from tests.api.scene import Scene
+from tests.api.work import hours_of_work
 
 URL = "https://hooks.example.com/tally"
 
@@ -215,6 +220,15 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
         self.seen.append((self.headers["Host"], body))
+        drip = b"HTTP/1.1 200 OK"
+        if self.path == "/drip":
+            with suppress(OSError):
+                for _ in range(12):
+                    self.wfile.write(drip[:1])
+                    drip = drip[1:]
+                    self.wfile.flush()
+                    time.sleep(0.1)
+            return
         self.send_response(302 if self.path == "/away" else 200)
         self.send_header("Location", "http://127.0.0.1:1/")
         self.send_header("Content-Length", "0")
@@ -258,11 +272,84 @@ def test_over_real_tls_the_checked_address_is_used_and_the_name_is_verified(
         url = f"https://hooks.test:{port}/x"
         assert post(url, b"{}", {}).error == "ConnectError", "its certificate is nobody's we know"
         trusted = ssl.create_default_context(cafile=str(tmp_path / "cert.pem"))
-        real = httpx.Client
-        monkeypatch.setattr(httpx, "Client", lambda **how: real(**{**how, "verify": trusted}))
+        real = httpx.AsyncClient
+        monkeypatch.setattr(httpx, "AsyncClient", lambda **how: real(**{**how, "verify": trusted}))
         assert post(url, b'{"a":1}', {}) == Sent(200, None)
         assert _Handler.seen == [(f"hooks.test:{port}", b'{"a":1}')]
         assert post(f"https://hooks.test:{port}/away", b"{}", {}) == Sent(302, None)
         other = post(f"https://other.test:{port}/x", b"{}", {})
         assert other.error == "ConnectError", "a certificate of another name"
         assert len(_Handler.seen) == 2
+
+
+def test_an_answer_that_drips_is_given_up_when_its_time_is_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The time counts from the beginning, not from the last byte: no endpoint keeps the job."""
+    monkeypatch.setattr(webhook_sender, "public_address", lambda *_: "127.0.0.1")
+    monkeypatch.setattr(webhook_sender, "TIMEOUT_SECONDS", 0.5)
+    with listening(tmp_path) as port:
+        trusted = ssl.create_default_context(cafile=str(tmp_path / "cert.pem"))
+        real = httpx.AsyncClient
+        monkeypatch.setattr(httpx, "AsyncClient", lambda **how: real(**{**how, "verify": trusted}))
+        assert post(f"https://hooks.test:{port}/drip", b"{}", {}) == Sent(None, "timed_out")
+
+
+@pytest.mark.parametrize("host", ["a..b", "a" * 70 + ".com", "xn--a.invalid"])
+def test_a_host_that_can_be_no_name_is_told_so_and_stops_nobody(host: str) -> None:
+    assert post(f"https://{host}/x", b"{}", {}) == Sent(None, "name_not_resolved")
+
+
+def test_an_endpoint_that_fails_in_a_way_nobody_thought_of_stops_by_itself(scene: Scene) -> None:
+    first = scene.renter.made("/v1/webhooks", {"url": URL + "/bad"})["endpoint_id"]
+    _, good = added(scene)
+    scene.deposit(scene.renter, 1_000_000)
+
+    def send(url: str, body: bytes, headers: dict[str, str]) -> Sent:
+        if url.endswith("/bad"):
+            raise RuntimeError("unthought of")
+        return good(url, body, headers)
+
+    with scene.service.connect() as connection, pytest.raises(WebhooksStopped, match=first):
+        webhook_sender.run(scene.service, connection, scene.clock.now_us(), send)
+    assert good.told
+
+
+def _event(topic: str, **body: Any) -> Event:
+    return Event(position=1, topic=topic, recorded_us=0, version=1, leaf=b"", body=body)
+
+
+def test_a_provider_is_not_told_whose_money_pays_and_a_renter_not_who_shares_it() -> None:
+    parties = {"account_id": "acct_r", "provider_account_id": "acct_p", "lease_id": "lease_1"}
+    fact = _event(
+        "lease.reserved.v1", **parties, blind="00", project_id="p", end_user_ref="u",
+        escrow=[{"account_id": "acct_payer"}], owners=[{"account_id": "acct_o"}],
+    )  # fmt: skip
+    provider, renter = fields_for("acct_p", fact), fields_for("acct_r", fact)
+    assert provider == {**parties, "owners": [{"account_id": "acct_o"}]}
+    assert renter.keys() == {*parties, "project_id", "end_user_ref", "escrow"}
+    own = _event("lease.reserved.v1", account_id="a", provider_account_id="a", drawn=[], owners=[])
+    assert fields_for("a", own).keys() == own.body.keys()
+
+
+def test_credentials_others_rewards_and_others_balances_are_withheld() -> None:
+    issued = _event("account.api_key_issued.v1", account_id="a", key_id="k", key_sha256="00")
+    assert fields_for("a", issued) == {"account_id": "a", "key_id": "k"}
+    linked = _event("account.wallet_linked.v1", account_id="a", message="m", signature="s")
+    assert fields_for("a", linked) == {"account_id": "a"}
+    rewards = [{"account_id": "a", "amount": 1}, {"account_id": "b", "amount": 2}]
+    credited = _event("epoch.rewards_credited.v1", rewards=rewards)
+    assert fields_for("a", credited) == {"rewards": rewards[:1]}
+    booked = _event("adjustment.booked.v1", account_id="a", lines=[{"account": "party:b:cash"}])
+    assert fields_for("a", booked) == {"account_id": "a"}
+
+
+def test_an_endpoint_is_told_what_a_real_lease_made_and_nothing_withheld(scene: Scene) -> None:
+    hook = scene.owner.made("/v1/webhooks", {"url": URL, "types": ["lease."]})
+    endpoint = Endpoint(hook["secret"])
+    hours_of_work(scene)
+    assert run(scene, endpoint)
+    told = {body["type"]: body["data"] for _, body in endpoint.told}
+    for topic in ("lease.reserved.v1", "lease.usage_accrued.v1"):
+        assert told[topic]["provider_account_id"] == scene.owner.account_id
+        assert not told[topic].keys() & {*webhook_sender.RENTERS_ALONE, *webhook_sender.WITHHELD}
