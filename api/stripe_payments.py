@@ -215,6 +215,8 @@ class Stripe:
 
     def read_event(self, body: bytes, signature: str | None, now_us: int) -> Event | None:
         """Raises EventForged."""
+        if signature is not None and not signature.isascii():
+            raise EventForged("the signature is not ASCII")  # the library cannot compare it
         try:
             stripe.WebhookSignature.verify_header(body, signature, self._webhook_secret)
         except (stripe.SignatureVerificationError, UnicodeDecodeError):

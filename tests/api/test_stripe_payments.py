@@ -291,3 +291,11 @@ def test_half_a_configuration_and_open_lines_are_refused(changes: dict[str, str]
     with pytest.raises(SettingsInvalid) as caught:
         Settings(**changes)  # type: ignore[arg-type]
     assert "sk_test" not in str(caught.value)
+
+
+@pytest.mark.parametrize("signature", [None, "", "t=1,v1=\xe9", "t=x,v1=0", "v1=0", ",=,", "t"])
+@pytest.mark.parametrize("body", [b"{}", b"\xff", b"null", b"[" * 5_000])
+def test_no_signature_and_no_body_is_more_than_forged(signature: str | None, body: bytes) -> None:
+    """The route is public: whatever is sent there, it is refused and breaks nothing."""
+    with pytest.raises(EventForged):
+        Stripe("sk_test_12345678", "whsec_x", "https://x.example/").read_event(body, signature, 1)
