@@ -26,6 +26,7 @@ from api import (
     cli_epoch,
     cli_export,
     cli_funding,
+    cli_grant,
     cli_invoice,
     cli_market,
     cli_meters,
@@ -68,6 +69,7 @@ app.add_typer(cli_cash_out.app, name="cash-out")
 app.add_typer(cli_meters.meter, name="meter")
 app.add_typer(cli_meters.device, name="device")
 app.add_typer(cli_meters.storage, name="storage")
+app.add_typer(cli_grant.app, name="grant")
 app.add_typer(cli_epoch.app, name="epoch")
 app.add_typer(cli_payout.app, name="payout")
 app.add_typer(cli_audit.app, name="audit")

@@ -113,6 +113,13 @@ def _problem(response: httpx.Response) -> Problem:
     }
 
 
+class Acceptance(TypedDict):
+    """The second person's yes: to the `opening`, to one `milestone`, or to the `clawback`."""
+
+    what: Literal["opening", "milestone", "clawback"]
+    milestone_id: NotRequired[str | None]
+
+
 class Account(TypedDict):
     account_id: str
     kind: Literal["operator", "party", "client", "auditor"]
@@ -463,6 +470,11 @@ class ClaimPage(TypedDict):
     next_cursor: NotRequired[str]
     position: int
     data: list[Claim]
+
+
+class Clawback(TypedDict):
+    scope: Literal["unassigned", "unearned"]
+    proposed_by: str
 
 
 class Closing(TypedDict):
@@ -1033,6 +1045,35 @@ class Goodwill(TypedDict):
 
     corrects_position: int
     amount: Money
+
+
+class Grant(TypedDict):
+    """locked + unlocked + unassigned + clawed_back = total, once it is open. `unassigned`
+    has no milestone. `clawback`: one that waits for its second person.
+    """
+
+    grant_id: str
+    account_id: str
+    state: Literal["proposed", "open", "ended"]
+    total: Money
+    locked: Money
+    unlocked: Money
+    unassigned: Money
+    clawed_back: Money
+    milestones: list[Milestone]
+    clawback: NotRequired[Clawback]
+    proposed_by: str
+    proposed_at: str
+    position: NotRequired[int]
+
+
+class GrantPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Grant]
 
 
 class Hold(TypedDict):
@@ -1635,6 +1676,28 @@ class MeteredEventPage(TypedDict):
     data: list[MeteredEvent]
 
 
+class Milestone(TypedDict):
+    milestone_id: str
+    share_ppm: int
+    amount: Money
+    state: Literal["locked", "proposed", "accepted"]
+    proposed_by: NotRequired[str]
+
+
+class MilestoneAsked(TypedDict):
+    """A milestone and its share of the total, in parts per million."""
+
+    milestone_id: str
+    share_ppm: int
+
+
+class MilestoneDone(TypedDict):
+    """`evidence`: where it can be seen that the work is done."""
+
+    milestone_id: str
+    evidence: str
+
+
 class Money(TypedDict):
     """Units of one asset: micro-credits, 10^-8 TOKEN, or GPU-milliseconds."""
 
@@ -1737,6 +1800,15 @@ class NewCashOut(TypedDict):
     amount: NotRequired[Money | None]
 
 
+class NewClawback(TypedDict):
+    """`unassigned`: what has no milestone. `unearned`: all that is not unlocked; the grant
+    ends.
+    """
+
+    scope: Literal["unassigned", "unearned"]
+    reason: str
+
+
 class NewCreditNote(TypedDict):
     """`cause`: what gave the money back, a reference of yours; one credit note for each."""
 
@@ -1783,6 +1855,16 @@ class NewFundedAccount(TypedDict):
 
     funded_account_id: str
     monthly_cap: NotRequired[Money | None]
+
+
+class NewGrant(TypedDict):
+    """What the shares leave of the total has no milestone: it is told, and can only go
+    back.
+    """
+
+    account_id: str
+    total: Money
+    milestones: list[MilestoneAsked]
 
 
 class NewHold(TypedDict):
@@ -4960,6 +5042,98 @@ class Client(_Calls):
             query={"limit": limit, "cursor": cursor},
         )
         return cast("BudgetPage", found)
+
+    def propose_grant(
+        self,
+        body: NewGrant,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Grant:
+        """Propose a grant; a second person opens it by accepting."""
+        found = self._call(
+            "POST",
+            "/v1/grants",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Grant", found)
+
+    def list_grants(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> GrantPage:
+        """Grants in the order in which they were proposed."""
+        found = self._call(
+            "GET",
+            "/v1/grants",
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("GrantPage", found)
+
+    def propose_milestone(
+        self,
+        grant_id: str,
+        body: MilestoneDone,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Grant:
+        """Say that a milestone is done; a second person unlocks it by accepting."""
+        found = self._call(
+            "POST",
+            _at("/v1/grants/{grant_id}/milestones", grant_id=grant_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Grant", found)
+
+    def propose_clawback(
+        self,
+        grant_id: str,
+        body: NewClawback,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Grant:
+        """Propose to take back what is not earned; what is unlocked stays."""
+        found = self._call(
+            "POST",
+            _at("/v1/grants/{grant_id}/clawback", grant_id=grant_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Grant", found)
+
+    def accept_grant(
+        self,
+        grant_id: str,
+        body: Acceptance,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Grant:
+        """Accept what another member of the governance has proposed."""
+        found = self._call(
+            "POST",
+            _at("/v1/grants/{grant_id}/accept", grant_id=grant_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Grant", found)
+
+    def read_grant(
+        self,
+        grant_id: str,
+    ) -> Grant:
+        """One grant: what is locked, unlocked and without a milestone."""
+        found = self._call(
+            "GET",
+            _at("/v1/grants/{grant_id}", grant_id=grant_id),
+        )
+        return cast("Grant", found)
 
     def open_promotion(
         self,

@@ -18,7 +18,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, TextIO, cast
 
-from domain import calendar, device_fee, earnings, emission, escrow, tariff, token_burn
+from domain import calendar, device_fee, earnings, emission, escrow, grant, tariff, token_burn
 from domain.money import share_out, share_out_all
 from domain.refusal import Reason, Refused
 
@@ -338,6 +338,20 @@ def _escrow(case: Case) -> dict[str, Any]:
     }
 
 
+def _grant(case: Case) -> dict[str, Any]:
+    milestones = [
+        grant.Milestone(_text(row["id"]), _count(row["share_ppm"])) for row in case["milestones"]
+    ]
+    completed = [_text(one) for one in case["completed"]]
+    parts = grant.split(_int(case["total"]), milestones, completed)
+    return {
+        "amounts": {name: str(units) for name, units in parts.amounts.items()},
+        "unlocked": str(parts.unlocked),
+        "locked": str(parts.locked),
+        "unassigned": str(parts.unassigned),
+    }
+
+
 def _device_fee(case: Case) -> dict[str, Any]:
     changes = [
         device_fee.DayChange(_count(row["day"]), _count(row["adds"]), _count(row["removes"]))
@@ -362,6 +376,7 @@ SUITES: Mapping[str, Suite | str] = {
     "earnings": _earnings,
     "emission": _emission,
     "escrow": _escrow,
+    "grant": _grant,
     "merkle": "contracts.payout_tree",
     "share_out": _share_out,
 }

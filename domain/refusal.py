@@ -112,6 +112,18 @@ class Reason(Enum):
     CREDIT_NOTE_EXISTS = "credit_note_exists"
     INVOICE_LINE_UNKNOWN = "invoice_line_unknown"
     CREDIT_ABOVE_LINE = "credit_above_line"
+    # Milestone grants; the formula's own as in the vectors.
+    GRANT_UNKNOWN = "grant_unknown"
+    GRANT_EXISTS = "grant_exists"
+    GRANT_STATE = "grant_state"
+    MILESTONE_STATE = "milestone_state"
+    SECOND_PERSON_NEEDED = "second_person_needed"
+    TREASURY_SHORT = "treasury_short"
+    BAD_MILESTONE = "bad_milestone"
+    DUPLICATE_MILESTONE = "duplicate_milestone"
+    BAD_SHARE = "bad_share"
+    OVER_ASSIGNED = "over_assigned"
+    UNKNOWN_MILESTONE = "unknown_milestone"
     # Promotions, and who pays for whom.
     PROMOTION_UNKNOWN = "promotion_unknown"
     PROMOTION_EXISTS = "promotion_exists"
@@ -206,6 +218,9 @@ STORED_REFUSALS = frozenset(
         Reason.INVOICE_UNKNOWN, Reason.INVOICE_EXISTS, Reason.NOTHING_TO_INVOICE,
         Reason.CREDIT_NOTE_EXISTS, Reason.CREDIT_ABOVE_LINE,
         Reason.BUDGET_EXHAUSTED,
+        # Milestone grants.
+        Reason.GRANT_UNKNOWN, Reason.GRANT_EXISTS, Reason.GRANT_STATE, Reason.MILESTONE_STATE,
+        Reason.SECOND_PERSON_NEEDED, Reason.TREASURY_SHORT,
         # Promotions, and who pays for whom.
         Reason.PROMOTION_UNKNOWN, Reason.PROMOTION_EXISTS, Reason.PROMOTION_ENDED,
         Reason.PROMOTION_TERMS, Reason.PROMOTION_FUND_SHORT, Reason.PAYER_UNKNOWN,

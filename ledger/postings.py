@@ -31,6 +31,7 @@ from domain.draw import Drawn
 from domain.edge_device import DeviceFeeCharged
 from domain.epoch import EpochSealed, RewardsCredited, RewardsMatured
 from domain.funding import PromotionExpired, PromotionGranted
+from domain.grant import TREASURY, GrantClawedBack, GrantOpened, MilestoneAccepted
 from domain.lease import (
     EscrowPart,
     LeaseClosed,
@@ -204,6 +205,32 @@ def _promotion_granted(fact: PromotionGranted) -> Iterable[Entry]:
 def _promotion_expired(fact: PromotionExpired) -> Iterable[Entry]:
     units, granted = fact.amount.units, f"party:{fact.account_id}:grant.{fact.program}"
     return entry(Asset.CREDIT, (granted, units), ("network:breakage", -units))
+
+
+def _grant_opened(fact: GrantOpened) -> Iterable[Entry]:
+    """Set aside from what has matured to the treasury."""
+    locked, unassigned = fact.locked.units, fact.unassigned.units
+    return entry(
+        Asset.TOKEN,
+        (TREASURY, locked + unassigned),
+        (f"grant:{fact.grant_id}:locked", -locked),
+        (f"grant:{fact.grant_id}:unassigned", -unassigned),
+    )
+
+
+def _milestone_accepted(fact: MilestoneAccepted) -> Iterable[Entry]:
+    units, whose = fact.amount.units, f"grant:{fact.grant_id}"
+    return entry(Asset.TOKEN, (f"{whose}:locked", units), (f"{whose}:unlocked", -units))
+
+
+def _grant_clawed_back(fact: GrantClawedBack) -> Iterable[Entry]:
+    locked, unassigned = fact.locked.units, fact.unassigned.units
+    return entry(
+        Asset.TOKEN,
+        (f"grant:{fact.grant_id}:locked", locked),
+        (f"grant:{fact.grant_id}:unassigned", unassigned),
+        (TREASURY, -locked - unassigned),
+    )
 
 
 def _reserved(fact: LeaseReserved) -> Iterable[Entry]:
@@ -416,6 +443,9 @@ _BOOKS: dict[type[Any], Callable[[Any], Iterable[Entry]]] = {
     DebtRepaid: _repaid,
     DebtWrittenOff: _written_off,
     ReserveFunded: _reserve,
+    GrantOpened: _grant_opened,
+    MilestoneAccepted: _milestone_accepted,
+    GrantClawedBack: _grant_clawed_back,
     PromotionOpened: _promotion_opened,
     PromotionClosed: _promotion_closed,
     PromotionGranted: _promotion_granted,

@@ -1,4 +1,4 @@
-"""Which promotions are there, who was granted what, who pays for whom, and which caps are set?
+"""Which promotions and grants are there, who was granted what, who pays for whom, which caps?
 
     granted of a program == sum of its grants
 
@@ -29,6 +29,9 @@ _TABLES = """
     CREATE TABLE own.budget (
         account_id text COLLATE "C", scope text COLLATE "C", target text COLLATE "C",
         limit_units bigint, at_us bigint NOT NULL, PRIMARY KEY (account_id, scope, target));
+    CREATE TABLE own.milestone_grant (
+        grant_id text COLLATE "C" PRIMARY KEY, at_us bigint NOT NULL, position bigint NOT NULL);
+    CREATE INDEX ON own.milestone_grant (position);
 """
 
 _INDEXES = """
@@ -91,6 +94,11 @@ _RULES = (
             WHERE q.account_id = f.account_id AND q.position < f.position)""",
     ),
     Rule(
+        ("grant.proposed.v1",),
+        "grant_id text, at_us bigint",
+        "INSERT INTO own.milestone_grant SELECT grant_id, at_us, position FROM facts",
+    ),
+    Rule(
         ("budget.set.v1",),
         "account_id text, scope text, target text, monthly json, at_us bigint",
         """INSERT INTO own.budget
@@ -150,6 +158,22 @@ class Budget:
     target: str
     limit_units: int | None
     at_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class MilestoneGrant:
+    """That it was proposed; how far it has come, its own stream says."""
+
+    grant_id: str
+    at_us: int
+    position: int
+
+
+def read_grants(connection: Connection, *, after: int = 0, limit: int = 50) -> list[MilestoneGrant]:
+    """Milestone grants in the order of their proposals."""
+    sql = """SELECT * FROM proj_funding.milestone_grant WHERE position > %(after)s
+        ORDER BY position LIMIT %(limit)s"""
+    return read.many(connection, MilestoneGrant, sql, after=after, limit=limit)
 
 
 def read_programs(connection: Connection, *, after: int = 0, limit: int = 50) -> list[Program]:

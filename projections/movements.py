@@ -30,6 +30,8 @@ KINDS: Mapping[str, str | tuple[str, str]] = {
     "card.money_moved.v1": "card_final",
     "debt.repaid.v1": "debt",
     "debt.written_off.v1": "write_off",
+    "grant.opened.v1": "milestone_grant",
+    "grant.clawed_back.v1": "milestone_grant",
     "promotion.opened.v1": "promotion",
     "promotion.closed.v1": "promotion",
     "promotion.granted.v1": "grant",

@@ -149,6 +149,14 @@ ROWS: dict[str, Row] = {
     "list_claims": Row("renter"),
     "read_rewards": RENTERS,
     "read_payout_proof": Row("anybody", query="?address=0x" + "1" * 40),
+    "propose_grant": Row("operator", None, lambda s: _milestone_grant(s)),
+    "propose_milestone": Row(
+        "operator", None, lambda _s: {"milestone_id": "api", "evidence": "matrix"}
+    ),
+    "propose_clawback": Row("operator", None, lambda _s: {"scope": "unearned", "reason": "matrix"}),
+    "accept_grant": Row("operator", None, lambda _s: {"what": "opening"}),
+    "list_grants": Row("anybody"),
+    "read_grant": Row("anybody"),
     "list_events": Row("renter"),
     "read_event": Row("renter", "stranger"),
     "read_checkpoint": Row("anybody"),
@@ -323,6 +331,13 @@ def _terms() -> dict[str, Any]:
             "effective_from": "2027-01-01T00:00:00Z"}  # fmt: skip
 
 
+def _milestone_grant(scene: Scene) -> dict[str, Any]:
+    return {
+        "account_id": scene.owner.account_id, "total": {"asset": "TOKEN", "units": "100"},
+        "milestones": [{"milestone_id": "api", "share_ppm": 100_000}],
+    }  # fmt: skip
+
+
 def _deposit() -> dict[str, Any]:
     amount = {"asset": "CREDIT", "units": "1"}
     return {"source": "cash", "amount": amount, "reference": f"matrix {next(_numbers)}"}
@@ -384,6 +399,7 @@ def places(shared: Scene) -> dict[str, str]:
         "lane": "0",
         "usage_position": "1",
         "period": "2026-11",
+        "grant_id": shared.operator.made("/v1/grants", _milestone_grant(shared))["grant_id"],
         "written_number": "INV-000001",
         "dispute_id": "dispute_" + "1" * 32,
         "adjustment_id": "adj_" + "1" * 32,

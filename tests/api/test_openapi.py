@@ -199,6 +199,9 @@ NOT_AS_THEY_STAND = {
     "close_account": "needs an account without money",
     "issue_invoice": "needs a closed month with charges",
     "issue_credit_note": "needs an invoice",
+    "propose_milestone": "needs a grant that is open",
+    "propose_clawback": "needs a grant that is open",
+    "accept_grant": "needs a second person",
     "restart_job": "needs a lease whose funds have ended",
     "open_dispute": "needs a charge; tests/api/test_disputes.py does what it shows",
     "answer_dispute": "needs a dispute",
@@ -292,6 +295,12 @@ def _places(scene: Scene, path: str) -> dict[str, str]:
     elif "{key_id}" in path:
         key = scene.renter.made(f"{mine}/api-keys", {"scopes": ["meter"]})
         places["key_id"] = key["key_id"]
+    if "{grant_id}" in path:
+        asked = {
+            "account_id": scene.renter.account_id, "total": {"asset": "TOKEN", "units": "100"},
+            "milestones": [{"milestone_id": "api-integration", "share_ppm": 100_000}],
+        }  # fmt: skip
+        places["grant_id"] = scene.operator.made("/v1/grants", asked)["grant_id"]
     if "{funded_account_id}" in path:
         places["funded_account_id"] = scene.account().account_id
     if "{program}" in path:

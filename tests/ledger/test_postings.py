@@ -22,6 +22,7 @@ from domain import (
     edge_device,
     epoch,
     funding,
+    grant,
     lease,
     maturity,
     payment,
@@ -367,6 +368,27 @@ def resource(drawn: tuple[Drawn, ...], owed: int, parts: Parts) -> resource_usag
     )  # fmt: skip
 
 
+def grant_opened(locked: int, unassigned: int) -> Any:
+    return grant.GrantOpened(
+        grant_id="grant_1", locked=token(locked), unassigned=token(unassigned), proposed_by="a",
+        by="b", at_us=AT_US,
+    )  # fmt: skip
+
+
+def milestone_accepted(amount: int) -> Any:
+    return grant.MilestoneAccepted(
+        grant_id="grant_1", milestone_id="api", amount=token(amount), proposed_by="a", by="b",
+        at_us=AT_US,
+    )  # fmt: skip
+
+
+def clawed_back(locked: int, unassigned: int) -> Any:
+    return grant.GrantClawedBack(
+        grant_id="grant_1", scope="unearned", locked=token(locked), unassigned=token(unassigned),
+        proposed_by="a", by="b", at_us=AT_US,
+    )  # fmt: skip
+
+
 def program(kind: Any) -> Any:
     """A promotion that is opened or closed with so much in its fund."""
     return lambda amount: kind(
@@ -402,6 +424,9 @@ FACTS: dict[type[Any], st.SearchStrategy[Any]] = {
     lease.LeaseClosed: closings(),
     lease.LeaseSettled: settlements(),
     lease.LeaseToppedUp: positive.map(topped_up),
+    grant.GrantOpened: st.builds(grant_opened, units, units),
+    grant.MilestoneAccepted: positive.map(milestone_accepted),
+    grant.GrantClawedBack: st.builds(clawed_back, units, units),
     promotion.PromotionOpened: positive.map(program(promotion.PromotionOpened)),
     promotion.PromotionClosed: units.map(program(promotion.PromotionClosed)),
     funding.PromotionGranted: positive.map(granted),
@@ -696,7 +721,7 @@ def test_the_time_of_a_device_is_booked_whatever_its_own_name_is(device_id: str)
 
 OF_NO_PARTY = {
     "device.capacity_accrued.v1", "policy.published.v1", "epoch.sealed.v1",
-    "epoch.mint_confirmed.v1", "burn.confirmed.v1",
+    "epoch.mint_confirmed.v1", "burn.confirmed.v1", "milestone.accepted.v1",
     "payment.confirmed.v1", "payment.refunded.v1", "reserve.funded.v1", "cash_out.paid.v1",
 }  # fmt: skip
 """Facts that move no party's account and no escrow: no bill shows them."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from domain import budget, deposit, lease, promotion
+from domain import budget, deposit, grant, lease, promotion
 from domain import funding as fund
-from domain.money import credit
+from domain.money import credit, token
 from domain.stream import Stream
 
 OPERATOR, RENTER, OTHER = "acct_operator", "acct_granted", "acct_funded"
@@ -51,6 +51,10 @@ def funding(at_us: int) -> Iterator[tuple[Stream, Any]]:
     yield fund.stream_of(OTHER), fund.PayerEnded(**link)
     yield fund.stream_of(OTHER), fund.PayerSet(**link)
     yield from _budgets(at_us)
+    yield grant.stream_of("grant_1"), grant.GrantProposed(
+        grant_id="grant_1", account_id=RENTER, total=token(10),
+        milestones=(grant.Milestone("a", 100_000),), **at,
+    )  # fmt: skip
     lease_id = f"lease_{2:032x}"
     yield (
         Stream("lease", lease_id),
