@@ -7,7 +7,7 @@
 An account's card credits are one balance. They are spent oldest first, so what is left of them is
 the newest money: `party:{id}:card` up to `exposed` is inside the window, and only what is above it
 is final. That part, never more than `settled`, becomes `party:{id}:cash`: refundable, and with
-reward weight (design economics 5; decision 0015). Spending order the other way round would let
+reward weight (design economics 5; decision 0014). Spending order the other way round would let
 somebody withdraw confirmed money while the unconfirmed was spent, and then reverse it. Card money
 an escrow gives back after its window is over becomes cash by `TurnCardMoney`.
 """
