@@ -104,7 +104,7 @@ def _options(
 @app.command(epilog="Example: tallystick demo --json")
 def demo(
     serve_after: Annotated[
-        bool, typer.Option("--serve", help="Leave the API running on the result.")
+        bool, typer.Option("--serve", help="Leave API and console running on the result.")
     ] = False,
     data_dir: Annotated[
         Path | None, typer.Option(metavar="DIR", help="New folder; else a temporary one.")
@@ -118,8 +118,11 @@ def demo(
     """
     from api import demo as demos
 
-    def wait(url: str) -> None:
-        note(f"the API serves the result on {url}; stop it with Ctrl-C")
+    def wait(url: str, keys: dict[str, str]) -> None:
+        note(f"the API serves the result on {url}, the console on {url}/console (month 2026-11)")
+        for name, key in keys.items():
+            note(f"  key of {name}: {key}")
+        note("stop it with Ctrl-C")
         with stopping() as stop:
             stop.wait()
 

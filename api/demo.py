@@ -137,15 +137,19 @@ class Stage:
 
 
 def run(
-    data_dir: Path, progress: Progress, *, wait: Callable[[str], None] | None = None
+    data_dir: Path,
+    progress: Progress,
+    *,
+    wait: Callable[[str, dict[str, str]], None] | None = None,
 ) -> dict[str, Any]:
     """Run the demo in an empty folder; returns the document of `tallystick demo --json`.
 
-    `wait` is called with the API's address at the end, while everything still runs.
+    `wait` is called with the API's address and the parties' keys by their names at the end, while
+    everything still runs, the console too.
     """
     started = time.monotonic()
     with ExitStack() as stack:
-        stage = _set_up(data_dir, progress, stack)
+        stage = _set_up(data_dir, progress, stack, with_console=wait is not None)
         parties = _found(stage, stack)
         leases = _lease(stage, parties)
         _serve_leases(stage, leases)
@@ -154,14 +158,14 @@ def run(
         result = _result(stage, parties, leases, claimed)
         result["seconds"] = round(time.monotonic() - started, 1)
         if wait is not None:
-            wait(stage.url)
+            wait(stage.url, {name: party.api_key for name, party in parties.items()})
     return result
 
 
 # --- setting up --------------------------------------------------------------------------------
 
 
-def _set_up(data_dir: Path, progress: Progress, stack: ExitStack) -> Stage:
+def _set_up(data_dir: Path, progress: Progress, stack: ExitStack, *, with_console: bool) -> Stage:
     progress("starting PostgreSQL")
     clock = SimulatedClock(START_US)
     settings = Settings(
@@ -191,7 +195,7 @@ def _set_up(data_dir: Path, progress: Progress, stack: ExitStack) -> Stage:
     )
     stack.callback(chain_jobs.close)
     progress("starting the REST API")
-    url = stack.enter_context(_serving(service))
+    url = stack.enter_context(_serving(service, with_console=with_console))
     client = stack.enter_context(httpx.Client(base_url=url, timeout=30))
     return Stage(
         service, clock, Web(client), url, devnet, tally, keys, chain_jobs, data_dir, progress
@@ -231,11 +235,12 @@ def _deploy(chain: Chain, devnet: Devnet, keys: dict[str, LocalKeySigner]) -> De
 
 
 @contextmanager
-def _serving(service: Service) -> Iterator[str]:
+def _serving(service: Service, *, with_console: bool) -> Iterator[str]:
     """The API on a free port of this machine, in a thread of its own."""
     config = uvicorn.Config(
-        create_app(service), host="127.0.0.1", port=0, log_level="warning", access_log=False
-    )
+        create_app(service, with_console=with_console), host="127.0.0.1", port=0,
+        log_level="warning", access_log=False, ws="wsproto" if with_console else "none",
+    )  # fmt: skip
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, name="api", daemon=True)
     thread.start()
