@@ -25,6 +25,7 @@ from typing import Any, TypeAlias, assert_never
 from domain.account import account_of
 from domain.draw import Drawn, draw
 from domain.earnings import NOTHING, Parts, peel
+from domain.funding import sources_of
 from domain.lease import Lease, LeaseReserved, lease_of
 from domain.money import Amount, Big, credit
 from domain.refusal import Reason, Refused
@@ -143,6 +144,8 @@ EVENTS_MAX = 400
 """Events of one fact, so that all of them can be refused by name in it."""
 SOURCES_MAX = 32
 """Sources that meter the same resource of one lease."""
+DEBT_UNITS_MAX = 1_000_000
+"""Meters put an account into debt by at most one credit: what is beyond it is not counted."""
 CHARGE_UNITS_MAX = 10**15
 """No meter of one lease charges more: a thousand million credits."""
 QUANTITY_MAX = 10**18
@@ -153,7 +156,7 @@ then, so it does not matter which of the two was sent first.
 """
 RULES = (
     "account_closed", "lease_never_ran", "not_permitted", "source_taken", "too_many_sources",
-    "outside_window", "out_of_range",
+    "outside_window", "out_of_range", "unfunded",
 )  # fmt: skip
 
 # What is remembered.
@@ -250,7 +253,7 @@ def _accrued(
     assert reserved is not None
     tariff = tariff_version(world, reserved.tariff_version)
     rate = None if reserved.own else meter_rate(tariff, command.meter)
-    bill = _Bill(world, lease, reserved, state, command.meter, rate)
+    bill = _Bill(world, lease, reserved, state, command, rate)
     chained = state.events_chain
     for event in due:
         bill.judge(event)
@@ -302,13 +305,14 @@ class _Bill:
         lease: Lease,
         reserved: LeaseReserved,
         state: ResourceUsage,
-        meter: str,
+        command: AccrueResource,
         rate: MeterRate | None,
     ) -> None:
         self._world = world
         self._reserved = reserved
         self._rate = rate
-        self._window = None if lease.opened is None else _window(lease, state, meter)
+        self._window = None if lease.opened is None else _window(lease, state, command.meter)
+        self._charge_max = state.charge_units + _fundable(reserved, world, command.at_us)
         self.sources = state.sources
         self.quantity = state.quantity
         self.refused: list[RefusedEvent] = []
@@ -324,6 +328,8 @@ class _Bill:
         after = self.quantity + inside
         if after > QUANTITY_MAX or self.charge(after) > CHARGE_UNITS_MAX:
             inside, rule = 0, "out_of_range"
+        elif self.charge(after) > self._charge_max:
+            inside, rule = 0, "unfunded"
         self.quantity += inside
         if inside < event.quantity:
             lost = event.quantity - inside
@@ -359,6 +365,19 @@ class _Bill:
         from_us, to_us = self._window
         inside_us = min(event.to_us, to_us) - max(event.from_us, from_us)
         return event.quantity * max(0, inside_us) // (event.to_us - event.from_us)
+
+
+def _fundable(reserved: LeaseReserved, world: World, at_us: int) -> int:
+    """The most that may be charged now: what the renter may spend, and a small debt.
+
+    A provider meters its own leases. Without this bound it could earn, with a renter of its own,
+    any amount against a debt that nobody ever pays, and take it out as other people's cash.
+    """
+    account_id = reserved.account_id
+    spendable = sum(
+        source.units for source in sources_of(world, account_id, reserved.settlement, at_us)
+    )
+    return spendable + max(0, DEBT_UNITS_MAX - world.balance(f"party:{account_id}:owed"))
 
 
 def _window(lease: Lease, state: ResourceUsage, meter: str) -> tuple[int, int]:

@@ -233,8 +233,20 @@ def test_a_closed_account_is_charged_no_more() -> None:
     assert (fact.charge, fact.refused[0].rule) == (credit(0), "account_closed")
 
 
+def test_a_provider_cannot_earn_against_a_debt_that_nobody_pays() -> None:
+    """What is beyond the renter's credits and a debt of one credit does not count."""
+    dear = with_meters(market.opened(), (MeterRate("cpu", credit(600_000), 1),))
+    poor = dear.having({f"party:{RENTER}:cash": 0})
+    fact = told(poor, accrue(event(1, 1, 0, 60), event(2, 1, 60, 120)))
+    assert (fact.charge_new, fact.owed) == (credit(600_000), credit(600_000))
+    assert [(one.position, one.rule) for one in fact.refused] == [(2, "unfunded")]
+    deep = poor.having({f"party:{RENTER}:owed": 1_000_000})
+    assert told(deep, accrue(event(1, 1, 0, 60))).charge_new == credit(0)
+
+
 def test_no_meter_charges_more_than_there_can_be() -> None:
     dear = with_meters(market.opened(), (MeterRate("cpu", credit(CHARGE_UNITS_MAX), 1),))
+    dear = dear.having({f"party:{RENTER}:cash": CHARGE_UNITS_MAX})
     fact = told(dear, accrue(event(1, 1, 0, 60), event(2, 1, 60, 120)))
     assert (fact.charge.units, fact.refused[0].rule) == (CHARGE_UNITS_MAX, "out_of_range")
 
