@@ -79,12 +79,18 @@ _ROOT_STATES = """CASE topic WHEN 'payout.root_proposed.v1' THEN 'proposed'
 
 _PAID = """CROSS JOIN LATERAL (
         SELECT coalesce(sum(units), 0) AS total,
-            coalesce(sum(units) FILTER (WHERE source = 'cash'), 0) AS cash,
+            coalesce(sum(units) FILTER (WHERE source = 'cash' AND NOT is_own), 0) AS cash,
+            coalesce(sum(units) FILTER (WHERE source = 'burned' AND NOT is_own), 0) AS burned,
+            coalesce(sum(units) FILTER (WHERE source IN ('cash', 'burned') AND NOT is_own), 0)
+                AS counted,
             coalesce(bool_or(source = 'burned'), false) AS is_burned
         FROM (
-            SELECT (part->'amount'->>'units')::numeric AS units, part->>'source' AS source
-            FROM json_array_elements(drawn) part) p) d"""
-"""SQL: what of an accrual's `drawn` was cash, and whether it was bought by burning."""
+            SELECT (part->'amount'->>'units')::numeric AS units, part->>'source' AS source,
+                coalesce(part->>'account_id' = provider_account_id, false) AS is_own
+            FROM json_array_elements(drawn) part WHERE part->>'purpose' IS NULL) p) d"""
+"""SQL: what of an accrual's `drawn` paid for usage and has weight, and whether it was bought by
+burning. What the provider itself paid, for whomever, has none: it would be its own renter.
+"""
 
 
 def _epoch(position: str) -> str:
@@ -118,7 +124,7 @@ _RULES = (
         f"""INSERT INTO own.disputed
         SELECT e.notification_id, f.dispute_id, a.provider_account_id, f.position,
             (l->>'gpu_us')::bigint,
-            CASE WHEN is_burned THEN div(burn * claimed, charge) ELSE 0 END,
+            CASE WHEN is_burned THEN div(div(burn * burned, total) * claimed, charge) ELSE 0 END,
             CASE WHEN is_burned OR total = 0 THEN 0
                 ELSE div(div(burn * cash, total) * claimed, charge) END,
             NULL, NULL, NULL, NULL
@@ -188,15 +194,7 @@ _RULES = (
         f""", paid AS (
             SELECT f.position, account_id, provider_account_id, gpu_us_new, d.*,
                 (parts_new->>'burn')::bigint AS burn
-            FROM facts f CROSS JOIN LATERAL (
-                SELECT coalesce(sum(units), 0) AS total,
-                    coalesce(sum(units) FILTER (WHERE source = 'cash'), 0) AS cash,
-                    coalesce(sum(units) FILTER (WHERE source IN ('cash', 'burned')), 0) AS counted,
-                    coalesce(bool_or(source = 'burned'), false) AS is_burned
-                FROM (
-                    SELECT (part->'amount'->>'units')::numeric AS units, part->>'source' AS source
-                    FROM json_array_elements(f.drawn) part
-                    WHERE part->>'purpose' IS NULL) p) d
+            FROM facts f {_PAID}
         ), due AS (
             INSERT INTO own.burning
             SELECT position, provider_account_id, burn, CASE
@@ -206,7 +204,7 @@ _RULES = (
         )
         INSERT INTO own.weight AS w
         SELECT {EPOCH_OF}, provider_account_id,
-            sum(CASE WHEN is_burned THEN burn ELSE 0 END),
+            sum(CASE WHEN is_burned THEN div(burn * burned, total) ELSE 0 END)::bigint,
             sum(CASE WHEN total > 0 THEN div(gpu_us_new * counted, total) ELSE 0 END)::bigint
         FROM paid f WHERE account_id <> provider_account_id GROUP BY 1, 2
         ON CONFLICT (epoch, account_id) DO UPDATE

@@ -47,7 +47,7 @@ def _weights(database: str, cash_ppm: int, other: str) -> tuple[dict[str, int], 
     return bases, accruals
 
 
-@pytest.mark.parametrize("other", ["card", "earned", "grant"])
+@pytest.mark.parametrize("other", ["card", "earned", "grant.spring"])
 def test_only_the_part_that_cash_paid_has_weight(database: str, other: str) -> None:
     """Design economics 5: card 0 until confirmed, grants and earned credits 0; property 20.5."""
     _, accruals = _weights(database, 300_000, other)
@@ -75,6 +75,26 @@ def test_usage_paid_with_card_money_alone_has_no_weight_by_value_or_by_gpu_time(
 def _is_weighed(fact: Any) -> bool:
     """What is contested has no weight (tests/projections/test_disputed_weights.py): left out."""
     return type(fact).__module__ not in ("domain.dispute", "domain.adjustment")
+
+
+@pytest.mark.parametrize("payer", ["acct_provider", "acct_payer"])
+def test_what_the_provider_itself_pays_for_others_has_no_weight(database: str, payer: str) -> None:
+    """Anti-wash, with one payer for many accounts: a provider that funds its renter gains none."""
+
+    def paid_by(told: Iterator[Told]) -> Iterator[Told]:
+        for stream, fact in told:
+            if isinstance(fact, UsageAccrued):
+                drawn = tuple(replace(part, account_id=payer) for part in fact.drawn)
+                fact = replace(fact, drawn=drawn)
+            yield stream, fact
+
+    with psycopg.connect(database, autocommit=True) as connection:
+        Writer(connection).write(list(paid_by(story(Size()))))
+        tables.step_all(connection)
+        rows = connection.execute("SELECT burned, gpu_us FROM proj_epochs.weight").fetchall()
+    assert rows
+    found = {units > 0 for row in rows for units in row}
+    assert found == {payer != "acct_provider"}
 
 
 def _burned_gpu_us() -> int:
