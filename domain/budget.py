@@ -45,7 +45,7 @@ class BudgetHeld:
     scope: str
     target: str
     month: str  # "2026-11"
-    lease_id: str
+    lease_id: str  # or what else was paid with it
     amount: Amount
     used: Big  # micro-credits of the month, this hold included
     at_us: int
@@ -269,6 +269,26 @@ def hold(world: World, claims: Sequence[Claim], lease_id: str, at_us: int) -> li
             if percent > budget.alerted.get(month, 0)
         ]  # fmt: skip
     return changes
+
+
+def spend(world: World, claim: Claim, reference: str, at_us: int) -> list[Change]:
+    """Count what is taken for good and not held: nothing of it comes back. `reference` is no lease.
+
+    Raises Refused: BUDGET_EXHAUSTED.
+    """
+    held = hold(world, [claim], reference, at_us)
+    if not held:
+        return []
+    over = BudgetReleased(
+        account_id=claim.account_id,
+        scope=claim.scope,
+        target=claim.target,
+        lease_id=reference,
+        amount=credit(0),
+        is_final=True,
+        at_us=at_us,
+    )
+    return [*held, Change(held[0].stream, over)]
 
 
 def release(

@@ -277,7 +277,8 @@ def decide_charge(command: ChargeDeviceFee, world: World) -> list[Change]:
         owed=taken.owed,
         at_us=command.at_us,
     )
-    return [Change(stream_of(command.account_id), charged)]
+    counted = taken.counted(world, f"device_fee/{day_text(day)}", command.at_us)
+    return [Change(stream_of(command.account_id), charged), *counted]
 
 
 def _fee_of(world: World, day: int) -> tuple[int, int | None]:

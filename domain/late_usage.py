@@ -97,12 +97,12 @@ def decide_bill(command: BillLateUsage, world: World) -> list[Change]:
     )
     if not accrued.charge_new.units:
         raise Refused(Reason.NO_LATE_USAGE, lease_id=command.lease_id)
-    return [_adjustment(command, lease, accrued, world)]
+    return _adjustment(command, lease, accrued, world)
 
 
 def _adjustment(
     command: BillLateUsage, lease: Lease, accrued: UsageAccrued, world: World
-) -> Change:
+) -> list[Change]:
     assert lease.reserved is not None
     units, settlement = accrued.charge_new.units, lease.reserved.settlement
     paid = draw(world, accrued.account_id, units, command.at_us, settlement)
@@ -110,7 +110,7 @@ def _adjustment(
               for one in paid.drawn]  # fmt: skip
     burned = sum(one.amount.units for one in paid.drawn) if settlement == "burn" else 0
     owed = BookLine(f"party:{accrued.account_id}:owed", paid.owed.units)
-    return book(
+    adjusted = book(
         ChargedLine(
             position=command.settled_position,
             lease_id=command.lease_id,
@@ -140,6 +140,8 @@ def _adjustment(
             watermarks=accrued.watermarks,
         ),
     )
+    reference = f"late_usage/{command.lease_id}"
+    return [adjusted, *paid.counted(world, reference, command.at_us)]
 
 
 def credits_of(accrued: UsageAccrued, burned: int) -> list[BookLine]:

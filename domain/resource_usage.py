@@ -232,7 +232,7 @@ def decide_accrue(command: AccrueResource, world: World) -> list[Change]:
     due = _due(command)
     if not due:
         return []
-    return [Change(stream_of(command.lease_id, command.meter), _accrued(command, world, due))]
+    return _accrued(command, world, due)
 
 
 def _due(command: AccrueResource) -> tuple[MeteredEvent, ...]:
@@ -244,9 +244,7 @@ def _due(command: AccrueResource) -> tuple[MeteredEvent, ...]:
     return command.events
 
 
-def _accrued(
-    command: AccrueResource, world: World, due: tuple[MeteredEvent, ...]
-) -> ResourceAccrued:
+def _accrued(command: AccrueResource, world: World, due: tuple[MeteredEvent, ...]) -> list[Change]:
     lease = lease_of(world, command.lease_id)
     state = usage_of(world, command.lease_id, command.meter)
     reserved = lease.reserved
@@ -264,7 +262,7 @@ def _accrued(
     assert parts.total == charge, (parts, charge)
     assert new >= 0, (charge, state)
     taken = draw(world, reserved.account_id, new, command.at_us, reserved.settlement)
-    return ResourceAccrued(
+    accrued = ResourceAccrued(
         lease_id=command.lease_id,
         meter=command.meter,
         unit=METERS[command.meter],
@@ -294,6 +292,9 @@ def _accrued(
         refused=tuple(bill.refused),
         at_us=command.at_us,
     )
+    reference = f"{command.meter}/{command.lease_id}"
+    counted = taken.counted(world, reference, command.at_us)
+    return [Change(stream_of(command.lease_id, command.meter), accrued), *counted]
 
 
 class _Bill:

@@ -274,7 +274,8 @@ def _charged(
         owed=taken.owed,
         at_us=at_us,
     )
-    return [Change(stream_of(provisioned.region_id), charged)]
+    counted = taken.counted(world, f"storage_node/{provisioned.region_id}", at_us)
+    return [Change(stream_of(provisioned.region_id), charged), *counted]
 
 
 STREAMS: dict[str, tuple[Any, Callable[[Any, Any], Any]]] = {

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.account import AccountOpened
-from domain.budget import ACCOUNT, Claim, SetBudget, hold
+from domain.budget import ACCOUNT, Claim, SetBudget, budget_of, hold
+from domain.draw import draw
 from domain.funding import BURN_SOURCES, CASH_SOURCES, EndPayer, SetPayer, Source, sources_of
 from domain.money import credit
 from domain.refusal import Reason, Refused
@@ -125,3 +126,27 @@ def test_a_payer_pays_at_most_what_is_left_of_its_monthly_cap(
     next_month = sources_of(made, RENTER, "cash", NOON_US + 15 * DAY_US)
     limit = sum(balances) if cap is None else max(cap, used)
     assert sum(one.units for one in next_month) == min(sum(balances), limit)
+
+
+# --- charges without an escrow -----------------------------------------------------------------
+
+
+def test_what_is_drawn_from_a_payer_counts_against_what_it_allows_the_account() -> None:
+    made = payers(renter_cash=5, payer_cash=100)
+    made.do(setting)
+    allowed = SetBudget(
+        account_id=PAYER, scope=ACCOUNT, target=RENTER, monthly=credit(30), by="m", at_us=NOON_US
+    )
+    made.do(allowed)
+    owed = []
+    for day, units in enumerate((20, 20, 20)):
+        taken = draw(made, RENTER, units, NOON_US)
+        owed.append(taken.owed.units)
+        for one in taken.drawn:
+            made.books[f"party:{one.account_id}:{one.source}"] -= one.amount.units
+        for change in taken.counted(made, f"device_fee/{day}", NOON_US):
+            made.record(change.stream, change.fact)
+    assert owed == [0, 5, 20], "5 of its own and 30 of the payer's, and not a unit more"
+    budget = budget_of(made, PAYER, ACCOUNT, RENTER)
+    assert (budget.used, budget.holds) == ({"2026-11": 30}, ())
+    assert draw(made, RENTER, 1, NOON_US + 15 * DAY_US).owed.units == 0, "another month"
