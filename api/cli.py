@@ -32,9 +32,12 @@ from api import (
     cli_meters,
     cli_payment,
     cli_payout,
+    cli_stick,
     cli_supply,
+    cli_tariff,
     cli_terminal,
     cli_trace,
+    cli_webhook,
 )
 from api.cli_settings import ConfigFile, DataDir, in_force, loaded, opened
 from api.cli_terminal import (
@@ -54,13 +57,15 @@ if TYPE_CHECKING:
 
 app = group("Event-sourced marketplace and settlement ledger for pooled GPUs.", "tallystick demo")
 app.add_typer(cli_admin.app, name="admin")
-app.add_typer(cli_market.account, name="account")
+app.add_typer(cli_stick.account, name="account")
 app.add_typer(cli_supply.provider, name="provider")
 app.add_typer(cli_supply.region, name="region")
 app.add_typer(cli_supply.node, name="node")
 app.add_typer(cli_market.offer, name="offer")
-app.add_typer(cli_market.lease, name="lease")
+app.add_typer(cli_stick.lease, name="lease")
 app.add_typer(cli_dispute.dispute, name="dispute")
+app.add_typer(cli_tariff.app, name="tariff")
+app.add_typer(cli_webhook.app, name="webhook")
 app.add_typer(cli_funding.promotion, name="promotion")
 app.add_typer(cli_funding.payer, name="payer")
 app.add_typer(cli_funding.budget, name="budget")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Generator
@@ -274,6 +275,51 @@ def test_a_bank_transfer_is_bought_and_confirmed_from_the_shell(server: Server) 
     listed = server.run("payment", "list", renter, "--json", key=key).document["data"]
     assert [(row["payment_id"], row["left"]["units"]) for row in listed] == [(payment, "39500000")]
     assert server.run("payment", "create", renter, "24", "--json", key=key).code == 1
+
+
+def test_webhooks_and_tariffs_from_the_shell(server: Server, tmp_path: Path) -> None:
+    _, key = server.account()
+    words = ("webhook", "add", "https://hooks.example.com/x", "--type", "lease.", "--json")
+    made = server.run(*words, key=key).document
+    assert made["secret"].startswith("whsec_")
+    endpoint = made["endpoint_id"]
+    assert server.run("webhook", "rotate", endpoint, "--json", key=key).document["secret"]
+    stopped = server.run("webhook", "stop", endpoint, "--json", key=key).document
+    assert (stopped["enabled"], stopped["disabled_reason"]) == (False, "owner")
+    assert server.run("webhook", "start", endpoint, "--json", key=key).document["enabled"]
+    assert endpoint in server.run("webhook", "list", key=key).out
+    told = server.run("webhook", "replay", endpoint, 1, 9, "--json", key=key).document
+    assert told["count"] == 0
+    none = server.run("webhook", "deliveries", endpoint, "--json", key=key).document
+    assert none["data"] == []
+    bad = server.run("webhook", "add", "http://hooks.example.com", key=key)
+    assert (bad.code, "webhook_url" in bad.err) == (1, True)
+    (first,) = server.run("tariff", "list", "--json").document["data"]
+    following = {
+        "version": 2, "usage_fees": first["usage_fees"], "provider_share_ppm": 600_000,
+        "effective_from": "2099-01-01T00:00:00Z",
+    }  # fmt: skip
+    file = tmp_path / "tariff.json"
+    file.write_text(json.dumps(following))
+    assert server.run("tariff", "publish", file, "--json").document["version"] == 2
+    assert server.run("tariff", "publish", file, key=key).code == 1
+    assert server.run("tariff", "publish", tmp_path / "none.json").code == 2
+
+
+def test_a_renters_half_of_the_stick_from_the_shell(server: Server, tmp_path: Path) -> None:
+    account_id, key = server.account()
+    file = tmp_path / "me.key"
+    words = ("account", "signing-key", account_id, "--key-file", file, "--json")
+    made = server.run(*words, key=key).document
+    assert (file.stat().st_mode & 0o777, len(made["key_id"])) == (0o600, 16)
+    assert server.run(*words, key=key).document["key_id"] == made["key_id"]
+    nothing = "lease_" + "0" * 32
+    for command in (("stick", nothing), ("sign", nothing, "--key-file", file),
+                    ("top-up", nothing, "--amount", "2.5")):  # fmt: skip
+        refused = server.run("lease", *command, key=key)
+        assert (refused.code, "lease_unknown" in refused.err) == (1, True), refused
+    file.chmod(0o644)
+    assert server.run(*words, key=key).code == 2
 
 
 # --- files of one account ----------------------------------------------------------------------

@@ -1,0 +1,118 @@
+"""`tallystick lease top-up | sign | stick` and `account signing-key`: more credits for a lease, and
+the renter's half of the stick. The key that signs stays in its file.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from api.cli_market import LeaseId
+from api.cli_market import account as account
+from api.cli_market import lease as lease
+from api.cli_remote import ApiKey, IdempotencyKey, Remote, Url, credits_of
+from api.cli_terminal import AsJson, facts, tell
+
+KeyFile = Annotated[
+    Path, typer.Option("--key-file", help="32 bytes in hex, readable by you alone.")
+]
+
+
+@lease.command("top-up", epilog="Example: tallystick lease top-up lease_1f0c... --amount 5")
+def top_up(
+    lease_id: LeaseId,
+    credits: Annotated[str, typer.Option("--amount", metavar="CREDITS", help="Such as 2.78.")],
+    federated: Annotated[
+        bool, typer.Option("--federated", help="Into what pays the federated fee.")
+    ] = False,
+    url: Url = None,
+    api_key: ApiKey = None,
+    idempotency_key: IdempotencyKey = None,
+    as_json: AsJson = False,
+) -> None:
+    """Put credits of yours into the escrow of a lease; its end moves with them."""
+    remote = Remote(url, api_key, key=idempotency_key)
+    body: Any = {"amount": credits_of(credits), "federated": federated}
+    told = remote.ask(lambda c: c.fund_lease(lease_id, body, idempotency_key=remote.key))
+    shown = {"lease_id": lease_id, "deposited": credits, "funds_end_at": told.get("funds_end_at")}
+    tell(told, facts(shown), as_json=as_json)
+
+
+@account.command(
+    "signing-key", epilog="Example: tallystick account signing-key acct_1f0c... --key-file me.key"
+)
+def signing_key(
+    account_id: Annotated[str, typer.Argument(metavar="ACCOUNT")],
+    key_file: KeyFile,
+    url: Url = None,
+    api_key: ApiKey = None,
+    idempotency_key: IdempotencyKey = None,
+    as_json: AsJson = False,
+) -> None:
+    """Let the key in a file sign for usage; the file is made if it is not there."""
+    remote = Remote(url, api_key, key=idempotency_key)
+    body: Any = {"public_key": bytes(_key(key_file).verify_key).hex()}
+    told = remote.ask(lambda c: c.add_signing_key(account_id, body, idempotency_key=remote.key))
+    tell(told, facts({name: told.get(name) for name in ("key_id", "public_key")}), as_json=as_json)
+
+
+@lease.command("sign", epilog="Example: tallystick lease sign lease_1f0c... --key-file me.key")
+def sign(
+    lease_id: LeaseId,
+    key_file: KeyFile,
+    gpu_us: Annotated[
+        int | None,
+        typer.Option(min=0, help="Signed for, in all; absent: everything that was metered."),
+    ] = None,
+    url: Url = None,
+    api_key: ApiKey = None,
+    idempotency_key: IdempotencyKey = None,
+    as_json: AsJson = False,
+) -> None:
+    """Sign for the usage of a lease up to its last accrual: the renter's half of the stick."""
+    import hashlib
+
+    from api.models import parse_moment
+    from domain.countersign import message_for
+
+    remote, key = Remote(url, api_key, key=idempotency_key), _key(key_file)
+    hours = remote.list(
+        lambda c, size, cursor: c.list_lease_usage(lease_id, limit=size, cursor=cursor), 10_000
+    )["data"]
+    until = str(hours[-1]["until"]) if hours else None
+    if until is None:
+        tell({"lease_id": lease_id, "signed": False}, ["nothing was accrued yet"], as_json=as_json)
+        raise typer.Exit(1)
+    metered = sum(int(hour["gpu_us"]) for hour in hours) if gpu_us is None else gpu_us
+    message = message_for(lease_id, metered, parse_moment(until))
+    body: Any = {
+        "key_id": hashlib.sha256(bytes(key.verify_key)).hexdigest()[:16],
+        "gpu_us": str(metered), "until": until, "signature": key.sign(message).signature.hex(),
+    }  # fmt: skip
+    told = remote.ask(lambda c: c.countersign_usage(lease_id, body, idempotency_key=remote.key))
+    shown = {name: told.get(name) for name in ("lease_id", "gpu_us", "until", "key_id")}
+    tell(told, facts(shown), as_json=as_json)
+
+
+@lease.command("stick", epilog="Example: tallystick lease stick lease_1f0c... --json")
+def stick(
+    lease_id: LeaseId, url: Url = None, api_key: ApiKey = None, as_json: AsJson = False
+) -> None:
+    """Both halves: what the node reported, and what the renter signed for."""
+    told = Remote(url, api_key).ask(lambda c: c.read_stick(lease_id))
+    names = ("gpu_us", "matched_gpu_us", "unconfirmed_gpu_us", "contested_gpu_us", "signed_until")
+    tell(told, facts({name: told.get(name) for name in names}), as_json=as_json)
+
+
+def _key(path: Path) -> Any:
+    from nacl.signing import SigningKey
+
+    from api.cli_terminal import InputUnusable
+    from api.secret_files import SecretUnreadable, read_or_make
+
+    try:
+        return SigningKey(read_or_make(path))
+    except (OSError, SecretUnreadable) as error:
+        raise InputUnusable(f"{path}: {error}") from None
