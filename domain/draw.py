@@ -48,8 +48,7 @@ def draw(world: World, account_id: str, units: int, at_us: int, settlement: str 
     """Take `units` micro-credits from what the account may spend for this settlement."""
     assert units >= 0, units
     drawn, left = [], units
-    held = sources_of(world, account_id, settlement, at_us, is_counted=False) if units else ()
-    for source in held:
+    for source in sources_of(world, account_id, settlement, at_us) if units else ():
         here = min(left, source.units)
         if here > 0:
             drawn.append(Drawn(source.account_id, source.name, credit(here)))

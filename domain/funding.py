@@ -175,18 +175,14 @@ class Source:
         return f"party:{self.account_id}:{self.name}"
 
 
-def sources_of(
-    world: World, account_id: str, settlement: str, at_us: int, *, is_counted: bool = True
-) -> tuple[Source, ...]:
+def sources_of(world: World, account_id: str, settlement: str, at_us: int) -> tuple[Source, ...]:
     """The sources that hold something, in spend order, for `settlement` "cash" or "burn".
 
     `at_us`: the moment of the spending; what has expired by then is no source any more, whether or
-    not its breakage is booked. Sources of a payer carry the payer's account. Only what goes into an
-    escrow is counted against a payer's monthly cap: where the spending is not, a payer with a cap
-    pays nothing.
+    not its breakage is booked. Sources of a payer carry the payer's account.
     """
     own = _held(world, account_id, settlement, at_us)
-    return (*own, *_of_payer(world, account_id, settlement, at_us, is_counted=is_counted))
+    return (*own, *_of_payer(world, account_id, settlement, at_us))
 
 
 def _held(world: World, account_id: str, settlement: str, at_us: int) -> Iterator[Source]:
@@ -200,15 +196,11 @@ def _held(world: World, account_id: str, settlement: str, at_us: int) -> Iterato
             yield Source(account_id, name, units)
 
 
-def _of_payer(
-    world: World, account_id: str, settlement: str, at_us: int, *, is_counted: bool
-) -> Iterator[Source]:
+def _of_payer(world: World, account_id: str, settlement: str, at_us: int) -> Iterator[Source]:
     payer = funding_of(world, account_id).payer_account_id
     if payer is None or world.balance(f"party:{payer}:owed"):
         return
     left = left_this_month(world, payer, ACCOUNT, account_id, at_us)
-    if left is not None and not is_counted:
-        return
     for source in _held(world, payer, settlement, at_us):
         units = source.units if left is None else min(source.units, left)
         if units:

@@ -375,7 +375,7 @@ def _fundable(reserved: LeaseReserved, world: World, at_us: int) -> int:
     any amount against a debt that nobody ever pays, and take it out as other people's cash.
     """
     account_id = reserved.account_id
-    sources = sources_of(world, account_id, reserved.settlement, at_us, is_counted=False)
+    sources = sources_of(world, account_id, reserved.settlement, at_us)
     spendable = sum(source.units for source in sources)
     return spendable + max(0, DEBT_UNITS_MAX - world.balance(f"party:{account_id}:owed"))
 
