@@ -358,6 +358,8 @@ MIN_RUNWAY_US = HOUR_US
 """An open-ended lease holds at least this much of its price before it starts."""
 START_TIMEOUT_US = 600_000_000
 """How long a reserved lease waits for its node to be ready; then it is closed at charge 0."""
+PARTS_MAX = 64
+"""Parts an escrow holds at once; others may fill half of it, so nobody can lock its renter out."""
 FEDERATED_HOLD_US = 24 * HOUR_US
 """The creator of a federated job holds its fee for so long ahead at most, and tops it up."""
 LATE_UNITS_MAX = 2**62
@@ -935,6 +937,9 @@ def decide_top_up(command: TopUpLease, world: World) -> list[Change]:
         raise Refused(Reason.LEASE_STATE, lease_id=command.lease_id, federated=False)
     if command.amount.units <= 0 or command.amount.asset is not Asset.CREDIT:
         raise Refused(Reason.AMOUNT_NOT_POSITIVE, field="amount")
+    parts_max = PARTS_MAX if command.account_id == asked.account_id else PARTS_MAX // 2
+    if len(lease.held) >= parts_max:
+        raise Refused(Reason.COUNT_OUT_OF_RANGE, deposits=len(lease.held), at_most=parts_max)
     open_account(world, command.account_id)
     _require_no_debt(world, command.account_id)
     wanted = command.amount.units

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from domain.account import AccountClosed, AccountOpened
 from domain.lease import (
+    PARTS_MAX,
     AccrueUsage,
     Lease,
     LeaseReserved,
@@ -188,6 +189,16 @@ def test_what_has_ended_stays_ended() -> None:
 )
 def test_a_top_up_that_cannot_be_is_refused(command: TopUpLease, reason: Reason) -> None:
     running().when(command).then_refused(reason)
+
+
+def test_others_fill_half_of_an_escrow_at_most_and_never_lock_its_renter_out() -> None:
+    where = running()
+    for _ in range(PARTS_MAX // 2 - len(lease_in(where).held)):
+        where = where.after(top_up(1, 0, FRIEND))
+    where.when(top_up(1, 0, FRIEND)).then_refused(Reason.COUNT_OUT_OF_RANGE)
+    for _ in range(PARTS_MAX // 2):
+        where = where.having({f"party:{RENTER}:cash": 1}).after(top_up(1))
+    where.when(top_up(1)).then_refused(Reason.COUNT_OUT_OF_RANGE)
 
 
 def test_who_owes_tops_up_nothing() -> None:
