@@ -377,7 +377,8 @@ class ToppedUpTold(Told):
 @resource.post(
     "/v1/leases/{lease_id}/top-up", WRITE, ToppedUpTold,
     problems=[Reason.LEASE_UNKNOWN, Reason.LEASE_STATE, Reason.UNPAID_DEBT, Reason.CREDIT_TOO_LOW,
-              Reason.BUDGET_EXHAUSTED, Reason.COUNT_OUT_OF_RANGE, Reason.AMOUNT_NOT_POSITIVE, Reason.ACCOUNT_CLOSED],
+              Reason.BUDGET_EXHAUSTED, Reason.COUNT_OUT_OF_RANGE, Reason.AMOUNT_NOT_POSITIVE,
+              Reason.ACCOUNT_CLOSED],
 )  # fmt: skip
 def fund_lease(lease_id: LeaseInPath, body: TopUp, call: Caller) -> Response:
     """Put credits of yours into the escrow of a lease: yours, or another account's you pay for."""
