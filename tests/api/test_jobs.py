@@ -155,7 +155,8 @@ def test_jobs_that_run_on_their_own_settle_a_lease_and_stop_when_told(running: R
     waiting = threading.Event()
     try:
         for _ in range(1_000):
-            if running.market.state(running.lease).status == "settled":
+            is_settled = running.market.state(running.lease).status == "settled"
+            if is_settled and len(runs_of(running)) == len(jobs.jobs):
                 break
             waiting.wait(0.02)
     finally:
