@@ -7,7 +7,7 @@ import io
 import json
 import re
 from collections.abc import Iterator
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +62,13 @@ NUMBER = re.compile(r"-?(0|[1-9]\d*)\.\d+")
 UNIT = re.compile(r"([1-9]\d* )?(B|Credits|(GPU|Core|GB|Device)-(Hours|Seconds|Months))")
 
 
+def exactly(price: str, quantity: str) -> Decimal:
+    """The product, which may have more digits than decimals keep by themselves."""
+    with localcontext() as context:
+        context.prec = 100
+        return Decimal(price) * Decimal(quantity)
+
+
 def broken_rules(row: dict[str, str]) -> Iterator[str]:
     """What the specification says no to in one row of a CSV file; nothing, if it is valid."""
     missing = MANDATORY - row.keys()
@@ -104,9 +111,7 @@ def _broken_together(row: dict[str, str]) -> Iterator[str]:
         if row[name] and UNIT.fullmatch(row[name]) is None:
             yield f"{name}: {row[name]}"
     for cost, price in (("ListCost", "ListUnitPrice"), ("ContractedCost", "ContractedUnitPrice")):
-        if row[price] and Decimal(row[cost]) != Decimal(row[price]) * Decimal(
-            row["PricingQuantity"]
-        ):
+        if row[price] and Decimal(row[cost]) != exactly(row[price], row["PricingQuantity"]):
             yield f"{cost} is not {price} times PricingQuantity"
     if row["ChargePeriodStart"] >= row["ChargePeriodEnd"]:
         yield "a charge period ends after it starts"
