@@ -59,7 +59,7 @@ def test_a_fact_recorded_before_the_follower_listens_is_not_missed(
     try:
         assert about_to_listen.wait(SECONDS_MAX)
         writer = Writer(connection)
-        writer.write(story(Size(leases=1)))
+        writer.write(story(Size()))
         recorded.set()  # nothing is recorded after this: no notification will come
         _wait_for(connection, writer.position)
     finally:
@@ -92,7 +92,7 @@ def test_who_waits_for_a_position_learns_of_it_at_once(
     writer = Writer(connection)
     took: list[float] = []
     try:
-        for fact in list(story(Size(leases=1)))[:9]:
+        for fact in list(story(Size()))[:9]:
             time.sleep(0.02)  # the follower is idle again
             writer.write([fact])
             took.append(_wait_for(connection, writer.position))
