@@ -32,8 +32,11 @@ from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
 from api.positions import ReadAsOf
 from domain.refusal import Reason, Refused
-from projections import access, statements, usage
+from projections import access, agreed, statements, usage
 from projections.access import ACCESS
+from projections.countersigned import COUNTERSIGNED
+from projections.disputes import DISPUTES
+from projections.leases import LEASES
 from projections.statements import STATEMENTS
 from projections.usage import USAGE
 
@@ -75,11 +78,16 @@ class LineTold(Told):
 
 
 class LeaseLineTold(Told):
-    """What one lease used and cost in the period."""
+    """What one lease used and cost in the period. matched + unconfirmed + contested = gpu_us: what
+    its renter signed for, what lies after the last signature, and what lies before it unsigned.
+    """
 
     lease_id: LeaseId
     gpu_us: Units
     refused_us: Units
+    matched_gpu_us: Units
+    unconfirmed_gpu_us: Units
+    contested_gpu_us: Units
     charge: Money
     accruals: Count
 
@@ -169,7 +177,7 @@ def read_statement(
     visible(call.principal, account_id)
     place = call.place(cursor, [""])
     from_us, to_us = _month(period)
-    with call.read(ACCESS, STATEMENTS, USAGE) as view:
+    with call.read(ACCESS, STATEMENTS, USAGE, LEASES, COUNTERSIGNED, DISPUTES) as view:
         _existing(view, account_id)
         until = view.position if place.first_position is None else place.first_position
         opening = min(until, statements.read_position_at(view.connection, from_us - 1))
@@ -182,12 +190,14 @@ def read_statement(
             view.connection, **asked, after=(place.after[0], 0), limit=limit + 1
         )
         lines, more, headers = call.cut(view, place, rows, limit, lambda row: [row.group])
+        asked["lease_ids"] = [line.group for line in lines]
+        said = agreed.read_agreed_by_lease(view.connection, **asked)
         told: dict[str, Any] = {
             "account_id": account_id, "period": period, "from": moment(from_us),
             "to": moment(to_us), "opening_position": opening, "closing_position": closing,
             "opening": _plain(_balances(view, account_id, opening)),
             "closing": _plain(_balances(view, account_id, closing)),
-            "leases": _plain([_lease_line(line) for line in lines]), **more,
+            "leases": _plain([_lease_line(line, said[line.group]) for line in lines]), **more,
             "charge": credits_(total.charge).model_dump(), "gpu_us": str(total.gpu_us),
             "is_final": to_us <= call.now_us,
         }  # fmt: skip
@@ -228,9 +238,12 @@ def _line(row: statements.Line) -> LineTold:
     )  # fmt: skip
 
 
-def _lease_line(row: usage.UsageSum) -> LeaseLineTold:
+def _lease_line(row: usage.UsageSum, said: agreed.Agreed) -> LeaseLineTold:
+    assert said.matched + said.unconfirmed + said.contested == row.gpu_us, (row, said)
     return LeaseLineTold(
         lease_id=row.group, gpu_us=str(row.gpu_us), refused_us=str(row.refused_us),
+        matched_gpu_us=str(said.matched),
+        unconfirmed_gpu_us=str(said.unconfirmed), contested_gpu_us=str(said.contested),
         charge=credits_(row.charge), accruals=row.accruals,
     )  # fmt: skip
 

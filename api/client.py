@@ -1443,11 +1443,17 @@ class LeaseHourPage(TypedDict):
 
 
 class LeaseLine(TypedDict):
-    """What one lease used and cost in the period."""
+    """What one lease used and cost in the period. matched + unconfirmed + contested =
+    gpu_us: what its renter signed for, what lies after the last signature, and what lies
+    before it unsigned.
+    """
 
     lease_id: str
     gpu_us: str
     refused_us: str
+    matched_gpu_us: str
+    unconfirmed_gpu_us: str
+    contested_gpu_us: str
     charge: Money
     accruals: int
 

@@ -228,7 +228,7 @@ def read_stick(lease_id: LeaseInPath, call: Caller) -> Response:
         connection = view.connection
         if leases.read_lease(connection, lease_id, account_id=call.principal.only) is None:
             raise Refused(Reason.LEASE_UNKNOWN, lease_id=lease_id)
-        halves = countersigned.read_halves(connection, [lease_id])[lease_id]
+        halves = countersigned.read_halves(connection, lease_id)
         rows = countersigned.read_last_signatures(connection, lease_id, SIGNATURES_MAX)
         told = StickTold(
             lease_id=lease_id, gpu_us=str(halves.gpu_us),

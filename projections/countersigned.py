@@ -81,7 +81,6 @@ class Signer:
 class Halves:
     """Both halves of one lease's stick; `until_us` None: nothing is signed."""
 
-    lease_id: str
     gpu_us: int
     until_us: int | None
     compared: Compared
@@ -103,23 +102,20 @@ def read_last_signatures(connection: Connection, lease_id: str, limit: int) -> l
 
 
 _HALVES = """
-    SELECT l.lease_id, coalesce(a.gpu_us, 0)::bigint, coalesce(a.until_gpu_us, 0)::bigint,
+    SELECT coalesce(sum(a.gpu_us), 0)::bigint,
+        coalesce(sum(a.gpu_us) FILTER (WHERE a.until_us <= s.until_us), 0)::bigint,
         s.gpu_us, s.until_us
-    FROM unnest(%(leases)s::text[]) l(lease_id)
-    LEFT JOIN LATERAL (
+    FROM (SELECT 1) one LEFT JOIN (
         SELECT gpu_us, until_us FROM proj_countersigned.signature
-        WHERE lease_id = l.lease_id ORDER BY position DESC LIMIT 1) s ON true
-    LEFT JOIN LATERAL (
-        SELECT sum(gpu_us) AS gpu_us,
-            sum(gpu_us) FILTER (WHERE until_us <= s.until_us) AS until_gpu_us
-        FROM proj_usage.accrual WHERE lease_id = l.lease_id) a ON true
+        WHERE lease_id = %(lease)s ORDER BY position DESC LIMIT 1) s ON true
+    LEFT JOIN proj_usage.accrual a ON a.lease_id = %(lease)s
+    GROUP BY s.gpu_us, s.until_us
 """
 
 
-def read_halves(connection: Connection, lease_ids: list[str]) -> dict[str, Halves]:
-    """Both halves of these leases, by lease; the views `usage` and `countersigned` are read."""
-    rows = connection.execute(_HALVES, {"leases": lease_ids}).fetchall()
-    return {
-        lease_id: Halves(lease_id, metered, until_us, compare(metered, before, signed))
-        for lease_id, metered, before, signed, until_us in rows
-    }
+def read_halves(connection: Connection, lease_id: str) -> Halves:
+    """Both halves of a lease; the views `usage` and `countersigned` are read."""
+    row = connection.execute(_HALVES, {"lease": lease_id}).fetchone()
+    assert row is not None
+    metered, before, signed, until_us = row
+    return Halves(metered, until_us, compare(metered, before, signed))

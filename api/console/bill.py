@@ -41,7 +41,7 @@ async def _show(reader: Reader, account_id: str, month: str, from_: str, to: str
         spent = [(when(one["day"])[:10], decimal(one["charge"])) for one in days["data"]]
         by_day("Charged by day", spent, "by-day")
     _kinds(lines)
-    await _leases(reader, bill["leases"])
+    _leases(bill["leases"])
     _lines(reader, account, lines["lines"])
 
 
@@ -81,23 +81,19 @@ def _kinds(lines: Told) -> None:
     table("Balances", columns, rows, "balances")
 
 
-async def _leases(reader: Reader, leases: list[Told]) -> None:
-    rows = []
-    for lease in leases:
-        stick = await reader.read(f"/v1/leases/{lease['lease_id']}/stick")
-        rows.append(
-            {
-                "lease_id": lease["lease_id"],
-                "gpu_hours": gpu_hours(lease["gpu_us"]),
-                "charge": amount(lease["charge"]),
-                "matched": gpu_hours(stick["matched_gpu_us"]),
-                "unconfirmed": gpu_hours(stick["unconfirmed_gpu_us"]),
-                "contested": gpu_hours(stick["contested_gpu_us"]),
-            }
-        )
+def _leases(leases: list[Told]) -> None:
+    used = ("gpu_us", "matched_gpu_us", "unconfirmed_gpu_us", "contested_gpu_us")
+    rows = [
+        {
+            "lease_id": lease["lease_id"], "charge": amount(lease["charge"]),
+            **{name: gpu_hours(lease[name]) for name in used},
+        }
+        for lease in leases
+    ]  # fmt: skip
     columns = [
-        ("lease_id", "Lease"), ("gpu_hours", "GPU-hours"), ("charge", "Charged"),
-        ("matched", "Matched"), ("unconfirmed", "Unconfirmed"), ("contested", "Contested"),
+        ("lease_id", "Lease"), ("gpu_us", "GPU-hours"), ("charge", "Charged"),
+        ("matched_gpu_us", "Matched"), ("unconfirmed_gpu_us", "Unconfirmed"),
+        ("contested_gpu_us", "Contested"),
     ]  # fmt: skip
     table("Leases", columns, rows, "leases")
 

@@ -36,13 +36,13 @@ from domain.cash_out import (
     HoldCashOuts,
     ReleaseCashOuts,
     RequestCashOut,
-    cash_out_of,
 )
 from domain.maturity import DAY_US, EarningsForgone, ForgoDust, SetPaymentMode
 from domain.money import credit
 from domain.node import RetireNode, StartMaintenance
 from domain.payout_matching import MISSING_AFTER_US, PayoutDifferenceFound, SettleDifference
 from domain.refusal import Reason, Refused
+from domain.stream import Stream
 from ledger import job_runs
 from tests.api.paying import EARNED_AN_HOUR, MIDNIGHT_US, Paying, paying
 from tests.running_market import OWNER
@@ -392,24 +392,11 @@ def test_an_account_that_earned_can_be_closed_once_all_is_swept_and_cashed_out(
             till.is_pending = True
             paying.run(jobs="cash_out")
     paying.run(jobs="payout_match")
-    state = market.ledger.market.load
-    assert cash_out_of(_World(state), "cashout_1").status == "paid"
+    state = market.ledger.market.load(Stream("cash_out", "cashout_1")).state
+    assert state.status == "paid"
     market.do(now_us, ForgoDust(account_id=OWNER, by="mem", at_us=now_us))
     close("cashout_1")
     assert all(market.balance(book) == 0 for book in books_of(OWNER))
     (forgone,) = market.facts(EarningsForgone)
     assert forgone.amount == credit(351)
     assert market.ledger.books.books_balanced()
-
-
-class _World:
-    """The streams as they are, for reading one state."""
-
-    def __init__(self, load: Any) -> None:
-        self._load = load
-
-    def state(self, stream: Any) -> Any:
-        return self._load(stream).state
-
-    def balance(self, account: str) -> int:
-        raise NotImplementedError(account)

@@ -41,6 +41,9 @@ def test_a_renter_signs_for_an_hour_and_both_halves_match(scene: Scene) -> None:
         parts = [stick[f"{part}_gpu_us"] for part in ("matched", "unconfirmed", "contested")]
         assert parts == [str(HOUR_US - 5), "0", "5"]
         assert [one["signature"] for one in stick["signatures"]] == [told["signature"]]
+    month = f"/v1/accounts/{scene.renter.account_id}/statements/2026-11"
+    (line,) = scene.renter.read(month)["leases"]
+    assert [line[f"{part}_gpu_us"] for part in ("matched", "unconfirmed", "contested")] == parts
     scene.renter.made(f"{path}/countersign", half(lease_id, key_id, HOUR_US))
     assert scene.renter.read(f"{path}/stick")["matched_gpu_us"] == str(HOUR_US)
     assert scene.stranger.get(f"{path}/stick").status_code == 404
