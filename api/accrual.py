@@ -30,8 +30,8 @@ from domain.lease import (
     Lease,
     SettleLease,
     TopUpLease,
-    refill_due,
 )
+from domain.lease_opening import refill_due
 from domain.refusal import Reason, Refused
 from domain.report import lane_of
 from domain.stream import Stream

@@ -14,7 +14,8 @@ from typing import Any
 import psycopg
 
 from api.accrual import NodeReader, unread
-from domain.lease import Lease, UsageAccrued, accrued_so_far
+from domain.lease import Lease, UsageAccrued
+from domain.lease_accrual import accrued_so_far
 from domain.stream import Stream
 from ledger.handle import Ledger
 

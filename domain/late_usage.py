@@ -28,7 +28,8 @@ from domain.adjustment import (
     corrections_of,
 )
 from domain.draw import draw
-from domain.lease import Lease, SettleLease, UsageAccrued, late_accrual, lease_of
+from domain.lease import Lease, SettleLease, UsageAccrued, lease_of
+from domain.lease_accrual import late_accrual
 from domain.money import Big
 from domain.refusal import Reason, Refused
 from domain.stream import Change, World

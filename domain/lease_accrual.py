@@ -1,0 +1,336 @@
+"""What a lease has used and what that costs, hour by hour, and how it ends.
+
+    charge_new == charge(all that was counted) - charge(counted before)      every accrual
+    drawn == charge_new + federated_new;   refund == held - drawn            to the unit
+
+Everything is computed on cumulative totals and booked as a difference, so that no cutting into
+hours changes a total. Facts, commands and state are those of `domain/lease.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from domain.accrual import Reach, Watermark, Window, count, due
+from domain.device import device_of, release
+from domain.earnings import Parts, peel
+from domain.gpu_time import charge_for
+from domain.lease import (
+    HOUR_US,
+    LATE_UNITS_MAX,
+    LATE_WINDOW_US,
+    PARTY_CODES,
+    START_TIMEOUT,
+    AccrueUsage,
+    CloseLease,
+    Lease,
+    LeaseClosed,
+    LeaseReserved,
+    LeaseSettled,
+    SettleLease,
+    UsageAccrued,
+    evolve,
+    lease_of,
+)
+from domain.lease_budget import uncount_budgets
+from domain.lease_funds import FEDERATED, EscrowPart, Held, for_purpose, take, total, without
+from domain.money import PPM, credit
+from domain.refusal import Reason, Refused
+from domain.revenue_share import OwnerPart, split_among
+from domain.stream import Change, Stream, World
+
+
+def decide_accrue(command: AccrueUsage, world: World) -> list[Change]:
+    """One finished hour. The hour counts from the opening, so postings fall where C-23 wants."""
+    lease = lease_of(world, command.lease_id)
+    if lease.status not in ("active", "closing"):
+        raise Refused(Reason.LEASE_NOT_OPEN, lease_id=command.lease_id, status=lease.status)
+    assert lease.opened is not None
+    until_us = lease.opened.opened_at_us + (lease.hours_accrued + 1) * HOUR_US
+    if until_us > command.at_us:
+        raise Refused(Reason.ACCRUAL_NOT_DUE, due_us=until_us)
+    if until_us >= lease.window_end_us:
+        raise Refused(Reason.ACCRUAL_NOT_DUE, settles_at_us=lease.window_end_us)
+    accrued = _accrued(lease, command, until_us, rows_until_us=until_us)
+    return [Change(Stream("lease", command.lease_id), accrued)]
+
+
+def decide_close(command: CloseLease, world: World) -> list[Change]:
+    """End the lease and free its devices. Closing twice gives no fact."""
+    lease = lease_of(world, command.lease_id)
+    if lease.status in ("closing", "settled"):
+        return []
+    if not any(command.code in codes for codes in PARTY_CODES.get(command.party, ())):
+        raise Refused(Reason.CLOSE_CODE_PARTY, party=command.party, code=command.code)
+    if command.code == START_TIMEOUT and command.party == "job":
+        _require_start_missed(lease, command)
+    asked, stream = lease.requested, Stream("lease", command.lease_id)
+    assert asked is not None
+    if lease.opened is None:
+        return _cancel(lease, command, world)
+    closed_at_us = max(
+        lease.counted_until_us, min(command.closed_at_us, lease.window_end_us, command.at_us)
+    )
+    closed = LeaseClosed(
+        lease_id=command.lease_id,
+        account_id=asked.account_id,
+        closed_at_us=closed_at_us,
+        party=command.party,
+        code=command.code,
+        refund=_surplus(lease, closed_at_us),
+        at_us=command.at_us,
+    )
+    assert lease.reserved is not None
+    budgets = uncount_budgets(
+        world, command.lease_id, lease.counted, closed.refund, command.at_us, is_final=False
+    )
+    return [Change(stream, closed), *_released(lease.reserved, command.at_us, world), *budgets]
+
+
+def _require_start_missed(lease: Lease, command: CloseLease) -> None:
+    """Raises Refused: LEASE_STATE, for the timer's close of a lease that is not due for it."""
+    if lease.status != "reserved" or command.at_us < lease.ready_until_us:
+        raise Refused(Reason.LEASE_STATE, lease_id=command.lease_id, status=lease.status)
+
+
+def decide_settle(command: SettleLease, world: World) -> list[Change]:
+    """The last part of an hour, and the rest of the escrow back, in one append."""
+    lease = lease_of(world, command.lease_id)
+    if lease.status == "settled":
+        return []
+    if lease.status != "closing":
+        raise Refused(Reason.LEASE_STATE, lease_id=command.lease_id, status=lease.status)
+    assert lease.opened is not None
+    assert lease.closed is not None
+    closed_at_us = lease.closed.closed_at_us
+    if closed_at_us > lease.opened.opened_at_us + (lease.hours_accrued + 1) * HOUR_US:
+        raise Refused(Reason.ACCRUAL_NOT_DUE, hour_index=lease.hours_accrued)
+    stream, changes = Stream("lease", command.lease_id), []
+    accrued = _accrued(lease, command, closed_at_us, rows_until_us=None)
+    after = evolve(lease, accrued)
+    if not _is_complete(after, closed_at_us) and command.at_us < closed_at_us + LATE_WINDOW_US:
+        raise Refused(Reason.USAGE_INCOMPLETE, lease_id=command.lease_id, until_us=closed_at_us)
+    if accrued.gpu_us_new or accrued.refused or lease.accrued_until_us < closed_at_us:
+        changes.append(Change(stream, accrued))
+    else:
+        after = lease
+    settled = LeaseSettled(
+        lease_id=command.lease_id,
+        account_id=lease.closed.account_id,
+        charge=credit(after.charge_units),
+        gpu_us=after.gpu_us,
+        refund=after.held,
+        at_us=command.at_us,
+    )
+    budgets = uncount_budgets(
+        world, command.lease_id, lease.counted, settled.refund, command.at_us, is_final=True
+    )
+    return [*changes, Change(stream, settled), *budgets]
+
+
+def is_reported_until(lease: Lease, until_us: int) -> bool:
+    """Whether every device of the lease has been counted up to a moment."""
+    return _is_complete(lease, until_us)
+
+
+def accrued_so_far(lease: Lease, command: AccrueUsage) -> UsageAccrued:
+    """What accruing every row of `command` at once would add, due or not. Nothing is decided.
+
+    Charges are cumulative, so this is what the accruals still to come add for these rows, however
+    the rows fall into hours.
+    """
+    until_us = max(lease.accrued_until_us, min(command.at_us, lease.window_end_us))
+    return _accrued(lease, command, until_us, rows_until_us=None)
+
+
+def _is_complete(lease: Lease, until_us: int) -> bool:
+    assert lease.reserved is not None
+    reached = {mark.device_id: mark.wall_end_us for mark in lease.marks}
+    return all(reached.get(device, 0) >= until_us for device in lease.reserved.device_ids)
+
+
+def _accrued(
+    lease: Lease, command: AccrueUsage | SettleLease, until_us: int, rows_until_us: int | None
+) -> UsageAccrued:
+    """Count the rows, price the total, and book only what is new: cumulative rounding."""
+    reserved, opened, asked = lease.reserved, lease.opened, lease.requested
+    assert reserved is not None
+    assert opened is not None
+    assert asked is not None
+    if command.usage_position < lease.usage_position:
+        raise Refused(Reason.USAGE_POSITION_FELL, reached=lease.usage_position)
+    window = Window(
+        opened.opened_at_us, lease.window_end_us, reserved.device_ids, reserved.share_ppm
+    )
+    reached = Reach(lease.usage_position, lease.accrued_until_us)
+    fresh = due(command.rows, reached, rows_until_us)
+    counted = count(fresh.rows, window, {mark.device_id: mark for mark in lease.marks})
+    ppm_us = lease.ppm_us + counted.ppm_us
+    price = opened.price_per_gpu_hour.units
+    charge_units = charge_for(ppm_us // PPM, price)
+    parts = _parts(reserved, charge_units)
+    assert parts.total == charge_units, (parts, charge_units)
+    new_units = charge_units - lease.charge_units
+    assert new_units >= 0, (charge_units, lease.charge_units)
+    federated = lease.federated_units(ppm_us)
+    federated_new = federated - lease.federated_units(lease.ppm_us)
+    assert federated_new >= 0, (federated, federated_new)
+    has_fee = reserved.federated is not None
+    return UsageAccrued(
+        lease_id=command.lease_id,
+        hour_index=lease.hours_accrued,
+        until_us=until_us,
+        node_id=reserved.node_id,
+        account_id=asked.account_id,
+        provider_account_id=reserved.provider_account_id,
+        client_id=asked.client_id,
+        project_id=asked.project_id,
+        end_user_ref=asked.end_user_ref,
+        lane=command.lane,
+        usage_position=command.usage_position,
+        resume_position=(
+            command.usage_position if fresh.resume_position is None else fresh.resume_position
+        ),
+        ppm_us=ppm_us,
+        gpu_us=ppm_us // PPM,
+        gpu_us_new=ppm_us // PPM - lease.gpu_us,
+        charge=credit(charge_units),
+        charge_new=credit(new_units),
+        parts=parts,
+        parts_new=parts - lease.parts,
+        drawn=(
+            *take(for_purpose(lease.held, None), new_units),
+            *take(for_purpose(lease.held, FEDERATED), federated_new),
+        ),
+        watermarks=counted.watermarks,
+        refused=counted.refused,
+        at_us=command.at_us,
+        client_account_id=reserved.client_account_id,
+        owners=_owners(reserved, parts.provider, lease.parts.provider),
+        federated=credit(federated) if has_fee else None,
+        federated_new=credit(federated_new) if has_fee else None,
+    )
+
+
+def late_accrual(
+    lease: Lease,
+    command: SettleLease,
+    *,
+    usage_position: int,
+    ppm_us: int,
+    charge_units: int,
+    marks: tuple[Watermark, ...],
+) -> UsageAccrued:
+    """What reports that came after the settlement add to what was counted and charged by then.
+
+    Not a fact of the lease, which stays settled: `domain/late_usage.py` books it as an adjustment
+    and draws the credits; `drawn` names none that exist.
+    """
+    assert lease.reserved is not None
+    nobodys = (
+        EscrowPart("late", credit(LATE_UNITS_MAX)),
+        EscrowPart("late", credit(LATE_UNITS_MAX), purpose=FEDERATED),
+    )
+    counted = replace(
+        lease, usage_position=usage_position, ppm_us=ppm_us, charge_units=charge_units,
+        parts=_parts(lease.reserved, charge_units), marks=marks, held=nobodys,
+    )  # fmt: skip
+    return _accrued(counted, command, lease.window_end_us, rows_until_us=None)
+
+
+def _owners(reserved: LeaseReserved, provider: int, before: int) -> tuple[OwnerPart, ...] | None:
+    """The provider's cumulative part among the owners, and what is new of it; None: it has one."""
+    if reserved.owners is None:
+        return None
+    now = split_among(provider, reserved.owners, reserved.provider_account_id)
+    earlier = dict(split_among(before, reserved.owners, reserved.provider_account_id))
+    parts = tuple(OwnerPart(who, units, units - earlier[who]) for who, units in now)
+    assert sum(part.units for part in parts) == provider, (parts, provider)
+    assert all(part.units_new >= 0 for part in parts), parts
+    return parts
+
+
+def _parts(reserved: LeaseReserved, charge_units: int) -> Parts:
+    """Own jobs pay the usage fee only; burned credits are retired whole; else the tariff's peel."""
+    if reserved.settlement == "burn":
+        return Parts(fee=0, provider=0, platform=0, burn=charge_units)
+    if reserved.own:
+        return Parts(fee=charge_units, provider=0, platform=0, burn=0)
+    return peel(
+        charge_units,
+        price=reserved.price_per_gpu_hour.units,
+        fee_rate=reserved.fee_per_gpu_hour.units,
+        provider_share_ppm=reserved.provider_share_ppm,
+        burn_share_ppm=reserved.burn_share_ppm,
+        split=reserved.split,
+        has_client=reserved.client_account_id is not None,
+    )
+
+
+def _cancel(lease: Lease, command: CloseLease, world: World) -> list[Change]:
+    """A lease that never opened ends at charge 0, and everything goes back at once."""
+    assert lease.requested is not None
+    account_id = lease.requested.account_id
+    closed = LeaseClosed(
+        lease_id=command.lease_id,
+        account_id=account_id,
+        closed_at_us=command.at_us,
+        party=command.party,
+        code=command.code,
+        refund=(),
+        at_us=command.at_us,
+    )
+    settled = LeaseSettled(
+        lease_id=command.lease_id,
+        account_id=account_id,
+        charge=credit(0),
+        gpu_us=0,
+        refund=lease.held,
+        at_us=command.at_us,
+    )
+    reserved, stream = lease.reserved, Stream("lease", command.lease_id)
+    released = [] if reserved is None else _released(reserved, command.at_us, world)
+    budgets = uncount_budgets(
+        world, command.lease_id, lease.counted, settled.refund, command.at_us, is_final=True
+    )
+    return [Change(stream, closed), Change(stream, settled), *released, *budgets]
+
+
+def _released(reserved: LeaseReserved, at_us: int, world: World) -> list[Change]:
+    """Every device of the lease, given back on its own stream."""
+    return [
+        Change(
+            Stream("device", device_id),
+            release(device_of(world, device_id), reserved.lease_id, at_us),
+        )
+        for device_id in reserved.device_ids
+    ]
+
+
+def _surplus(lease: Lease, closed_at_us: int) -> tuple[EscrowPart, ...]:
+    """The part of the escrow that no report still to come can use: given back at closing."""
+    assert lease.reserved is not None
+    assert lease.opened is not None
+    open_us = closed_at_us - lease.opened.opened_at_us
+    most_ppm_us = lease.gpu_ppm_total * open_us
+    most = charge_for(most_ppm_us // PPM, lease.opened.price_per_gpu_hour.units)
+    most_federated = lease.federated_units(most_ppm_us)
+    due = {
+        None: max(0, most - lease.charge_units),
+        FEDERATED: max(0, most_federated - lease.federated_units(lease.ppm_us)),
+    }
+    kept: Held = ()
+    for purpose, units in due.items():
+        held = for_purpose(lease.held, purpose)
+        assert units <= total(held), (purpose, units, held)
+        kept = (*kept, *take(held, units))
+    return without(lease.held, kept)
+
+
+STREAMS: dict[str, tuple[Any, Any]] = {}
+DECIDERS: dict[type[Any], Any] = {
+    AccrueUsage: decide_accrue,
+    CloseLease: decide_close,
+    SettleLease: decide_settle,
+}
