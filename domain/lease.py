@@ -9,8 +9,8 @@
     fee + provider + client + platform + burn == charge                      to the unit
     put in == charged + federated + refunded + held                          always
 
-Here is what can happen, what can be asked and what we remember. How we decide: until billing starts,
-and when it is topped up, in `domain/lease_opening.py`; after that in `domain/lease_accrual.py`.
+Here is what can happen, what can be asked and what we remember. How we decide: until billing
+starts, and when it is topped up, in `domain/lease_opening.py`; then in `domain/lease_accrual.py`.
 """
 
 from __future__ import annotations
