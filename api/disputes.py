@@ -7,11 +7,10 @@ from typing import Annotated, Any, Literal
 from fastapi import Path, Query, Response
 from pydantic import Field, model_validator
 
-from api import dispute_texts, evidence
+from api import evidence
 from api.amounts import Money, Units, credits_, credits_or_none
 from api.auth import with_scope
 from api.call import After, Call, Caller, View
-from api.dispute_texts import TEXT_MAX
 from api.models import (
     AccountId,
     Asked,
@@ -47,7 +46,9 @@ from domain.lease import Lease
 from domain.money import PPM
 from domain.refusal import Reason, Refused
 from domain.stream import Stream
+from ledger import dispute_texts
 from ledger.charged import charged_line
+from ledger.dispute_texts import TEXT_MAX
 from projections import disputes
 from projections.disputes import DISPUTES
 from projections.epochs import EPOCHS

@@ -28,7 +28,7 @@ from api.positions import POSITION
 from domain.invoice import invoice_id_of, period_bounds_us
 from domain.money import Asset
 from domain.refusal import Reason, Refused
-from ledger import journal
+from ledger import billing_details, journal
 from ledger.journal import Closing, Form, Transaction, account_name
 from projections import access
 from projections.access import ACCESS
@@ -171,7 +171,7 @@ def _end(account_id: str) -> None:
 def _bill(
     call: Call, connection: Connection, account_id: str, period: str, first: int
 ) -> focus.Bill:
-    details = invoicing.read_details(connection, account_id)
+    details = billing_details.read(connection, account_id)
     from_us, to_us = period_bounds_us(period)
     row = connection.execute(
         "SELECT number FROM proj_invoices.document WHERE invoice_id = %s AND document = 'invoice'",

@@ -19,7 +19,6 @@ from xml.sax.saxutils import escape
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from api.invoicing import Details
 from api.issuer import Issuer
 from api.models import moment
 from domain.gpu_time import GPU_HOUR_US
@@ -30,6 +29,7 @@ from domain.invoice import (
     period_bounds_us,
     written_number,
 )
+from ledger.billing_details import Details
 
 CENT, CENTS, EXACT = 10_000, 2, 6
 CURRENCY = "USD"

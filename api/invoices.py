@@ -51,7 +51,8 @@ from domain.invoice import (
 from domain.refusal import Reason, Refused
 from domain.stream import Stream
 from domain.tax import TaxLine
-from ledger import codec
+from ledger import billing_details, codec
+from ledger.billing_details import Details
 from projections import access, invoices
 from projections.access import ACCESS
 from projections.invoices import INVOICES, Document
@@ -309,7 +310,7 @@ def _paper(
     visible(call.principal, account_id)
     with call.read(ACCESS, INVOICES) as view:
         fact, invoice = _facts(view, _document(view, account_id, written_number))
-        details = invoicing.read_details(view.connection, account_id)
+        details = billing_details.read(view.connection, account_id)
     paper = invoice_paper.paper_of(
         fact, invoice, issuer.read(call.service.settings.billing_file), details
     )
@@ -425,13 +426,6 @@ def _issued(fact: InvoiceIssued | CreditNoteIssued) -> IssuedTold:
 
 # --- names and addresses ---------------------------------------------------------------------
 
-_KEEP = """
-    INSERT INTO billing_details AS b VALUES (%s, %s, %s, %s, %s, %s)
-    ON CONFLICT (account_id) DO UPDATE SET name = excluded.name, address = excluded.address,
-        country = excluded.country, tax_id = excluded.tax_id, updated_us = excluded.updated_us
-"""
-_ERASE = "DELETE FROM billing_details WHERE account_id = %s"
-
 
 @resource.get(
     "/v1/accounts/{account_id}/billing-details", READ, BillingDetailsTold,
@@ -459,9 +453,8 @@ def set_billing_details(
         texts = [body.name, *body.address, body.tax_id or ""]
         if not all(each.isprintable() for each in texts):
             raise errors.problem("invalid", "names and addresses are printable text")
-        view.connection.execute(
-            _KEEP, (account_id, body.name, body.address, body.country, body.tax_id, call.now_us)
-        )
+        details = Details(body.name, tuple(body.address), body.country, body.tax_id)
+        billing_details.keep(view.connection, account_id, details, call.now_us)
         return _details(call, view, account_id)
 
 
@@ -474,12 +467,12 @@ def erase_billing_details(account_id: AccountInPath, call: Caller) -> Response:
     own(call.principal, account_id)
     with call.read(ACCESS) as view:
         _existing(view, account_id)
-        view.connection.execute(_ERASE, (account_id,))
+        billing_details.erase(view.connection, account_id)
         return _details(call, view, account_id)
 
 
 def _details(call: Call, view: View, account_id: str) -> Response:
-    found = invoicing.read_details(view.connection, account_id)
+    found = billing_details.read(view.connection, account_id)
     told = BillingDetailsTold(
         account_id=account_id,
         name=None if found is None else found.name,

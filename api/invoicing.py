@@ -10,7 +10,6 @@ an adjustment gives back of an invoiced charge becomes a credit note as soon as 
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 
 from api import issuer
 from api.service import Service
@@ -28,6 +27,7 @@ from domain.invoice import (
 from domain.money import credit
 from domain.stream import Stream
 from domain.tax import TaxParty
+from ledger import billing_details
 from ledger.handle import LOG_AWAY
 from projections import invoices, statements
 from projections.disputes import DISPUTES
@@ -47,28 +47,6 @@ MONTHS_BACK = 3
 ACCOUNTS_MAX = 500
 INVOICES_MAX = 24
 """Invoices that one adjustment is looked for on."""
-
-_DETAILS = "SELECT name, address, country, tax_id FROM billing_details WHERE account_id = %s"
-
-
-@dataclass(frozen=True, slots=True)
-class Details:
-    """Name and address of an account, from the table that can be erased."""
-
-    name: str
-    address: tuple[str, ...]
-    country: str | None
-    tax_id: str | None
-
-    @property
-    def tax_party(self) -> TaxParty:
-        return TaxParty(self.country, is_business=self.tax_id is not None)
-
-
-def read_details(connection: Connection, account_id: str) -> Details | None:
-    """What an account wants to stand on its invoices; None: nothing, or erased."""
-    row = connection.execute(_DETAILS, (account_id,)).fetchone()
-    return None if row is None else Details(row[0], tuple(row[1]), row[2], row[3])
 
 
 def positions_of(connection: Connection, period: str) -> tuple[int, int]:
@@ -97,7 +75,7 @@ def command(
     first, last = positions_of(connection, period)
     lines = invoices.read_invoice_lines(connection, account_id, kind, first, last)
     # What a provider earned is the provider's to tax; its country is asked, not the renter's.
-    details = read_details(connection, account_id)
+    details = billing_details.read(connection, account_id)
     party = TaxParty() if details is None else details.tax_party
     total = sum(line.amount.units for line in lines)
     taxes = issuer.read(service.settings.billing_file).taxes.lines(party, total)

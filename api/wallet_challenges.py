@@ -17,18 +17,11 @@ from api.models import moment
 from api.service import Service
 from contracts.wallet_challenge import LIFE_US, Challenge, SignatureInvalid, signer_of
 from domain.refusal import Reason, Refused
+from ledger import wallet_challenges
 from projections.runner import Connection
 
 STATEMENT = "Link this wallet to receive the rewards of your tallystick account."
 NONCE_LETTERS = 22
-
-_KEEP = "INSERT INTO wallet_challenge VALUES (%s, %s, %s, %s, %s)"
-_FORGET = "DELETE FROM wallet_challenge WHERE expires_at_us <= %s"
-_FIND = """
-    SELECT address, message FROM wallet_challenge
-    WHERE nonce = %s AND account_id = %s AND expires_at_us > %s
-"""
-_TAKE = "DELETE FROM wallet_challenge WHERE nonce = %s RETURNING 1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +50,10 @@ def make(
         request_id=nonce,
         resource=f"https://{domain}/v1/accounts/{account_id}",
     ).text()
-    connection.execute(_FORGET, (now_us,))
-    connection.execute(_KEEP, (nonce, account_id, address.lower(), message, expires_at_us))
+    wallet_challenges.keep(
+        connection, nonce, account_id, address.lower(), message,
+        expires_at_us=expires_at_us, now_us=now_us,
+    )  # fmt: skip
     return Made(nonce, message, expires_at_us)
 
 
@@ -70,10 +65,10 @@ def prove(
     Raises Problem: 422 challenge_unknown, signature_invalid; Refused: WALLET_TAKEN.
     """
     with service.connection() as connection:
-        row = connection.execute(_FIND, (nonce, account_id, now_us)).fetchone()
-        if row is None:
+        found = wallet_challenges.find(connection, nonce, account_id, now_us)
+        if found is None:
             raise errors.problem("challenge_unknown")
-        address, message = str(row[0]), str(row[1])
+        address, message = found
         try:
             signer = signer_of(message, signature)
         except SignatureInvalid as invalid:
@@ -84,6 +79,6 @@ def prove(
         if treasury is not None and address == treasury.lower():
             # The treasury has a leaf of its own: two leaves for one address would stop every root.
             raise Refused(Reason.WALLET_TAKEN, address=address)
-        if connection.execute(_TAKE, (nonce,)).fetchone() is None:
+        if not wallet_challenges.take(connection, nonce):
             raise errors.problem("challenge_unknown")
     return address, message

@@ -29,8 +29,9 @@ import httpx
 from api import secret_files
 from api.models import moment
 from domain.webhook import DisableWebhook
+from ledger import webhook_deliveries
 from ledger.handle import LOG_AWAY
-from projections import audit_index, read, webhooks
+from projections import audit_index, webhooks
 from projections.audit_index import AUDIT_INDEX
 from projections.runner import Connection
 from projections.webhooks import WEBHOOKS, Endpoint
@@ -185,68 +186,7 @@ async def _status(target: httpx.URL, body: bytes, headers: dict[str, str], host:
 
 # --- the job -----------------------------------------------------------------------------------
 
-_CURSOR = """
-    SELECT position, outcome, attempts, next_at_us FROM webhook_delivery
-    WHERE endpoint_id = %s ORDER BY position DESC LIMIT 1
-"""
-_RECORD = """
-    INSERT INTO webhook_delivery AS d VALUES (%(id)s, %(position)s, %(attempts)s, %(outcome)s,
-        %(answer)s, %(error)s, %(now)s, %(now)s, %(next)s)
-    ON CONFLICT (endpoint_id, position) DO UPDATE SET attempts = excluded.attempts,
-        outcome = excluded.outcome, answer = excluded.answer, error = excluded.error,
-        last_at_us = excluded.last_at_us, next_at_us = excluded.next_at_us
-"""
-_REPLAYED = """
-    SELECT position, attempts FROM webhook_delivery
-    WHERE endpoint_id = %s AND outcome = 'waiting' AND next_at_us <= %s
-    ORDER BY position LIMIT %s
-"""
-
 Post = Callable[[str, bytes, dict[str, str]], Sent]
-
-
-@dataclass(frozen=True, slots=True)
-class Delivery:
-    """How the telling of one fact to one endpoint went; `next_at_us` while it is waiting."""
-
-    endpoint_id: str
-    position: int
-    attempts: int
-    outcome: str
-    answer: int | None
-    error: str | None
-    first_at_us: int
-    last_at_us: int
-    next_at_us: int | None
-
-
-def deliveries(connection: Connection, endpoint_id: str, after: int, limit: int) -> list[Delivery]:
-    """In order of position; `after` is the last of the page before."""
-    sql = """SELECT * FROM webhook_delivery WHERE endpoint_id = %(id)s AND position > %(after)s
-        ORDER BY position LIMIT %(limit)s"""
-    return read.many(connection, Delivery, sql, id=endpoint_id, after=after, limit=limit)
-
-
-_AGAIN = """
-    UPDATE webhook_delivery SET outcome = 'waiting', attempts = 0, next_at_us = %(now)s
-    WHERE endpoint_id = %(id)s AND position BETWEEN %(first)s AND %(last)s
-"""
-
-
-def replay(
-    connection: Connection, endpoint_id: str, first: int, last: int, now_us: int, count_max: int
-) -> int:
-    """Have what was told between two positions told again; how many, and none if too many."""
-    asked = {"id": endpoint_id, "first": first, "last": last, "now": now_us}
-    row = connection.execute(
-        "SELECT count(*) FROM webhook_delivery WHERE endpoint_id = %(id)s"
-        " AND position BETWEEN %(first)s AND %(last)s",
-        asked,
-    ).fetchone()
-    assert row is not None
-    if row[0] <= count_max:
-        connection.execute(_AGAIN, asked)
-    return int(row[0])
 
 
 def run(service: Any, connection: Connection, now_us: int, send: Post = post) -> int:
@@ -287,14 +227,11 @@ def _tell(service: Any, connection: Connection, endpoint: Endpoint, now_us: int,
         wait_us = 0 if ended else RETRIES_US[attempts]
         if sent.status in SLOW_DOWN:
             wait_us = max(wait_us, RETRIES_US[2])
-        connection.execute(
-            _RECORD,
-            {
-                "id": endpoint.endpoint_id, "position": position, "attempts": attempts,
-                "outcome": "delivered" if sent.is_taken else "failed" if ended else "waiting",
-                "answer": sent.status, "error": sent.error, "now": now_us,
-                "next": None if ended else now_us + wait_us,
-            },
+        webhook_deliveries.record(
+            connection, endpoint.endpoint_id, position, attempts=attempts,
+            outcome="delivered" if sent.is_taken else "failed" if ended else "waiting",
+            answer=sent.status, error=sent.error, now_us=now_us,
+            next_at_us=None if ended else now_us + wait_us,
         )  # fmt: skip
         if sent.is_taken:
             taken += 1
@@ -307,13 +244,14 @@ def _tell(service: Any, connection: Connection, endpoint: Endpoint, now_us: int,
 
 def _due(connection: Connection, endpoint: Endpoint, now_us: int) -> list[tuple[int, int]]:
     """(position, attempts so far) of what is to be told now, in order."""
-    again = connection.execute(_REPLAYED, (endpoint.endpoint_id, now_us, PER_ROUND_MAX)).fetchall()
+    endpoint_id = endpoint.endpoint_id
+    again = webhook_deliveries.read_due(connection, endpoint_id, now_us, PER_ROUND_MAX)
     if again:
-        return [(row[0], row[1]) for row in again]
-    row = connection.execute(_CURSOR, (endpoint.endpoint_id,)).fetchone()
-    if row is not None and row[1] == "waiting":
+        return [(one.position, one.attempts) for one in again]
+    last = webhook_deliveries.read_last(connection, endpoint_id)
+    if last is not None and last.outcome == "waiting":
         return []
-    after = endpoint.position if row is None else row[0]
+    after = endpoint.position if last is None else last.position
     return [(found, 0) for found in webhooks.read_due(connection, endpoint, after, PER_ROUND_MAX)]
 
 

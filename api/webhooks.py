@@ -37,6 +37,7 @@ from domain.webhook import (
     RotateWebhookSecret,
     WebhookState,
 )
+from ledger import webhook_deliveries
 from projections import webhooks
 from projections.webhooks import WEBHOOKS, Endpoint
 
@@ -211,7 +212,7 @@ def replay_webhook(endpoint_id: EndpointInPath, body: Replay, call: Caller) -> R
     """Tell an endpoint again what it was told before, or what was given up."""
     with call.read(WEBHOOKS) as view:
         _own(call, view, endpoint_id)
-        count = webhook_sender.replay(
+        count = webhook_deliveries.tell_again(
             view.connection, endpoint_id, body.from_position, body.to_position, call.now_us,
             REPLAY_MAX,
         )  # fmt: skip
@@ -231,7 +232,7 @@ def list_deliveries(
     place = call.place(cursor, [0])
     with call.read(WEBHOOKS) as view:
         _own(call, view, endpoint_id)
-        rows = webhook_sender.deliveries(view.connection, endpoint_id, place.after[0], limit + 1)
+        rows = webhook_deliveries.read(view.connection, endpoint_id, place.after[0], limit + 1)
         return call.page(view, place, rows, limit, lambda row: [row.position], _delivery)
 
 
@@ -277,10 +278,9 @@ def _endpoint(row: Endpoint) -> WebhookTold:
     )  # fmt: skip
 
 
-def _delivery(row: webhook_sender.Delivery) -> DeliveryTold:
-    outcome: Any = row.outcome
+def _delivery(row: webhook_deliveries.Delivery) -> DeliveryTold:
     return DeliveryTold(
-        webhook_id=webhook_sender.message_id(row.endpoint_id, row.position), outcome=outcome,
+        webhook_id=webhook_sender.message_id(row.endpoint_id, row.position), outcome=row.outcome,
         attempts=row.attempts, answer=row.answer, error=row.error,
         first_at=moment(row.first_at_us), last_at=moment(row.last_at_us),
         next_at=moment_or_none(row.next_at_us), position=row.position,

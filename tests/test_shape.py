@@ -92,17 +92,24 @@ def test_the_append_functions_are_called_from_one_file_each() -> None:
 
 
 def test_the_shell_writes_no_table_of_the_ledger() -> None:
-    """It reads with SQL where that is simplest; recording goes through the append functions."""
+    """It reads with SQL where that is simplest; recording goes through the append functions.
+
+    What is no fact (texts that can be erased, how a job went) is written by a file of `ledger/`.
+    """
     writes = re.compile(
         r"\b(?:INSERT INTO|UPDATE|DELETE FROM|TRUNCATE(?: TABLE)?|COPY|ALTER TABLE)\s+"
         r"(?:public\.)?(?:market_|usage_|meter_|posting\b|account\b|command\b|checkpoint\b|tree_)",
         re.IGNORECASE,
+    )
+    any_write = re.compile(
+        r"\b(?:INSERT\s+INTO|DELETE\s+FROM|MERGE\s+INTO|UPDATE\s+[\w.]+(?:\s+(?:AS\s+)?\w+)?\s+SET)\b"
     )
     for path, tree in modules():
         if path.parts[0] == "api":
             for node in ast.walk(tree):
                 if isinstance(node, ast.Constant) and isinstance(node.value, str):
                     assert not writes.search(node.value), path
+                    assert not any_write.search(node.value), (path, node.lineno)
 
 
 def test_every_module_says_what_it_is() -> None:

@@ -8,8 +8,11 @@ A text without a fact (the call failed after it was kept) is in no answer and ha
 from __future__ import annotations
 
 from hashlib import sha256
+from typing import Any
 
-from projections.runner import Connection
+import psycopg
+
+Connection = psycopg.Connection[Any]
 
 TEXT_MAX = 4_000
 
