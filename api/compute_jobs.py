@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 from api.amounts import Money, Units, credits_
 from api.auth import with_scope
 from api.call import Call, Caller
+from api.constraints import Demands, demands_told
 from api.models import (
     AccountId,
     Asked,
@@ -71,7 +72,8 @@ class NewJob(Asked):
     `env_refs` name secrets and never hold one. `models` empty: any model. `federated`: the accounts
     in `participants` may lease for it in projects of theirs, and pay the usage; the federated fee
     of the tariff is yours. `sla_class`: an availability that the tariff promises. `auto_restart`:
-    a lease of it whose funds ended is opened anew when the balance funds an hour.
+    a lease of it whose funds ended is opened anew when the balance funds an hour. `constraints`:
+    what else its nodes must be and have.
     """
 
     kind: JobKind = "batch"
@@ -91,6 +93,7 @@ class NewJob(Asked):
     )
     sla_class: SlaName | None = None
     auto_restart: bool = False
+    constraints: Demands | None = None
 
     model_config = with_examples(EXAMPLE)
 
@@ -115,6 +118,7 @@ class NewJob(Asked):
             max_price_per_gpu_hour=self.max_price_per_gpu_hour.amount(), at_us=call.now_us,
             federated=self.federated, participants=tuple(self.participants) or None,
             sla_class=self.sla_class, auto_restart=self.auto_restart,
+            constraints=None if self.constraints is None else self.constraints.constraints(),
         )  # fmt: skip
 
 
@@ -138,6 +142,7 @@ class JobTold(Told):
     participants: list[AccountId] | None = None
     sla_class: SlaName | None = None
     auto_restart: bool = False
+    constraints: Demands | None = None
     state: JobStateName
     submitted_at: Told_at
     ended_at: Told_at | None = None
@@ -183,14 +188,16 @@ class ExplanationTold(Told):
 @resource.post(
     "/v1/jobs", WRITE, JobTold, status=201,
     problems=[Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED, Reason.JOB_EXISTS,
-              Reason.WORKLOAD_EMPTY, Reason.AMOUNT_NOT_POSITIVE, Reason.AMOUNT_OUT_OF_RANGE],
+              Reason.WORKLOAD_EMPTY, Reason.AMOUNT_NOT_POSITIVE, Reason.AMOUNT_OUT_OF_RANGE,
+              Reason.CONSTRAINT_INVALID],
 )  # fmt: skip
 def submit_job(body: NewJob, call: Caller) -> Response:
     """Submit a job; leases are opened for it."""
     job_id = call.id("job")
     command = body.submit(call, job_id)
     told = JobTold(
-        **body.model_dump(exclude={"mem_ppm", "participants"}), mem_ppm=command.mem_ppm,
+        **body.model_dump(exclude={"mem_ppm", "participants", "constraints"}),
+        mem_ppm=command.mem_ppm, constraints=body.constraints,
         participants=body.participants or None, job_id=job_id,
         account_id=command.account_id, client_id=command.client_id, state="open",
         workload_sha256=workload_hash(command.image, command.command, command.env_refs),
@@ -305,7 +312,7 @@ def _job(row: leases.Job) -> JobTold:
         workload_sha256=row.workload_sha256, gpu_count=row.gpu_count, share_ppm=row.share_ppm,
         mem_ppm=row.mem_ppm, models=row.models, federated=told.federated,
         participants=row.participants, sla_class=row.sla_class,
-        auto_restart=row.auto_restart,
+        auto_restart=row.auto_restart, constraints=demands_told(row.constraints),
         max_price_per_gpu_hour=credits_(row.price_max_units), state=told.state,
         submitted_at=moment(row.at_us), ended_at=moment_or_none(row.ended_at_us),
     )  # fmt: skip

@@ -10,6 +10,7 @@ from pydantic import Field
 from api.amounts import Money, credits_, money
 from api.auth import everybody, with_scope
 from api.call import After, Call, Caller
+from api.constraints import Promises, promises_told
 from api.models import (
     AccountQuery,
     Asked,
@@ -61,6 +62,7 @@ class NewOffer(Asked):
     settlement: Settlement = "cash"
     fractions: bool = False
     available_until: Moment | None = None
+    terms: Promises | None = None
 
     model_config = with_examples(
         {
@@ -84,6 +86,7 @@ class OfferTold(Told):
     settlement: Settlement
     fractions: bool
     available_until: Told_at | None = None
+    terms: Promises | None = None
     withdrawn_at: Told_at | None = None
     models: list[str] | None = None
     gpu_classes: list[GpuClass] | None = None
@@ -103,7 +106,7 @@ class OfferWithdrawnTold(Told):
     problems=[Reason.PROVIDER_UNKNOWN, Reason.NODE_UNKNOWN, Reason.NODE_STATE,
               Reason.OFFER_EXISTS, Reason.GPU_CLASS_UNPRICED, Reason.TARIFF_UNKNOWN,
               Reason.AMOUNT_NOT_POSITIVE, Reason.AMOUNT_OUT_OF_RANGE,
-              Reason.PRICE_BELOW_USAGE_FEE],
+              Reason.PRICE_BELOW_USAGE_FEE, Reason.CONSTRAINT_INVALID],
 )  # fmt: skip
 def publish_offer(body: NewOffer, call: Caller) -> Response:
     """Offer a node at a price, not below the usage fee of its class."""
@@ -115,6 +118,7 @@ def publish_offer(body: NewOffer, call: Caller) -> Response:
             offer_id=offer_id, provider_id=body.provider_id, node_id=body.node_id,
             price_per_gpu_hour=body.price_per_gpu_hour.amount(), settlement=body.settlement,
             fractions=body.fractions, available_until_us=body.available_until, at_us=call.now_us,
+            terms=None if body.terms is None else body.terms.terms(),
         )  # fmt: skip
 
     def told(after: After) -> Told:
@@ -125,7 +129,7 @@ def publish_offer(body: NewOffer, call: Caller) -> Response:
             offer_id=offer_id, provider_id=published.provider_id, node_id=published.node_id,
             price_per_gpu_hour=money(published.price_per_gpu_hour), settlement=settlement,
             fractions=published.fractions,
-            available_until=moment_or_none(published.available_until_us),
+            available_until=moment_or_none(published.available_until_us), terms=body.terms,
             published_at=moment(published.at_us),
         )  # fmt: skip
 
@@ -201,7 +205,7 @@ def _offer(row: fleet.Offer) -> OfferTold:
         offer_id=row.offer_id, provider_id=row.provider_id, node_id=row.node_id,
         region_id=row.region_id, price_per_gpu_hour=credits_(row.price_units),
         settlement=told.settlement, fractions=row.fractions,
-        available_until=moment_or_none(row.available_until_us),
+        available_until=moment_or_none(row.available_until_us), terms=promises_told(row.terms),
         withdrawn_at=moment_or_none(row.withdrawn_at_us), models=row.models,
         gpu_classes=told.gpu_classes, devices_free=row.free, published_at=moment(row.at_us),
     )  # fmt: skip

@@ -9,10 +9,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, assert_never
 
 from domain.account import existing_account, require_open
+from domain.constraints import Constraints, require_constraints
 from domain.money import PPM, Amount
 from domain.offer import require_price
 from domain.refusal import Reason, Refused
@@ -43,6 +44,7 @@ class JobSubmitted:
     participants: tuple[str, ...] | None = None  # accounts that may lease for it, beside its own
     sla_class: str | None = None  # of the tariff: what availability its leases are promised
     auto_restart: bool | None = None  # goes on by itself when money is back after its funds ended
+    constraints: Constraints | None = None  # what else its nodes must be
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +93,7 @@ class SubmitJob:
     participants: tuple[str, ...] | None = None
     sla_class: str | None = None
     auto_restart: bool = False
+    constraints: Constraints | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,6 +199,8 @@ def decide_submit(command: SubmitJob, world: World) -> list[Change]:
     if command.kind not in JOB_KINDS:
         raise Refused(Reason.UNKNOWN_MODE, kind=command.kind)
     _require_participants(command)
+    if command.constraints is not None:
+        require_constraints(command.constraints)
     return [Change(Stream("job", command.job_id), submitted)]
 
 
@@ -233,7 +238,8 @@ def require_shape(gpu_count: int, share_ppm: int, mem_ppm: int) -> None:
 def _require_text(command: SubmitJob) -> None:
     parties = (command.client_id, command.project_id, command.end_user_ref)
     work = (command.image, command.command, command.env_refs, command.models)
-    work_bytes = len(json.dumps([*parties, *work]))
+    demands = None if command.constraints is None else asdict(command.constraints)
+    work_bytes = len(json.dumps([*parties, *work, demands]))
     if work_bytes > WORK_BYTES_MAX:
         raise Refused(
             Reason.AMOUNT_OUT_OF_RANGE, work_bytes=work_bytes, work_bytes_max=WORK_BYTES_MAX
@@ -275,6 +281,7 @@ def _submitted(command: SubmitJob) -> JobSubmitted:
         participants=command.participants,
         sla_class=command.sla_class,
         auto_restart=True if command.auto_restart else None,
+        constraints=command.constraints,
     )
 
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, assert_never
 
 from domain.accrual import RefusedTime, UsageRow, Watermark
+from domain.constraints import Constraints
 from domain.earnings import NOTHING, Parts
 from domain.gpu_time import fee_for
 from domain.lease_budget import Counted, LeaseParty
@@ -79,6 +80,7 @@ class LeaseRequested:
     sla_class: str | None = None
     key_id: str | None = None  # of the API key that asked: its budget counts
     restart_of: str | None = None  # the lease of the same job whose funds ended
+    constraints: Constraints | None = None  # the job's
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -104,6 +104,7 @@ def decide_request(command: RequestLease, world: World) -> list[Change]:
                 sla_class=spec.sla_class,
                 key_id=command.key_id,
                 restart_of=command.restart_of,
+                constraints=spec.constraints,
             ),
         ),
     ]

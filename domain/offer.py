@@ -7,16 +7,48 @@ paid. A later price touches no open lease, because a lease locks its price.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, assert_never
 
+from domain.constraints import (
+    ISOLATIONS,
+    QUANTITY_MAX,
+    RECLAIM_WINDOW_US,
+    SECURITY_TIER_MAX,
+    SHARING_MODES,
+    Rule,
+    anything,
+    between,
+    one_of,
+    require_field,
+    word,
+    words,
+)
 from domain.device import device_of
-from domain.money import Amount, Asset
+from domain.money import PPM, Amount, Asset
 from domain.node import NodeState, existing_node
 from domain.provider import existing_provider
 from domain.refusal import Reason, Refused
 from domain.stream import Change, Stream, World
 from domain.tariff import tariff_in_force, usage_fee
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfferTerms:
+    """What else the provider promises about the node. Absent: nothing is promised, and of
+    `sla_class` whatever the tariff promises; of `modes` what the device can do.
+    """
+
+    modes: tuple[str, ...] | None = None  # of sharing, no other
+    isolation: str | None = None  # of tenants from each other; absent: "process"
+    capabilities: tuple[str, ...] | None = None  # "docker", "cudnn", "pytorch", "kubernetes", ...
+    reclaim_window_us: int | None = None  # notice before the provider closes; absent: none
+    sla_class: str | None = None  # the best that its leases can have
+    interruptible: bool | None = None  # also takes leases that may be paused
+    security_tier: int | None = None
+    storage_gib: int | None = None
+    network_mbps: int | None = None
+    min_renter_ppm: int | None = None  # the least reputation of a renter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +63,7 @@ class OfferPublished:
     fractions: bool  # shares of a device, or whole devices only
     available_until_us: int | None
     at_us: int
+    terms: OfferTerms | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +86,7 @@ class PublishOffer:
     fractions: bool
     available_until_us: int | None
     at_us: int
+    terms: OfferTerms | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +100,22 @@ SETTLEMENTS = ("cash", "burn")
 
 PRICE_UNITS_MAX = 10**12
 """A million credits per GPU-hour."""
+
+_TERMS: dict[str, Rule] = {
+    "modes": lambda value: (
+        next((b for one in value if (b := one_of(SHARING_MODES)(one))), None) or words()(value)
+    ),
+    "isolation": one_of(ISOLATIONS),
+    "capabilities": words(),
+    "reclaim_window_us": between(*RECLAIM_WINDOW_US),
+    "sla_class": word,
+    "interruptible": anything,
+    "security_tier": between(0, SECURITY_TIER_MAX),
+    "storage_gib": between(1, QUANTITY_MAX),
+    "network_mbps": between(1, QUANTITY_MAX),
+    "min_renter_ppm": between(0, PPM),
+}
+assert set(_TERMS) == {field.name for field in fields(OfferTerms)}
 
 # State.
 
@@ -121,11 +171,25 @@ def require_price(price_per_gpu_hour: Amount) -> None:
         raise Refused(Reason.AMOUNT_OUT_OF_RANGE, asset=asset.value, units=units)
 
 
+def require_terms(terms: OfferTerms | None, *, fractions: bool) -> None:
+    """Raises Refused: CONSTRAINT_INVALID with the field and the rule that it breaks."""
+    if terms is None:
+        return
+    for field in fields(terms):
+        value = getattr(terms, field.name)
+        if value is not None:
+            require_field(field.name, value, _TERMS[field.name])
+    if terms.modes is not None and not fractions and terms.modes != ("whole",):
+        rule = "an offer without fractions has the mode whole alone"
+        require_field("modes", terms.modes, lambda _value: rule)
+
+
 def decide_publish(command: PublishOffer, world: World) -> list[Change]:
     """Offer an admitted node of one's own, at no less than its usage fee in the tariff in force.
 
     Raises Refused: PROVIDER_UNKNOWN, NODE_UNKNOWN, NODE_STATE, OFFER_EXISTS, GPU_CLASS_UNPRICED,
-    TARIFF_UNKNOWN, AMOUNT_NOT_POSITIVE, AMOUNT_OUT_OF_RANGE, PRICE_BELOW_USAGE_FEE, UNKNOWN_MODE.
+    TARIFF_UNKNOWN, AMOUNT_NOT_POSITIVE, AMOUNT_OUT_OF_RANGE, PRICE_BELOW_USAGE_FEE, UNKNOWN_MODE,
+    CONSTRAINT_INVALID.
     """
     existing_provider(world, command.provider_id)
     node = existing_node(world, command.node_id)
@@ -146,6 +210,7 @@ def decide_publish(command: PublishOffer, world: World) -> list[Change]:
         raise Refused(Reason.PRICE_BELOW_USAGE_FEE, usage_fee=fee.units)
     if command.settlement not in SETTLEMENTS:
         raise Refused(Reason.UNKNOWN_MODE, settlement=command.settlement)
+    require_terms(command.terms, fractions=command.fractions)
     return [Change(Stream("offer", command.offer_id), published)]
 
 
@@ -168,6 +233,7 @@ def _published(command: PublishOffer) -> OfferPublished:
         fractions=command.fractions,
         available_until_us=command.available_until_us,
         at_us=command.at_us,
+        terms=command.terms,
     )
 
 

@@ -60,11 +60,13 @@ class Reason(Enum):
     JOB_EXISTS = "job_exists"
     JOB_STATE = "job_state"
     WORKLOAD_EMPTY = "workload_empty"
+    CONSTRAINT_INVALID = "constraint_invalid"
     LEASE_UNKNOWN = "lease_unknown"
     LEASE_EXISTS = "lease_exists"
     LEASE_NOT_OPEN = "lease_not_open"
     LEASE_STATE = "lease_state"
     NO_MATCH = "no_match"
+    MATCH_IMPOSSIBLE = "match_impossible"
     OFFER_MISMATCH = "offer_mismatch"
     PRICE_ABOVE_CAP = "price_above_cap"
     UNPAID_DEBT = "unpaid_debt"
@@ -212,6 +214,7 @@ STORED_REFUSALS = frozenset(
         # Demand.
         Reason.JOB_UNKNOWN, Reason.JOB_EXISTS, Reason.JOB_STATE, Reason.LEASE_UNKNOWN,
         Reason.LEASE_EXISTS, Reason.LEASE_NOT_OPEN, Reason.LEASE_STATE, Reason.NO_MATCH,
+        Reason.MATCH_IMPOSSIBLE,
         Reason.OFFER_MISMATCH, Reason.PRICE_ABOVE_CAP,
         Reason.UNPAID_DEBT, Reason.CREDIT_TOO_LOW,
         # Invoices.

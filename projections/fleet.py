@@ -43,8 +43,8 @@ _TABLES = """
     CREATE TABLE own.offer (
         offer_id text COLLATE "C" PRIMARY KEY, provider_id text COLLATE "C" NOT NULL,
         node_id text COLLATE "C" NOT NULL, price_units bigint NOT NULL, settlement text NOT NULL,
-        fractions boolean NOT NULL, available_until_us bigint, withdrawn_at_us bigint,
-        at_us bigint NOT NULL, position bigint NOT NULL);
+        fractions boolean NOT NULL, available_until_us bigint, terms json,
+        withdrawn_at_us bigint, at_us bigint NOT NULL, position bigint NOT NULL);
     CREATE TABLE own.stall (
         offer_id text COLLATE "C", model text COLLATE "C", node_id text COLLATE "C" NOT NULL,
         gpu_class text NOT NULL, account_id text COLLATE "C" NOT NULL,
@@ -210,10 +210,10 @@ _RULES = (
     Rule(
         ("offer.published.v1",),
         "offer_id text, provider_id text, node_id text, price_per_gpu_hour json,"
-        " settlement text, fractions boolean, available_until_us bigint, at_us bigint",
+        " settlement text, fractions boolean, available_until_us bigint, at_us bigint, terms json",
         """INSERT INTO own.offer
         SELECT offer_id, provider_id, node_id, (price_per_gpu_hour->>'units')::bigint, settlement,
-            fractions, available_until_us, NULL, at_us, position
+            fractions, available_until_us, terms, NULL, at_us, position
         FROM facts""",
     ),
     Rule(
@@ -499,6 +499,7 @@ class Offer:
     settlement: str
     fractions: bool
     available_until_us: int | None
+    terms: dict[str, Any] | None
     withdrawn_at_us: int | None
     models: list[str]
     gpu_classes: list[str]

@@ -11,6 +11,7 @@ fact does not carry is NULL there. Totals never fall, so as of N each is the lar
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from projections import read
 from projections.runner import Connection, Projection, Rule
@@ -23,7 +24,7 @@ _TABLES = """
         workload_sha256 text NOT NULL, gpu_count int NOT NULL, share_ppm int NOT NULL,
         mem_ppm int NOT NULL, models text[] NOT NULL, price_max_units bigint NOT NULL,
         federated text, participants text[], sla_class text,
-        auto_restart boolean NOT NULL,
+        auto_restart boolean NOT NULL, constraints json,
         state text NOT NULL, ended_at_us bigint, at_us bigint NOT NULL, position bigint NOT NULL
     ) WITH (fillfactor = 70);
     CREATE TABLE own.lease (
@@ -40,7 +41,7 @@ _TABLES = """
         opened_position bigint, opened_at_us bigint, funds_end_us bigint, term_end_us bigint,
         closed_position bigint, closed_at_us bigint, close_party text, close_code int,
         settled_position bigint, settled_at_us bigint, sla_class text, client_account_id text,
-        restart_of text, restarted_as text, restarted_position bigint,
+        restart_of text, constraints json, restarted_as text, restarted_position bigint,
         federated_account_id text, federated_fee_units bigint,
         state text NOT NULL, charge_units bigint NOT NULL, gpu_us bigint NOT NULL,
         hours int NOT NULL, usage_position bigint NOT NULL, version bigint NOT NULL
@@ -91,12 +92,12 @@ _RULES = (
         " kind text, image text, command text[], env_refs text[], workload_sha256 text,"
         " gpu_count int, share_ppm int, mem_ppm int, models text[],"
         " max_price_per_gpu_hour json, at_us bigint, federated text, participants text[],"
-        " sla_class text, auto_restart boolean",
+        " sla_class text, auto_restart boolean, constraints json",
         """INSERT INTO own.job
         SELECT job_id, account_id, client_id, project_id, end_user_ref, kind, image, command,
             env_refs, workload_sha256, gpu_count, share_ppm, mem_ppm, models,
             (max_price_per_gpu_hour->>'units')::bigint, federated, participants, sla_class,
-            coalesce(auto_restart, false), 'open', NULL, at_us, position
+            coalesce(auto_restart, false), constraints, 'open', NULL, at_us, position
         FROM facts""",
     ),
     Rule(
@@ -112,15 +113,16 @@ _RULES = (
         ("lease.requested.v1",),
         "lease_id text, job_id text, account_id text, client_id text, project_id text,"
         " end_user_ref text, gpu_count int, share_ppm int, mem_ppm int, models text[],"
-        " max_price_per_gpu_hour json, term_us bigint, funds json, at_us bigint, restart_of text",
+        " max_price_per_gpu_hour json, term_us bigint, funds json, at_us bigint, restart_of text,"
+        " constraints json",
         """INSERT INTO own.lease (lease_id, job_id, account_id, client_id, project_id,
             end_user_ref, gpu_count, share_ppm, mem_ppm, models, price_max_units, term_us,
             funds_units, at_us, position, state, charge_units, gpu_us, hours, usage_position,
-            version, restart_of)
+            version, restart_of, constraints)
         SELECT lease_id, job_id, account_id, client_id, project_id, end_user_ref, gpu_count,
             share_ppm, mem_ppm, models, (max_price_per_gpu_hour->>'units')::bigint, term_us,
             (funds->>'units')::bigint, at_us, position, 'requested', 0, 0, 0, 0,
-            stream_version, restart_of
+            stream_version, restart_of, constraints
         FROM facts""",
     ),
     Rule(
@@ -250,6 +252,7 @@ class Job:
     participants: list[str] | None
     sla_class: str | None
     auto_restart: bool
+    constraints: dict[str, Any] | None
     state: str
     ended_at_us: int | None
     at_us: int
@@ -312,6 +315,7 @@ class LeaseRow:
     federated_account_id: str | None
     federated_fee_units: int | None
     restart_of: str | None
+    constraints: dict[str, Any] | None
     restarted_as: str | None
     restarted_position: int | None
     state: str
@@ -480,7 +484,7 @@ _SINCE = {
 _AS_OF = f"""
     SELECT l.lease_id, l.job_id, l.account_id, l.client_id, l.project_id, l.end_user_ref,
         l.gpu_count, l.share_ppm, l.mem_ppm, l.models, l.price_max_units, l.term_us,
-        l.funds_units, l.at_us, l.position, l.restart_of,
+        l.funds_units, l.at_us, l.position, l.restart_of, l.constraints,
         {", ".join(_known(column, since) for since, cs in _SINCE.items() for column in cs)},
         s.*
     FROM proj_leases.lease l

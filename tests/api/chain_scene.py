@@ -109,7 +109,7 @@ class Scene:
 
     def found(self, holdback_epochs: int = 0) -> None:
         """Accounts, policy, tariff, a node with two offers, and epoch 1."""
-        at = {"at_us": START_US}
+        at: dict[str, Any] = {"at_us": START_US}
         by: dict[str, Any] = {"by": "operator", **at}
         self.handle(
             BootstrapOperator(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from domain.account import AccountOpened
 from domain.accrual import UsageRow
@@ -44,7 +45,7 @@ lease_stream = Stream("lease", LEASE)
 def scene(balances: dict[str, int] | None = None) -> Scene:
     """The market at noon; the renter has 100 credits of cash unless told otherwise."""
     node = Stream("node", NODE)
-    at = {"at_us": NOON_US - HOUR_US}
+    at: dict[str, Any] = {"at_us": NOON_US - HOUR_US}
     devices = tuple(DeviceSpec(device, "nvidia", "A100", 81_920) for device in DEVICES)
     host = HostSpec("x86_64", "linux")
     offer = OfferPublished(

@@ -44,6 +44,7 @@ from domain import (
     top_up,
     webhook,
 )
+from domain.constraints import Constraints
 from domain.earnings import NOTHING, Parts, peel
 from domain.gpu_time import GPU_HOUR_US, charge_for
 from domain.money import PPM, Amount, Asset, credit, token
@@ -258,6 +259,7 @@ def _node(size: Size, index: int, at: int) -> Iterator[Told]:
         offer_id=f"offer_{index}", provider_id="prov_1", node_id=node_id,
         price_per_gpu_hour=credit(PRICE + index % 3), settlement="burn" if index % 2 else "cash",
         fractions=True, available_until_us=None, at_us=at,
+        terms=offer.OfferTerms(isolation="vm", capabilities=("cuda",)) if index % 2 else None,
     )  # fmt: skip
 
 
@@ -338,15 +340,16 @@ def _lease(size: Size, index: int) -> Iterator[Told]:
     common: dict[str, Any] = {
         "account_id": who, "client_id": "client_1", "project_id": "prj", "end_user_ref": "u1",
     }  # fmt: skip
+    demands = Constraints(arch="x86_64", capabilities=("cuda",)) if index % 2 else None
     yield Stream("job", job_id), job.JobSubmitted(
         job_id=job_id, kind="batch", image="img", command=("run", "it"), env_refs=(),
         workload_sha256="00" * 32, gpu_count=1, share_ppm=share, mem_ppm=share, models=(),
-        max_price_per_gpu_hour=credit(2 * PRICE), at_us=at, **common,
+        max_price_per_gpu_hour=credit(2 * PRICE), at_us=at, constraints=demands, **common,
     )  # fmt: skip
     yield stream, lease.LeaseRequested(
         lease_id=lease_id, job_id=job_id, gpu_count=1, share_ppm=share, mem_ppm=share, models=(),
         max_price_per_gpu_hour=credit(2 * PRICE), settlement=None, term_us=None,
-        funds=None, at_us=at, **common,
+        funds=None, at_us=at, constraints=demands, **common,
     )  # fmt: skip
     candidate = lease.Candidate(node_id, f"offer_{index % size.nodes}", PRICE, 0, 0)
     yield stream, lease.MatchDecided(
