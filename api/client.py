@@ -286,6 +286,14 @@ class Assignments(TypedDict):
     position: int
 
 
+class AttributeAsked(TypedDict):
+    """`value` absent: any. `signers`: one of these signed it; absent: whoever."""
+
+    name: str
+    value: NotRequired[str | None]
+    signers: NotRequired[list[str] | None]
+
+
 class AutoTopUp(TypedDict):
     threshold: Money
     amount: Money
@@ -564,6 +572,42 @@ class DeliveryPage(TypedDict):
     next_cursor: NotRequired[str]
     position: int
     data: list[Delivery]
+
+
+class Demands(TypedDict):
+    """What a node must be and have; every field is one dimension of the match, absent:
+    anything. `memory_mib`: what the lease gets on each device. `isolation`: this level or a
+    stronger one. `regions`: only there; `near_region` only ranks. `accept_provisional`:
+    nodes without a reputation yet; absent: yes, unless `min_reputation_ppm` is given. Your
+    own nodes are exempt from reputation. `rank`: lowest_cost, or best_score with `weights`.
+    """
+
+    kinds: NotRequired[list[str] | None]
+    vendors: NotRequired[list[str] | None]
+    mode: NotRequired[Literal["whole", "mig", "mps", "time_slice", "memory"] | None]
+    mig_profile: NotRequired[str | None]
+    memory_mib: NotRequired[int | None]
+    isolation: NotRequired[Literal["process", "container", "vm", "machine"] | None]
+    cpu_cores: NotRequired[int | None]
+    ram_mib: NotRequired[int | None]
+    storage_gib: NotRequired[int | None]
+    network_mbps: NotRequired[int | None]
+    arch: NotRequired[str | None]
+    os: NotRequired[str | None]
+    capabilities: NotRequired[list[str] | None]
+    setting: NotRequired[Literal["edge", "datacenter"] | None]
+    workload_class: NotRequired[str | None]
+    security_tier: NotRequired[int | None]
+    min_reputation_ppm: NotRequired[int | None]
+    accept_provisional: NotRequired[bool | None]
+    regions: NotRequired[list[str] | None]
+    near_region: NotRequired[str | None]
+    attributes: NotRequired[list[AttributeAsked] | None]
+    pool_id: NotRequired[str | None]
+    reclaim_window_seconds: NotRequired[int | None]
+    interruptible: NotRequired[bool | None]
+    rank: NotRequired[Literal["lowest_cost", "best_score"] | None]
+    weights: NotRequired[WeightsAsked | None]
 
 
 class Deposit(TypedDict):
@@ -1212,6 +1256,7 @@ class Job(TypedDict):
     participants: NotRequired[list[str]]
     sla_class: NotRequired[str]
     auto_restart: NotRequired[bool]
+    constraints: NotRequired[Demands]
     state: Literal["open", "cancelled", "completed"]
     submitted_at: str
     ended_at: NotRequired[str]
@@ -1890,7 +1935,7 @@ class NewJob(TypedDict):
     accounts in `participants` may lease for it in projects of theirs, and pay the usage;
     the federated fee of the tariff is yours. `sla_class`: an availability that the tariff
     promises. `auto_restart`: a lease of it whose funds ended is opened anew when the
-    balance funds an hour.
+    balance funds an hour. `constraints`: what else its nodes must be and have.
     """
 
     kind: NotRequired[Literal["batch", "notebook", "endpoint", "scheduled", "queue"]]
@@ -1908,6 +1953,7 @@ class NewJob(TypedDict):
     participants: NotRequired[list[str]]
     sla_class: NotRequired[str | None]
     auto_restart: NotRequired[bool]
+    constraints: NotRequired[Demands | None]
 
 
 class NewLease(TypedDict):
@@ -1950,6 +1996,7 @@ class NewOffer(TypedDict):
     settlement: NotRequired[Literal["cash", "burn"]]
     fractions: NotRequired[bool]
     available_until: NotRequired[str | None]
+    terms: NotRequired[Promises | None]
 
 
 class NewPayment(TypedDict):
@@ -2162,6 +2209,7 @@ class Offer(TypedDict):
     settlement: Literal["cash", "burn"]
     fractions: bool
     available_until: NotRequired[str]
+    terms: NotRequired[Promises]
     withdrawn_at: NotRequired[str]
     models: NotRequired[list[str]]
     gpu_classes: NotRequired[list[Literal["development", "professional", "datacenter"]]]
@@ -2318,6 +2366,24 @@ class Progress(TypedDict):
     acked_seq: int
     head: str
     server_time_us: int
+
+
+class Promises(TypedDict):
+    """What else an offer promises. `modes` absent: what its devices can do; `sla_class`
+    absent: whatever the tariff has; `reclaim_window_seconds` absent: it may be closed
+    without notice.
+    """
+
+    modes: NotRequired[list[Literal["whole", "mig", "mps", "time_slice", "memory"]] | None]
+    isolation: NotRequired[Literal["process", "container", "vm", "machine"] | None]
+    capabilities: NotRequired[list[str] | None]
+    reclaim_window_seconds: NotRequired[int | None]
+    sla_class: NotRequired[str | None]
+    interruptible: NotRequired[bool | None]
+    security_tier: NotRequired[int | None]
+    storage_gib: NotRequired[int | None]
+    network_mbps: NotRequired[int | None]
+    min_renter_ppm: NotRequired[int | None]
 
 
 class Promotion(TypedDict):
@@ -3142,6 +3208,17 @@ class Weight(TypedDict):
     account_id: str
     burned: str
     gpu_us: str
+
+
+class WeightsAsked(TypedDict):
+    """In ppm; together exactly 1,000,000."""
+
+    spec_fit: NotRequired[int]
+    reputation: NotRequired[int]
+    locality: NotRequired[int]
+    free_peers: NotRequired[int]
+    storage: NotRequired[int]
+    price: NotRequired[int]
 
 
 class WhyFailed(TypedDict):
