@@ -23,6 +23,13 @@ from domain.constraints import Constraints
 from domain.earnings import NOTHING, Parts
 from domain.gpu_time import fee_for
 from domain.lease_budget import Counted, LeaseParty
+from domain.lease_command import (
+    NO_WORK,
+    LeaseCommandAcknowledged,
+    LeaseWorkEnded,
+    Work,
+    evolve_work,
+)
 from domain.lease_funds import EscrowPart as EscrowPart
 from domain.lease_funds import (
     deposits_of,
@@ -81,6 +88,9 @@ class LeaseRequested:
     key_id: str | None = None  # of the API key that asked: its budget counts
     restart_of: str | None = None  # the lease of the same job whose funds ended
     constraints: Constraints | None = None  # the job's
+    encryption_key: str | None = None  # hex, X25519: what the node's credentials are sealed to
+    remoting_session_id: str | None = None  # of the layer that forwards calls to the device; no fee
+    split_label: str | None = None  # which part of the program is forwarded; no fee
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +145,7 @@ class LeaseReady:
     node_id: str
     endpoint: str | None
     at_us: int
+    credentials: str | None = None  # base64, sealed to the renter's key: only the renter reads it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,6 +248,8 @@ Fact: TypeAlias = (
     | LeaseClosed
     | LeaseSettled
     | LeaseRestarted
+    | LeaseCommandAcknowledged
+    | LeaseWorkEnded
 )
 
 # Commands: imperative, and they carry the clock, so deciding never has to look at one.
@@ -260,6 +273,9 @@ class RequestLease:
     refill: bool = False
     key_id: str | None = None
     restart_of: str | None = None
+    encryption_key: str | None = None
+    remoting_session_id: str | None = None
+    split_label: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -285,6 +301,7 @@ class ReadyLease:
     node_id: str
     endpoint: str | None
     at_us: int
+    credentials: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -388,6 +405,7 @@ class Lease:
     marks: tuple[Watermark, ...] = ()
     counted: tuple[Counted, ...] = ()
     restarted_as: str | None = None
+    work: Work = NO_WORK
 
     @property
     def party(self) -> LeaseParty:
@@ -507,6 +525,8 @@ def evolve(lease: Lease, fact: Fact) -> Lease:
             return replace(lease, status="settled", held=())
         case LeaseRestarted():
             return replace(lease, restarted_as=fact.as_lease_id)
+        case LeaseCommandAcknowledged() | LeaseWorkEnded():
+            return replace(lease, work=evolve_work(lease.work, fact))
         case _:
             assert_never(fact)
 

@@ -81,6 +81,8 @@ class Reason(Enum):
     CREDIT_TOO_LOW = "credit_too_low"
     BUDGET_EXHAUSTED = "budget_exhausted"
     CLOSE_CODE_PARTY = "close_code_party"
+    WORKLOAD_MISMATCH = "workload_mismatch"
+    ENCRYPTION_KEY_UNKNOWN = "encryption_key_unknown"
     SIGNING_KEY_UNKNOWN = "signing_key_unknown"
     SIGNING_KEY_INVALID = "signing_key_invalid"
     SIGNING_KEY_REVOKED = "signing_key_revoked"

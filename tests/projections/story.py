@@ -7,7 +7,7 @@ tests and benchmarks of what follows the log; what may happen at all is tested e
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 
@@ -30,6 +30,7 @@ from domain import (
     invoice,
     job,
     lease,
+    lease_command,
     maturity,
     node,
     offer,
@@ -375,6 +376,7 @@ def _lease(size: Size, index: int) -> Iterator[Told]:
             device_id=device_id, lease_id=lease_id, share_ppm=share, mem_ppm=share, at_us=at
         ),
     )
+    yield from _work(stream, lease_id, node_id, at)
     yield stream, lease.LeaseReady(lease_id=lease_id, node_id=node_id, endpoint=None, at_us=at)
     yield stream, lease.LeaseOpened(
         lease_id=lease_id, price_per_gpu_hour=credit(PRICE), opened_at_us=at,
@@ -504,6 +506,20 @@ def _stick(lease_id: str, who: str, at: int) -> Iterator[Told]:
         lease_id=lease_id, account_id=who, key_id="aa", gpu_us=7, until_us=at + 1,
         signature="00", at_us=at,
     )  # fmt: skip
+
+
+def _work(stream: Stream, lease_id: str, node_id: str, at: int) -> Iterator[Told]:
+    """What an executor answers: it has the work of every lease, and told the end of some."""
+    acknowledged = lease_command.LeaseCommandAcknowledged(
+        lease_id=lease_id, node_id=node_id, command="start", workload_sha256="5a" * 32,
+        executor="e0" * 8, runner="process", at_us=at,
+    )  # fmt: skip
+    yield stream, acknowledged
+    yield stream, lease_command.LeaseWorkEnded(
+        lease_id=lease_id, node_id=node_id, executor="e0" * 8, outcome="exited",
+        exit_code=len(node_id) % 2, at_us=at,
+    )  # fmt: skip
+    yield stream, replace(acknowledged, command="stop")
 
 
 def _hooks(who: str, at: int) -> Iterator[Told]:
