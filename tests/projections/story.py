@@ -7,7 +7,7 @@ tests and benchmarks of what follows the log; what may happen at all is tested e
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
@@ -376,7 +376,7 @@ def _lease(size: Size, index: int) -> Iterator[Told]:
             device_id=device_id, lease_id=lease_id, share_ppm=share, mem_ppm=share, at_us=at
         ),
     )
-    yield from _work(stream, lease_id, node_id, at)
+    yield stream, _acknowledged(lease_id, node_id, at)
     yield stream, lease.LeaseReady(lease_id=lease_id, node_id=node_id, endpoint=None, at_us=at)
     yield stream, lease.LeaseOpened(
         lease_id=lease_id, price_per_gpu_hour=credit(PRICE), opened_at_us=at,
@@ -399,6 +399,7 @@ def _lease(size: Size, index: int) -> Iterator[Told]:
                 lease_id=lease_id, account_id=who, closed_at_us=at + size.hours * GPU_HOUR_US,
                 party="renter", code=1, refund=(), at_us=at + size.hours * GPU_HOUR_US,
             )  # fmt: skip
+            yield from _work_ended(stream, lease_id, node_id, at + size.hours * GPU_HOUR_US)
             yield here, device.DeviceReleased(
                 device_id=device_id, lease_id=lease_id, share_ppm=share, mem_ppm=share,
                 at_us=at + size.hours * GPU_HOUR_US,
@@ -508,18 +509,21 @@ def _stick(lease_id: str, who: str, at: int) -> Iterator[Told]:
     )  # fmt: skip
 
 
-def _work(stream: Stream, lease_id: str, node_id: str, at: int) -> Iterator[Told]:
-    """What an executor answers: it has the work of every lease, and told the end of some."""
-    acknowledged = lease_command.LeaseCommandAcknowledged(
-        lease_id=lease_id, node_id=node_id, command="start", workload_sha256="5a" * 32,
+def _acknowledged(
+    lease_id: str, node_id: str, at: int, command: str = "start"
+) -> lease_command.LeaseCommandAcknowledged:
+    return lease_command.LeaseCommandAcknowledged(
+        lease_id=lease_id, node_id=node_id, command=command, workload_sha256="5a" * 32,
         executor="e0" * 8, runner="process", at_us=at,
     )  # fmt: skip
-    yield stream, acknowledged
+
+
+def _work_ended(stream: Stream, lease_id: str, node_id: str, at: int) -> Iterator[Told]:
     yield stream, lease_command.LeaseWorkEnded(
-        lease_id=lease_id, node_id=node_id, executor="e0" * 8, outcome="exited",
-        exit_code=len(node_id) % 2, at_us=at,
+        lease_id=lease_id, node_id=node_id, executor="e0" * 8, outcome="exited", exit_code=3,
+        at_us=at,
     )  # fmt: skip
-    yield stream, replace(acknowledged, command="stop")
+    yield stream, _acknowledged(lease_id, node_id, at, "stop")
 
 
 def _hooks(who: str, at: int) -> Iterator[Told]:
