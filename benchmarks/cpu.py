@@ -18,6 +18,12 @@ def of_server(pid: int) -> float:
     )
 
 
+def of_process(pid: int) -> float:
+    """Seconds used so far by one process."""
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()
+    return (int(fields[_USER]) + int(fields[_SYSTEM])) / _TICKS
+
+
 def _processes() -> list[tuple[int, list[str]]]:
     found = []
     for folder in Path("/proc").iterdir():

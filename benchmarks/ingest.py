@@ -133,11 +133,11 @@ def _measure(
             " PRIMARY KEY (node_id, seq))"
         )
         connection.execute("CHECKPOINT")
-    port = _free_port()
+    port = free_port()
     command = [sys.executable, "-m", "benchmarks.ingest"]
     process = subprocess.Popen([*command, "--serve", kind, str(port), uri])
     try:
-        _wait_for(port)
+        wait_for(port)
         cpu = _cpu_seconds(process.pid)
         load = subprocess.run(
             [*command, "--load", str(port), str(folder / "requests"), str(seconds)],
@@ -171,13 +171,13 @@ def _cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
-def _wait_for(port: int) -> None:
+def wait_for(port: int) -> None:
     give_up = time.monotonic() + 30
     while True:
         try:

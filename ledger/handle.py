@@ -12,6 +12,7 @@ rule of the marketplace is here.
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -132,6 +133,26 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
+class Order:
+    """One of several calls that share an append: its commands, and the answer kept with its key.
+
+    All of its commands are recorded or none. `answer` is made from the world right after them.
+    """
+
+    commands: Sequence[Any]
+    key: CommandKey
+    answer: Callable[[World], Answer]
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """States and balances loaded together before they are asked for one by one."""
+
+    states: Mapping[Stream, Held]
+    balances: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
 class Part:
     """What became of one list of commands: how many were recorded, and what refused the next.
 
@@ -158,15 +179,32 @@ class _World:
         self._books = books
         self._entries_for = entries_for
         self._ahead: Mapping[Stream, Held] = {}
+        self._known: Mapping[str, int] = {}
         self._held: dict[Stream, Held] = {}
         self._balances: dict[str, int] = {}
         self.changes: list[Change] = []
         self.versions: dict[Stream, int] = {}
         self.entries: list[tuple[int, Entry]] = []
 
-    def foresee(self, ahead: Mapping[Stream, Held]) -> None:
-        """States loaded before they are asked for; one that is never asked for was never seen."""
+    def foresee(
+        self, ahead: Mapping[Stream, Held], balances: Mapping[str, int] | None = None
+    ) -> None:
+        """States and balances loaded before they are asked for; one that is never asked for was
+        never seen.
+        """
         self._ahead = ahead
+        self._known = balances or {}
+
+    def mark(self) -> Callable[[], None]:
+        """Where the world stands now; calling it undoes everything decided since."""
+        held, versions, balances = dict(self._held), dict(self.versions), dict(self._balances)
+        changes, entries = len(self.changes), len(self.entries)
+
+        def undo() -> None:
+            self._held, self.versions, self._balances = held, versions, balances
+            del self.changes[changes:], self.entries[entries:]
+
+        return undo
 
     def state(self, stream: Stream) -> Any:
         return self._hold(stream).state
@@ -178,7 +216,9 @@ class _World:
                 u for _, entry in self.entries for name, u in entry.lines if name == account
             )
             side = kind_of(account).side if moved else 1
-            self._balances[account] = self._books.balance(account) + side * moved
+            known = self._known.get(account)
+            units = self._books.balance(account) if known is None else known
+            self._balances[account] = units + side * moved
         return self._balances[account]
 
     def apply(self, changes: Sequence[Change]) -> None:
@@ -196,15 +236,17 @@ class _World:
                 self.entries.append((len(self.changes), entry))
                 self._move(entry)
 
-    def envelopes(self, command_id: str) -> list[Envelope]:
-        """The changes with the versions they get if no stream has moved."""
+    def envelopes(self, command_id: Callable[[int], str]) -> list[Envelope]:
+        """The changes with the versions they get if no stream has moved; `command_id` of a place
+        names what led to the fact there.
+        """
         versions: dict[Stream, int] = {}
         wrapped: list[Envelope] = []
-        for change in self.changes:
+        for place, change in enumerate(self.changes):
             held = self._held[change.stream]
             version = versions.get(change.stream, held.originator_version) + 1
             versions[change.stream] = version
-            natural = command_id or f"{change.stream.kind}/{change.stream.id}/{version}"
+            natural = command_id(place) or f"{change.stream.kind}/{change.stream.id}/{version}"
             wrapped.append(Envelope(held.originator_id, version, change.fact, natural))
         return wrapped
 
@@ -410,6 +452,76 @@ class Ledger:
         self.market.keep([held for held in written if held.originator_id in due])
         return parts
 
+    def handle_together(
+        self, orders: Sequence[Order], *, ahead: Ahead, now_us: int
+    ) -> list[Outcome | None]:
+        """Record several calls in one append, decided one after the other, each with its answer.
+
+        The facts are those of handling one call after the other. None stands for a call that was
+        not recorded: it was refused, the append was full, its key is known already, or somebody
+        else was faster. Handle it by itself and it gets its answer.
+
+        Raises LogBusy, OutcomeUnknown.
+        """
+        world = _World(self.market, self.books, self._entries_for)
+        world.foresee(ahead.states, ahead.balances)
+        outcomes: list[tuple[Answer, int] | None] = [
+            self._decide_whole(order, world) for order in orders
+        ]
+        rows = [
+            (CommandRow(order.key.account, order.key.key, order.key.fingerprint,
+                        made[0].status, made[0].body), made[1])
+            for order, made in zip(orders, outcomes, strict=True) if made is not None
+        ]  # fmt: skip
+        if not rows:
+            return [None] * len(orders)
+        try:
+            last = self._append_answered(world, rows, now_us)
+        except IntegrityError:  # one of them spoils it for all; alone each is told what is wrong
+            return [None] * len(orders)
+        except (OperationalError, InterfaceError) as error:
+            _raise_if_not_lost(error)
+            raise OutcomeUnknown from error
+        written = world.written()
+        self.market.remember(written)
+        due = {stream.uuid for stream, _ in world.due_for_snapshot()}
+        self.market.keep([held for held in written if held.originator_id in due])
+        first = last - len(world.changes)
+        return [made and Outcome(first + made[1], made[0], False) for made in outcomes]
+
+    def _decide_whole(self, order: Order, world: _World) -> tuple[Answer, int] | None:
+        """All commands of an order or none; its answer, and the facts decided up to there."""
+        undo = world.mark()
+        before = len(world.changes)
+        try:
+            for command in order.commands:
+                world.apply(self.market.rules.decide(command, world))
+        except Refused:
+            undo()
+            return None
+        if len(world.changes) == before or len(world.changes) > FACTS_MAX:
+            undo()
+            return None
+        return order.answer(world), len(world.changes)
+
+    def _append_answered(
+        self, world: _World, rows: Sequence[tuple[CommandRow, int]], now_us: int
+    ) -> int:
+        """The last position. Raises IntegrityError, and then nothing is recorded."""
+        append = Append(
+            now_us=now_us,
+            entries=world.entries,
+            seen=world.seen(),
+            guards=[name for change in world.changes for name in guards_for(change.fact)],
+            answered=rows,
+        )
+        ids = [CommandKey(row.account, row.key).command_id for row, _ in rows]
+        ends = [end for _, end in rows]
+        envelopes = world.envelopes(lambda place: ids[bisect_right(ends, place)])
+        self.market.events.put(envelopes, append=append)
+        assert append.appended is not None
+        return append.appended.position
+
     @contextmanager
     def _in_turn(self, attempt: int) -> Generator[None, None, None]:
         """The first attempts are made side by side; later ones of a process one after the other.
@@ -477,7 +589,7 @@ class Ledger:
         )
         command_id = "" if call.key is None else call.key.command_id
         try:
-            self.market.events.put(world.envelopes(command_id), append=append)
+            self.market.events.put(world.envelopes(lambda _: command_id), append=append)
         except IntegrityError as error:
             raise _meaning(error, guarded) from error
         assert append.appended is not None

@@ -48,6 +48,12 @@ _APPEND: LiteralString = (
     " %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
 )
 
+_APPEND_ANSWERED: LiteralString = (
+    "SELECT pos, new_ids FROM market_events_append_answered("
+    "%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s,"
+    " %s, %s, %s, %s, %s, %s, %s, %s, %s)"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class CommandRow:
@@ -77,8 +83,9 @@ class Append:
 
     `entries` name their fact by its offset from 1. `seen` are streams the decision read and does
     not write, with their versions: had one moved, the decision would be out of date. With
-    `limit_is_final` a violated limit or guard becomes the command's stored answer. `appended` is
-    filled in by the recorder.
+    `limit_is_final` a violated limit or guard becomes the command's stored answer. `answered` are
+    several commands, each with the number of facts up to its last one: then there is no `command`
+    and no `tracking`, and nothing is final. `appended` is filled in by the recorder.
     """
 
     now_us: int = 0
@@ -90,6 +97,7 @@ class Append:
     limit_body: bytes = b""
     guard_body: bytes = b""
     tracking: tuple[str, int] | None = None
+    answered: Sequence[tuple[CommandRow, int]] = ()
     appended: Appended | None = None
 
 
@@ -174,16 +182,20 @@ class ChainRecorder(PostgresApplicationRecorder):
         append = kwargs.pop("append", None) or Append()
         assert not kwargs, f"not passed on: {sorted(kwargs)}"
         books = _BookArrays(append.entries, self._account_ids) if append.entries else _NO_BOOKS
-        parameters = _parameters(stored_events, append, books)
+        query = _APPEND_ANSWERED if append.answered else _APPEND
+        parameters = (
+            *_facts_of(stored_events, append, books),
+            *(_answers_of(append) if append.answered else _answer_of(append)),
+        )
         try:
             with self.datastore.get_connection() as connection, connection.cursor() as cursor:
-                cursor.execute(_APPEND, parameters, prepare=True)
+                cursor.execute(query, parameters, prepare=True)
                 row = cursor.fetchone()
         except (OperationalError, InterfaceError):
             self._account_ids.clear()  # whatever comes back may be another database
             raise
         assert row is not None
-        if not row["recorded"]:
+        if not append.answered and not row["recorded"]:
             append.appended = Appended(
                 False, row["pos"], row["fingerprint"], row["status"], row["body"]
             )
@@ -195,9 +207,7 @@ class ChainRecorder(PostgresApplicationRecorder):
         return range(last - len(stored_events) + 1, last + 1)
 
 
-def _parameters(
-    events: Sequence[StoredEvent], append: Append, books: _BookArrays
-) -> tuple[Any, ...]:
+def _facts_of(events: Sequence[StoredEvent], append: Append, books: _BookArrays) -> tuple[Any, ...]:
     ids: list[bytes] = []
     versions: list[int] = []
     names: list[bytes] = []
@@ -211,8 +221,6 @@ def _parameters(
         names.append(event.topic.encode())
         bodies.append(event.state)
         leaves.append(market_leaf(stream, event.originator_version, event.topic, event.state))
-    command = append.command
-    tracking = append.tracking
     return (
         pgbin.uuids(ids),
         pgbin.int8s(versions),
@@ -224,6 +232,13 @@ def _parameters(
         pgbin.int8s([version for _, version in append.seen]) if append.seen else _NO_INT8S,
         *books.parameters,
         pgbin.texts([name.encode() for name in append.guards]) if append.guards else _NO_TEXTS,
+    )
+
+
+def _answer_of(append: Append) -> tuple[Any, ...]:
+    command = append.command
+    tracking = append.tracking
+    return (
         command and command.account,
         command and command.key,
         command and command.fingerprint,
@@ -234,6 +249,21 @@ def _parameters(
         append.guard_body,
         tracking and tracking[0],
         tracking and Int8(tracking[1]),
+    )
+
+
+def _answers_of(append: Append) -> tuple[Any, ...]:
+    assert append.command is None, "one command or several"
+    assert append.tracking is None
+    assert not append.limit_is_final
+    rows = [row for row, _ in append.answered]
+    return (
+        pgbin.texts([row.account.encode() for row in rows]),
+        pgbin.texts([row.key.encode() for row in rows]),
+        pgbin.byteas([row.fingerprint for row in rows]),
+        pgbin.int4s([row.status for row in rows]),
+        pgbin.byteas([row.body for row in rows]),
+        pgbin.int4s([end for _, end in append.answered]),
     )
 
 

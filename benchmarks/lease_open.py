@@ -1,0 +1,419 @@
+"""Leases opened over HTTP, from request to durable receipt, load generator on the same cores.
+
+    python -m benchmarks.lease_open            full
+    python -m benchmarks.lease_open --short    a few seconds
+
+A fleet of 1,000 nodes with 8 devices each, 32 renters with a connection and an account each, one
+server process as `tallystick serve` starts it, durable PostgreSQL. A request names a new job and
+asks for one device; the answer comes when job, request, match, reservation and escrow are
+recorded. In one run, in turn:
+
+- ours: the whole way, checked afterwards: no device is held twice, every receipt is in the log
+- peer: what is usually built: FastAPI, pydantic, a pool, `SELECT .. FOR UPDATE SKIP LOCKED` of one
+  free device and an INSERT in one transaction; no money, no choice of node, no history
+- limit: one call that reads nothing, `GET /healthz`, on the same server
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import asynccontextmanager
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from typing import Annotated, Any
+
+import psycopg
+from fastapi import FastAPI, Header
+from pydantic import BaseModel
+
+from api import keys
+from api.embedded_postgres import EmbeddedPostgres
+from benchmarks import cpu
+from benchmarks.ingest import free_port, wait_for
+from domain.account import BootstrapOperator, IssueApiKey, OpenAccount
+from domain.deposit import ConfirmDeposit
+from domain.money import credit
+from domain.node import (
+    ActivateNode,
+    AdmitNode,
+    ConfirmNodeKey,
+    DeviceSpec,
+    HostSpec,
+    IssueJoinCode,
+    JoinNode,
+)
+from domain.offer import PublishOffer
+from domain.provider import OpenRegion, RegisterProvider
+from domain.tariff import CLOUDBENDER, publish
+from ledger import migrate
+from ledger.handle import Ledger
+
+NODES, DEVICES, RENTERS = 1_000, 8, 32
+PRICE = 2_780_000
+BLINDING_KEY = b"benchmark blinding key"
+FIGURE_RATE, FIGURE_MS = 400, 150
+NODES_TOGETHER = 10
+OPERATOR, OWNER = "acct_operator", "acct_owner"
+
+
+# --- the figures -----------------------------------------------------------------------------
+
+
+def run(short: bool = False) -> dict[str, Any]:
+    """Rates (leases/s), latencies (ms) and ratios."""
+    seconds = 4.0 if short else 12.0
+    with tempfile.TemporaryDirectory(prefix="tally", dir="/tmp") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        with EmbeddedPostgres(folder / "pg") as server:
+            uri = server.create_database("lease_open")
+            secrets = _found(uri)
+            # The first round warms the views up: they are made from the whole log.
+            _measure(server, uri, folder, secrets, "ours", 2.0)
+            ours = _measure(server, uri, folder, secrets, "ours", seconds)
+            ours["leases"] = _check(uri)
+            limit = _measure(server, uri, folder, secrets, "limit", seconds / 2)
+            peer = _measure(server, uri, folder, secrets, "peer", seconds / 2)
+    return {
+        "figure": f"lease open to durable receipt, {RENTERS} clients, {NODES:,} nodes:"
+        f" >= {FIGURE_RATE}/s, p99 < {FIGURE_MS} ms, no device held twice",
+        "conditions": {
+            "nodes": NODES, "devices": NODES * DEVICES, "clients": RENTERS, "seconds": seconds,
+            "cores": os.cpu_count(), "load_average": [round(load, 2) for load in os.getloadavg()],
+        },
+        "ours": ours, "peer": peer, "limit": limit,
+        "of_peer": round(ours["per_second"] / peer["per_second"], 3),
+        "of_limit": round(ours["per_second"] / limit["per_second"], 3),
+    }  # fmt: skip
+
+
+def _measure(
+    server: EmbeddedPostgres, uri: str, folder: Path, secrets: list[str], kind: str, seconds: float
+) -> dict[str, Any]:
+    port = free_port()
+    process = _start(kind, uri, folder, port)
+    try:
+        wait_for(port)
+        before = cpu.of_process(process.pid), cpu.of_server(server.pid)
+        load = subprocess.run(
+            [sys.executable, "-m", "benchmarks.lease_open", "--load", kind, str(port),
+             str(seconds)],
+            input=json.dumps(secrets), check=True, capture_output=True, text=True,
+        )  # fmt: skip
+        after = cpu.of_process(process.pid), cpu.of_server(server.pid)
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait(60)
+    result: dict[str, Any] = json.loads(load.stdout)
+    assert result["refused"] == 0, result
+    names = ("server_cpu_us", "database_cpu_us")
+    for name, one, other in zip(names, before, after, strict=True):
+        result[name] = round((other - one) * 1e6 / result["answers"])
+    return result
+
+
+def _start(kind: str, uri: str, folder: Path, port: int) -> subprocess.Popen[bytes]:
+    if kind == "peer":
+        command = [sys.executable, "-m", "benchmarks.lease_open", "--peer", str(port), uri]
+        return subprocess.Popen(command)
+    settings = {
+        "DATABASE_URL": uri, "DATA_DIR": str(folder / "data"), "PORT": str(port),
+        "REQUESTS_PER_SECOND": "1000000", "REQUESTS_BURST": "1000000", "CONSOLE": "false",
+        "JOBS": "false",
+    }  # fmt: skip
+    environment = {**os.environ, **{f"TALLYSTICK_{name}": text for name, text in settings.items()}}
+    tallystick = Path(sys.executable).with_name("tallystick")
+    with (folder / "server.log").open("ab") as log:
+        return subprocess.Popen([tallystick, "serve"], env=environment, stdout=log, stderr=log)
+
+
+def _check(uri: str) -> int:
+    """Every device's holders from the log itself: never more than one. How many leases there are.
+
+    Raises AssertionError.
+    """
+    held: dict[str, str] = {}
+    with psycopg.connect(uri) as connection:
+        rows = connection.execute(
+            "SELECT convert_from(state, 'utf8')::json->>'device_id',"
+            " convert_from(state, 'utf8')::json->>'lease_id'"
+            " FROM market_events WHERE topic = 'device.reserved.v1' ORDER BY notification_id"
+        ).fetchall()
+    for device_id, lease_id in rows:
+        assert device_id not in held, (device_id, held[device_id], lease_id)
+        held[device_id] = lease_id
+    return len(set(held.values()))
+
+
+# --- the market ------------------------------------------------------------------------------
+
+
+def _found(uri: str) -> list[str]:
+    """Accounts, money, fleet; the API keys of the renters."""
+    migrate.migrate(uri)
+    now_us = time.time_ns() // 1_000
+    with Ledger(uri, blinding_key=BLINDING_KEY) as ledger:
+        secrets = _accounts(ledger, now_us)
+        for first in range(0, NODES, NODES_TOGETHER):
+            some = range(first, first + NODES_TOGETHER)
+            commands = [one for number in some for one in _node(number, now_us)]
+            ledger.handle(commands, key=None, now_us=now_us)
+    return secrets
+
+
+def _accounts(ledger: Ledger, now_us: int) -> list[str]:
+    at: dict[str, Any] = {"at_us": now_us}
+    secrets = [keys.make(bytes([number]) * 38) for number in range(RENTERS)]
+    commands: list[Any] = [
+        BootstrapOperator(
+            account_id=OPERATOR, member_id="operator", key_id="k0000000", key_sha256="11" * 32, **at
+        ),
+        OpenAccount(
+            account_id=OWNER, kind="party", opened_by="operator", owner_member_id="owner", **at
+        ),
+        publish(CLOUDBENDER, version=1, effective_from_us=0, by="operator", at_us=now_us),
+        RegisterProvider(provider_id="prov_one", account_id=OWNER, kind="physical", **at),
+        OpenRegion(
+            region_id="region_one", provider_id="prov_one", name="home", storage_mode="central",
+            setting="datacenter", admission="operator", allow_public_jobs=True, **at,
+        ),
+    ]  # fmt: skip
+    for number, secret in enumerate(secrets):
+        account_id, member = f"acct_{number:032x}", f"renter{number}"
+        key_id = keys.key_id(secret)
+        assert key_id is not None
+        commands += [
+            OpenAccount(
+                account_id=account_id, kind="party", opened_by="operator", owner_member_id=member,
+                **at,
+            ),
+            IssueApiKey(
+                account_id=account_id, key_id=key_id, key_sha256=keys.digest(secret),
+                member_id=member, scopes=("renter",), expires_at_us=None, **at,
+            ),
+            ConfirmDeposit(
+                deposit_id=f"deposit_{number}", account_id=account_id, source="cash",
+                amount=credit(10**12), reference=f"{number}", confirmed_by="operator", **at,
+            ),
+        ]  # fmt: skip
+    ledger.handle(commands, key=None, now_us=now_us)
+    return secrets
+
+
+def _node(number: int, now_us: int) -> list[Any]:
+    """From its join code to its offer. Prices differ, so the cheapest are what all want first."""
+    node_id, public_key = f"node_{number:032x}", sha256(b"key %d" % number).digest()
+    code, key_id = sha256(b"code %d" % number).hexdigest(), sha256(public_key).hexdigest()[:16]
+    by: dict[str, Any] = {"by": "operator", "at_us": now_us}
+    devices = tuple(
+        DeviceSpec(f"GPU-{number:04d}-{slot}", "nvidia", "NVIDIA A100-PCIE-80GB", 81_559)
+        for slot in range(DEVICES)
+    )
+    return [
+        IssueJoinCode(
+            code_sha256=code, provider_id="prov_one", region_id="region_one", **by,
+        ),
+        JoinNode(
+            code_sha256=code, node_id=node_id, key_id=key_id, public_key=public_key.hex(),
+            token_sha256=code, agent="bench", client_id=None, devices=devices,
+            host=HostSpec("x86_64", "linux"), at_us=now_us,
+        ),
+        ConfirmNodeKey(node_id=node_id, key_id=key_id, **by),
+        AdmitNode(node_id=node_id, **by),
+        ActivateNode(node_id=node_id, **by),
+        PublishOffer(
+            offer_id=f"offer_{number:032x}", provider_id="prov_one", node_id=node_id,
+            price_per_gpu_hour=credit(PRICE + number % 100), settlement="cash", fractions=True,
+            available_until_us=None, at_us=now_us,
+        ),
+    ]  # fmt: skip
+
+
+# --- the load generator ----------------------------------------------------------------------
+
+
+class _Client(asyncio.Protocol):
+    """One keep-alive connection of one renter; the next request follows the last answer."""
+
+    def __init__(self, requests: Iterator[bytes], until: float, closed: asyncio.Event) -> None:
+        self.requests, self.until, self.closed = requests, until, closed
+        self.took: list[float] = []
+        self.refused: list[str] = []
+        self._buffer = b""
+        self._sent_at = 0.0
+
+    def connection_made(self, transport: Any) -> None:
+        self._transport = transport
+        self._send()
+
+    def _send(self) -> None:
+        if time.perf_counter() > self.until:
+            self._transport.close()
+            return
+        self._sent_at = time.perf_counter()
+        self._transport.write(next(self.requests))
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        head = self._buffer.find(b"\r\n\r\n")
+        if head < 0:
+            return
+        at = self._buffer.lower().find(b"content-length: ") + 16
+        length = int(self._buffer[at : self._buffer.find(b"\r", at)])
+        if len(self._buffer) < head + 4 + length:
+            return
+        self.took.append(time.perf_counter() - self._sent_at)
+        if self._buffer[9:12] not in (b"200", b"201"):
+            self.refused.append(self._buffer.decode()[:600])
+        self._buffer = b""
+        self._send()
+
+    def connection_lost(self, _: Exception | None) -> None:
+        self.closed.set()
+
+
+def _requests(kind: str, number: int, secret: str) -> Iterator[bytes]:
+    job = {
+        "command": ["true"],
+        "max_price_per_gpu_hour": {"asset": "CREDIT", "units": str(2 * PRICE)},
+    }
+    body = b"" if kind == "limit" else json.dumps({"job": job}).encode()
+    line = b"GET /healthz" if kind == "limit" else b"POST /v1/leases"
+    head = (
+        b"%s HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer %s\r\n"
+        b"content-type: application/json\r\ncontent-length: %d\r\n"
+    ) % (line, secret.encode(), len(body))
+    started = time.time_ns()
+    turn = 0
+    while True:
+        turn += 1
+        key = b"idempotency-key: bench-%d-%d-%d\r\n\r\n" % (started, number, turn)
+        yield head + key + body
+
+
+async def _load(kind: str, port: int, seconds: float, secrets: list[str]) -> dict[str, Any]:
+    start, loop = time.perf_counter(), asyncio.get_running_loop()
+    clients = [
+        _Client(_requests(kind, number, secret), start + seconds, asyncio.Event())
+        for number, secret in enumerate(secrets)
+    ]
+    for client in clients:
+        await loop.create_connection(partial(_itself, client), "127.0.0.1", port)
+    for client in clients:
+        await client.closed.wait()
+    elapsed = time.perf_counter() - start
+    took = sorted(one for client in clients for one in client.took)
+    refused = [text for client in clients for text in client.refused]
+    return {
+        "per_second": round(len(took) / elapsed), "answers": len(took),
+        "p50_ms": round(took[len(took) // 2] * 1e3, 1),
+        "p99_ms": round(took[int(len(took) * 0.99)] * 1e3, 1),
+        "max_ms": round(took[-1] * 1e3, 1),
+        "refused": len(refused), "first_refusal": refused[0] if refused else "",
+        "load_cpu_us": round(time.process_time() * 1e6 / len(took)),
+    }  # fmt: skip
+
+
+def _itself(client: _Client) -> _Client:
+    return client
+
+
+# --- the peer --------------------------------------------------------------------------------
+
+
+class _Job(BaseModel):
+    command: list[str]
+    max_price_per_gpu_hour: dict[str, str]
+
+
+class _Asked(BaseModel):
+    job: _Job
+
+
+def _peer(port: int, uri: str) -> None:
+    import uvicorn
+    from psycopg_pool import AsyncConnectionPool
+
+    pool = AsyncConnectionPool(uri, min_size=8, max_size=8, open=False)
+
+    @asynccontextmanager
+    async def life(_: FastAPI) -> AsyncGenerator[None, None]:
+        async with pool:
+            async with pool.connection() as connection:
+                await connection.execute("DROP TABLE IF EXISTS peer_lease, peer_device")
+                await connection.execute(
+                    "CREATE TABLE peer_device (id text PRIMARY KEY, price bigint, free boolean)"
+                )
+                await connection.execute(
+                    "CREATE TABLE peer_lease (id text PRIMARY KEY, device text, who text, job json)"
+                )
+                await connection.execute(
+                    "INSERT INTO peer_device SELECT 'GPU-' || n, n / 8 %% 100, true"
+                    " FROM generate_series(1, %s) n",
+                    (NODES * DEVICES,),
+                )
+                await connection.execute("CREATE INDEX ON peer_device (price, id) WHERE free")
+            yield
+
+    app = FastAPI(lifespan=life)
+
+    @app.post("/v1/leases")
+    async def open_lease(
+        body: _Asked,
+        idempotency_key: Annotated[str, Header()],
+        authorization: Annotated[str, Header()],
+    ) -> dict[str, str]:
+        async with pool.connection() as connection:
+            row = await (
+                await connection.execute(
+                    "UPDATE peer_device SET free = false WHERE id = (SELECT id FROM peer_device"
+                    " WHERE free ORDER BY price, id LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING id"
+                )
+            ).fetchone()
+            assert row is not None
+            await connection.execute(
+                "INSERT INTO peer_lease VALUES (%s, %s, %s, %s)",
+                (idempotency_key, row[0], authorization, body.job.model_dump_json()),
+            )
+        return {"lease_id": idempotency_key, "device_id": row[0]}
+
+    uvicorn.run(app, port=port, loop="uvloop", http="httptools", access_log=False,
+                log_level="warning")  # fmt: skip
+
+
+def table(result: dict[str, Any]) -> str:
+    """The result for people: ratios first."""
+    lines = [result["figure"], json.dumps(result["conditions"])]
+    lines.append(f"  {result['of_peer']:.2f} x peer, {result['of_limit']:.1%} of limit")
+    lines += [f"  {name}: {json.dumps(result[name])}" for name in ("ours", "peer", "limit")]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--short", action="store_true")
+    parser.add_argument("--peer", nargs=2, metavar=("PORT", "URI"))
+    parser.add_argument("--load", nargs=3, metavar=("KIND", "PORT", "SECONDS"))
+    options = parser.parse_args()
+    if options.peer:
+        _peer(int(options.peer[0]), options.peer[1])
+    elif options.load:
+        kind, port, seconds = options.load
+        told = asyncio.run(_load(kind, int(port), float(seconds), json.load(sys.stdin)))
+        print(json.dumps(told))
+    else:
+        print(table(run(options.short)))
+
+
+if __name__ == "__main__":
+    main()
