@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
 
 import psycopg
 import pytest
@@ -22,6 +20,7 @@ from domain.stream import Stream
 from ledger.handle import Ledger
 from projections import tables
 from tests.running_market import MINUTE_US, PRICE, START_US, Market
+from tests.written import written
 
 NOW_US = START_US + 3 * HOUR_US
 BLINDING_KEY = b"tests/api/test_accrual_together"
@@ -62,34 +61,6 @@ def build(market: Market) -> list[str]:
     market.report("three", f, START_US, NOW_US, devices=market.nodes["three"].device_ids[:1])
     market.close(g, START_US + HOUR_US // 2)  # its reports are still on their way
     return leases
-
-
-@dataclass(frozen=True)
-class Written:
-    """Everything an append writes; accounts by name, as their numbers are local."""
-
-    facts: list[tuple[Any, ...]]
-    postings: list[tuple[Any, ...]]
-    balances: list[tuple[Any, ...]]
-
-
-def written(market: Market) -> Written:
-    def rows(query: str) -> list[tuple[Any, ...]]:
-        return market.connection.execute(query.encode()).fetchall()
-
-    assert market.ledger.books.faults() == []
-    return Written(
-        rows(
-            "SELECT notification_id, originator_id, originator_version, topic, state, leaf, chain,"
-            " recorded_us FROM market_events ORDER BY notification_id"
-        ),
-        rows(
-            "SELECT p.position, p.asset, l.place, a.name, l.units, l.after FROM posting p,"
-            " unnest(p.accounts, p.units, p.balances_after) WITH ORDINALITY"
-            " l(account, units, after, place) JOIN account a ON a.id = l.account ORDER BY 1, 2, 3"
-        ),
-        rows("SELECT name, asset, side, units FROM account ORDER BY name"),
-    )
 
 
 @pytest.fixture
