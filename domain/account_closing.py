@@ -43,7 +43,8 @@ class CloseAccount:
     cash_out_ids: tuple[str, ...] = ()
 
 
-PARTS = (*CASH_SOURCES, *BURN_SOURCES, "holdback", "payable", "owed", "unmatured", "matured",
+PARTS = (*CASH_SOURCES, *BURN_SOURCES, "holdback", "payable", "owed",
+         "bid.earned", "bid.cash", "unmatured", "matured",
          "bond")  # fmt: skip
 """Last parts of the book accounts of a party."""
 

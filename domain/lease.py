@@ -23,13 +23,6 @@ from domain.constraints import Constraints
 from domain.earnings import NOTHING, Parts
 from domain.gpu_time import fee_for
 from domain.lease_budget import Counted, LeaseParty
-from domain.lease_command import (
-    NO_WORK,
-    LeaseCommandAcknowledged,
-    LeaseWorkEnded,
-    Work,
-    evolve_work,
-)
 from domain.lease_funds import EscrowPart as EscrowPart
 from domain.lease_funds import (
     deposits_of,
@@ -39,6 +32,7 @@ from domain.lease_funds import (
 )
 from domain.money import PPM, Amount, Big
 from domain.refusal import Reason, Refused
+from domain.reserved_term import TermEndedEarly
 from domain.revenue_share import OwnerPart, OwnerShare
 from domain.stream import Stream, World
 from domain.tariff import Split
@@ -88,9 +82,8 @@ class LeaseRequested:
     key_id: str | None = None  # of the API key that asked: its budget counts
     restart_of: str | None = None  # the lease of the same job whose funds ended
     constraints: Constraints | None = None  # the job's
-    encryption_key: str | None = None  # hex, X25519: what the node's credentials are sealed to
-    remoting_session_id: str | None = None  # of the layer that forwards calls to the device; no fee
-    split_label: str | None = None  # which part of the program is forwarded; no fee
+    pricing: str | None = None  # the module that prices it; None: "posted/1"
+    months: int | None = None  # of a reserved term
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +97,7 @@ class MatchDecided:
     offer_id: str
     device_ids: tuple[str, ...]
     at_us: int
+    pricing: str | None = None  # the module and its version; None: "posted/1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,6 +131,8 @@ class LeaseReserved:
     federated: FederatedTerms | None = None
     sla_class: str | None = None
     counted: tuple[Counted, ...] | None = None  # budgets with a cap that it counts against
+    months: int | None = None  # a reserved term of so many months
+    refund_ppm: int | None = None  # of what is unused, where such a term is ended early
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +141,6 @@ class LeaseReady:
     node_id: str
     endpoint: str | None
     at_us: int
-    credentials: str | None = None  # base64, sealed to the renter's key: only the renter reads it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,8 +243,7 @@ Fact: TypeAlias = (
     | LeaseClosed
     | LeaseSettled
     | LeaseRestarted
-    | LeaseCommandAcknowledged
-    | LeaseWorkEnded
+    | TermEndedEarly
 )
 
 # Commands: imperative, and they carry the clock, so deciding never has to look at one.
@@ -273,9 +267,8 @@ class RequestLease:
     refill: bool = False
     key_id: str | None = None
     restart_of: str | None = None
-    encryption_key: str | None = None
-    remoting_session_id: str | None = None
-    split_label: str | None = None
+    pricing: str | None = None
+    months: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -301,7 +294,6 @@ class ReadyLease:
     node_id: str
     endpoint: str | None
     at_us: int
-    credentials: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -405,7 +397,6 @@ class Lease:
     marks: tuple[Watermark, ...] = ()
     counted: tuple[Counted, ...] = ()
     restarted_as: str | None = None
-    work: Work = NO_WORK
 
     @property
     def party(self) -> LeaseParty:
@@ -525,8 +516,8 @@ def evolve(lease: Lease, fact: Fact) -> Lease:
             return replace(lease, status="settled", held=())
         case LeaseRestarted():
             return replace(lease, restarted_as=fact.as_lease_id)
-        case LeaseCommandAcknowledged() | LeaseWorkEnded():
-            return replace(lease, work=evolve_work(lease.work, fact))
+        case TermEndedEarly():
+            return replace(lease, held=without(lease.held, fact.drawn))
         case _:
             assert_never(fact)
 

@@ -184,6 +184,13 @@ def require_terms(terms: OfferTerms | None, *, fractions: bool) -> None:
         require_field("modes", terms.modes, lambda _value: rule)
 
 
+def require_covers_fee(world: World, node_id: str, price: Amount, at_us: int) -> None:
+    """Raises Refused: GPU_CLASS_UNPRICED, TARIFF_UNKNOWN, PRICE_BELOW_USAGE_FEE."""
+    fee = _usage_fee(existing_node(world, node_id), at_us, world)
+    if price < fee:
+        raise Refused(Reason.PRICE_BELOW_USAGE_FEE, usage_fee=fee.units)
+
+
 def decide_publish(command: PublishOffer, world: World) -> list[Change]:
     """Offer an admitted node of one's own, at no less than its usage fee in the tariff in force.
 

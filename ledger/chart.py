@@ -29,6 +29,7 @@ _ROWS: tuple[tuple[Asset, int, str], ...] = (
     (Asset.CREDIT, CREDIT, rf"party:[^:]+:{_SOURCE}"),
     (Asset.CREDIT, CREDIT, rf"escrow:[^:]+:[0-9]+:{_SOURCE}"),
     (Asset.CREDIT, CREDIT, r"party:[^:]+:(?:holdback|payable)"),
+    (Asset.CREDIT, CREDIT, r"party:[^:]+:bid\.(?:earned|cash)"),
     (Asset.CREDIT, DEBIT, r"party:[^:]+:owed"),
     (Asset.CREDIT, CREDIT, r"network:revenue:(?:usage|federated|device|storage|take)"),
     (Asset.CREDIT, CREDIT, r"network:(?:burn_due|suspense|chargeback_reserve|breakage)"),
@@ -45,8 +46,6 @@ _ROWS: tuple[tuple[Asset, int, str], ...] = (
     (Asset.TOKEN, CREDIT, r"grant:[^:]+:(?:locked|unassigned|unlocked)"),
     (Asset.GPU_MS, CREDIT, r"device:.+:physical"),
     (Asset.GPU_MS, DEBIT, r"device:.+:(?:leased|idle|stranded|unavailable)"),
-    (Asset.SEAT_MS, CREDIT, r"seat:.+:physical"),
-    (Asset.SEAT_MS, DEBIT, r"seat:.+:(?:leased|idle|stranded|unavailable)"),
 )
 _CHART = tuple((asset, side, re.compile(pattern)) for asset, side, pattern in _ROWS)
 

@@ -14,6 +14,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from domain.adjustment import AdjustmentBooked
+from domain.auction import (
+    AuctionAwarded,
+    AuctionEnded,
+    BidLapsed,
+    BidPlaced,
+    BidWithdrawn,
+    DepositBack,
+    DepositPart,
+    WinnerDepositForfeited,
+    WinnerDepositReturned,
+    deposit_book,
+)
 from domain.burn import BurnConfirmed
 from domain.card_money import CardMoneyMoved
 from domain.cash_out import (
@@ -54,6 +66,7 @@ from domain.payment import (
 from domain.payout import EpochMintConfirmed, PayoutConfirmed
 from domain.policy import PolicyPublished
 from domain.promotion import PromotionClosed, PromotionOpened, fund_of
+from domain.reserved_term import TermEndedEarly
 from domain.resource_usage import ResourceAccrued
 from domain.storage_node import StorageNodeCharged
 
@@ -271,6 +284,68 @@ def _accrued(fact: UsageAccrued) -> Iterable[Entry]:
     )
 
 
+def _bid_lines(
+    account_id: str, parts: tuple[DepositPart, ...], to_account_id: str, sign: int
+) -> list[tuple[str, int]]:
+    """A deposit aside (sign 1), or from there to whoever has it now, source by source (-1)."""
+    lines: list[tuple[str, int]] = []
+    for part in parts:
+        units = sign * part.amount.units
+        lines.append((f"party:{to_account_id}:{part.source}", units))
+        lines.append((deposit_book(account_id, part.source), -units))
+    return lines
+
+
+def _bid_placed(fact: BidPlaced) -> Iterable[Entry]:
+    return entry(Asset.CREDIT, *_bid_lines(fact.account_id, fact.deposit, fact.account_id, 1))
+
+
+def _bid_back(fact: BidWithdrawn | BidLapsed) -> Iterable[Entry]:
+    return entry(Asset.CREDIT, *_bid_lines(fact.account_id, fact.returned, fact.account_id, -1))
+
+
+def _deposits_back(
+    fact: AuctionAwarded | AuctionEnded | WinnerDepositReturned,
+) -> Iterable[Entry]:
+    returned = (fact.returned,) if isinstance(fact.returned, DepositBack) else fact.returned
+    lines = [
+        line
+        for one in returned
+        for line in _bid_lines(one.account_id, one.parts, one.account_id, -1)
+    ]
+    return entry(Asset.CREDIT, *lines)
+
+
+def _deposit_forfeited(fact: WinnerDepositForfeited) -> Iterable[Entry]:
+    """To the renter who waited for nothing, from the source that it came from."""
+    whose = fact.forfeited
+    return entry(Asset.CREDIT, *_bid_lines(whose.account_id, whose.parts, fact.to_account_id, -1))
+
+
+def _term_ended_early(fact: TermEndedEarly) -> Iterable[Entry]:
+    """What is kept of a prepaid term goes where a charge goes."""
+    parts = fact.parts
+    drawn = [(_escrow(fact.lease_id, part), part.amount.units) for part in fact.drawn]
+    burned = sum(part.amount.units for part in fact.drawn if part.source == "burned")
+    assert burned in (0, parts.burn), fact
+    owners = [(fact.provider_account_id, parts.provider)]
+    if fact.owners is not None:
+        owners = [(part.account_id, part.units_new) for part in fact.owners]
+    assert sum(units for _, units in owners) == parts.provider, fact
+    if parts.client:
+        assert fact.client_account_id is not None, fact
+        owners.append((fact.client_account_id, parts.client))
+    return entry(
+        Asset.CREDIT,
+        *drawn,
+        ("network:revenue:usage", -parts.fee),
+        *((f"party:{account_id}:holdback", -units) for account_id, units in owners),
+        ("network:revenue:take", -parts.platform),
+        ("world:burned", -burned),
+        ("network:burn_due", burned - parts.burn),
+    )
+
+
 def _taken(account_id: str, drawn: tuple[Drawn, ...], owed: Amount) -> list[tuple[str, int]]:
     """The debits of a charge without an escrow: what was there, and the rest as a debt."""
     paid = [(f"party:{one.account_id}:{one.source}", one.amount.units) for one in drawn]
@@ -364,12 +439,10 @@ def _capacity(fact: CapacityAccrued) -> Iterable[Entry]:
 
     A device leased twice at one instant would drive idle below zero, which PostgreSQL refuses.
     """
-    asset = fact.physical.asset
-    sort = "seat" if asset is Asset.SEAT_MS else "device"
-    device = f"{sort}:{fact.device_id}"
+    device = f"device:{fact.device_id}"
     taken = fact.leased.units + fact.stranded.units + fact.unavailable.units
     return entry(
-        asset,
+        Asset.GPU_MS,
         (f"{device}:physical", -fact.physical.units),
         (f"{device}:idle", fact.physical.units - taken),
         (f"{device}:leased", fact.leased.units),
@@ -457,6 +530,14 @@ _BOOKS: dict[type[Any], Callable[[Any], Iterable[Entry]]] = {
     LeaseClosed: _closed,
     LeaseSettled: _closed,
     UsageAccrued: _accrued,
+    TermEndedEarly: _term_ended_early,
+    BidPlaced: _bid_placed,
+    BidWithdrawn: _bid_back,
+    BidLapsed: _bid_back,
+    AuctionAwarded: _deposits_back,
+    AuctionEnded: _deposits_back,
+    WinnerDepositReturned: _deposits_back,
+    WinnerDepositForfeited: _deposit_forfeited,
     EarningsMatured: _earnings_matured,
     EarningsSwept: _earnings_swept,
     EarningsForgone: _earnings_forgone,

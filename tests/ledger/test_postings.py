@@ -40,6 +40,7 @@ from ledger import codec, postings
 from ledger.chart import kind_of
 from ledger.postings import Entry, entries_for, entry
 from projections.movements import KINDS
+from tests.ledger import priced
 from tests.projections.story import Size, story
 
 AT_US = 1_795_161_600_000_000
@@ -509,6 +510,7 @@ FACTS: dict[type[Any], st.SearchStrategy[Any]] = {
     debt.ReserveFunded: st.builds(
         debt.ReserveFunded, amount=positive.map(credit), by=st.just("op"), at_us=st.just(AT_US)
     ),
+    **priced.FACTS,
 }  # fmt: skip
 
 
