@@ -36,11 +36,11 @@ SignedUnits = Annotated[
 
 
 class Money(BaseModel):
-    """Units of one asset: micro-credits, 10^-8 TOKEN, or GPU-milliseconds."""
+    """Units of one asset: micro-credits, 10^-8 TOKEN, GPU- or seat-milliseconds."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
-    asset: Literal["CREDIT", "TOKEN", "GPU_MS"]
+    asset: Literal["CREDIT", "TOKEN", "GPU_MS", "SEAT_MS"]
     units: Units
 
     def amount(self) -> Amount:
@@ -53,7 +53,7 @@ class SignedMoney(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
-    asset: Literal["CREDIT", "TOKEN", "GPU_MS"]
+    asset: Literal["CREDIT", "TOKEN", "GPU_MS", "SEAT_MS"]
     units: SignedUnits
 
 

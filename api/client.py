@@ -1750,9 +1750,9 @@ class MilestoneDone(TypedDict):
 
 
 class Money(TypedDict):
-    """Units of one asset: micro-credits, 10^-8 TOKEN, or GPU-milliseconds."""
+    """Units of one asset: micro-credits, 10^-8 TOKEN, GPU- or seat-milliseconds."""
 
-    asset: Literal["CREDIT", "TOKEN", "GPU_MS"]
+    asset: Literal["CREDIT", "TOKEN", "GPU_MS", "SEAT_MS"]
     units: str
 
 
@@ -2768,7 +2768,7 @@ class Sent(TypedDict):
 class SignedMoney(TypedDict):
     """A movement: debits above zero, credits below."""
 
-    asset: Literal["CREDIT", "TOKEN", "GPU_MS"]
+    asset: Literal["CREDIT", "TOKEN", "GPU_MS", "SEAT_MS"]
     units: str
 
 

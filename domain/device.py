@@ -30,6 +30,10 @@ class DeviceRegistered:
     gpu_class: str | None  # absent: the model is in no class, so it is listed but not priced
     memory_mib: int
     at_us: int
+    kind: str | None = None  # of `domain/resource_kind.py`; absent: a GPU
+    memory: str | None = None  # "unified": the host's own; absent: dedicated
+    is_divisible: bool | None = None  # False: never less than a whole one is leased
+    capacity_asset: Asset | None = None  # what its time is counted in; absent: GPU_MS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +56,7 @@ class DeviceReleased:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CapacityAccrued:
-    """Where the device's time of [from_us, to_us) went, in GPU-milliseconds booked now."""
+    """Where the device's time of [from_us, to_us) went, in GPU- or seat-milliseconds booked now."""
 
     device_id: str
     from_us: int
@@ -173,6 +177,12 @@ class DeviceState:
         return self.registered.node_id if self.registered is not None else None
 
     @property
+    def asset(self) -> Asset:
+        """What its time is counted in."""
+        told = None if self.registered is None else self.registered.capacity_asset
+        return told or Asset.GPU_MS
+
+    @property
     def gpu_class(self) -> str | None:
         return self.registered.gpu_class if self.registered is not None else None
 
@@ -280,6 +290,8 @@ def reserve(
         raise Refused(Reason.SHARE_OUT_OF_RANGE, share_ppm=share_ppm, mem_ppm=mem_ppm)
     if share_ppm < 1 or mem_ppm < 1:
         raise Refused(Reason.SHARE_OUT_OF_RANGE, share_ppm=share_ppm, mem_ppm=mem_ppm)
+    if state.registered.is_divisible is False and share_ppm < PPM:
+        raise Refused(Reason.SHARE_OUT_OF_RANGE, rule="whole_only", share_ppm=share_ppm)
     return DeviceReserved(
         device_id=device_id, lease_id=lease_id, share_ppm=share_ppm, mem_ppm=mem_ppm, at_us=at_us
     )
@@ -333,16 +345,16 @@ def decide_accrue(command: AccrueCapacity, world: World) -> list[Change]:
     totals = _counted(state, command)
     if totals == state.totals:  # retired all along: there is no time to book
         return []
-    before, after = state.totals.booked_ms(), totals.booked_ms()
+    before, after, asset = state.totals.booked_ms(), totals.booked_ms(), state.asset
     assert after.idle >= 0, (state, command)
     accrued = CapacityAccrued(
         device_id=command.device_id,
         from_us=state.counted_to_us,
         to_us=command.to_us,
-        physical=Amount(Asset.GPU_MS, after.physical - before.physical),
-        leased=Amount(Asset.GPU_MS, after.leased - before.leased),
-        stranded=Amount(Asset.GPU_MS, after.stranded - before.stranded),
-        unavailable=Amount(Asset.GPU_MS, after.unavailable - before.unavailable),
+        physical=Amount(asset, after.physical - before.physical),
+        leased=Amount(asset, after.leased - before.leased),
+        stranded=Amount(asset, after.stranded - before.stranded),
+        unavailable=Amount(asset, after.unavailable - before.unavailable),
         physical_us=totals.physical_us,
         leased_ppm_us=totals.leased_ppm_us,
         stranded_ppm_us=totals.stranded_ppm_us,

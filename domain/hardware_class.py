@@ -16,7 +16,14 @@ DEVELOPMENT = "development"
 PROFESSIONAL = "professional"
 DATACENTER = "datacenter"
 
-HARDWARE_CLASSES = (DEVELOPMENT, PROFESSIONAL, DATACENTER)
+ACCELERATOR = "accelerator"
+UNIFIED = "unified"
+SOFTWARE = "software"
+
+HARDWARE_CLASSES = (DEVELOPMENT, PROFESSIONAL, DATACENTER, ACCELERATOR, UNIFIED, SOFTWARE)
+"""The last three are no GPUs of the fee table (C-20): a tariff that has no row for them, or an
+installation that publishes none, leaves such devices listed and unpriced.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +70,20 @@ REGISTRY: tuple[ModelRow, ...] = (
     *_rows(DATACENTER, ("L4", "L20", "L40", "L40S", "H20", "H100", "H200", "H800", "GH200")),
     *_rows(DATACENTER, ("B100", "B200", "B300", "GB200", "GB300")),
     *_rows(DATACENTER, ("MI50", "MI60", "MI100", "MI210", "MI250", "MI250X", "MI300X", "MI325X")),
+    *_rows(DEVELOPMENT, ("Intel Arc",)),
+    *_rows(PROFESSIONAL, ("Intel Arc Pro",)),
+    *_rows(DATACENTER, ("Data Center GPU Max", "Data Center GPU Flex")),
+    # Accelerators that are no GPUs, machines whose memory is one with the host's, and software.
+    *_rows(ACCELERATOR, ("IPU", "Bow IPU", "GC200", "C600", "Gaudi", "Gaudi2", "Gaudi3")),
+    *_rows(
+        UNIFIED,
+        (
+            f"Apple M{generation}{size}"
+            for generation in (1, 2, 3, 4, 5)
+            for size in ("", " Pro", " Max", " Ultra")
+        ),
+    ),
+    *_rows(SOFTWARE, ("ThirdAI",)),
     # The public Alibaba cluster trace: V100 by memory, and two data-centre models it does not name.
     *_rows(DATACENTER, ("V100M16", "V100M32", "G2", "G3")),
 )

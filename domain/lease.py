@@ -23,6 +23,13 @@ from domain.constraints import Constraints
 from domain.earnings import NOTHING, Parts
 from domain.gpu_time import fee_for
 from domain.lease_budget import Counted, LeaseParty
+from domain.lease_command import (
+    NO_WORK,
+    LeaseCommandAcknowledged,
+    LeaseWorkEnded,
+    Work,
+    evolve_work,
+)
 from domain.lease_funds import EscrowPart as EscrowPart
 from domain.lease_funds import (
     deposits_of,
@@ -82,6 +89,9 @@ class LeaseRequested:
     key_id: str | None = None  # of the API key that asked: its budget counts
     restart_of: str | None = None  # the lease of the same job whose funds ended
     constraints: Constraints | None = None  # the job's
+    encryption_key: str | None = None  # hex, X25519: what the node's credentials are sealed to
+    remoting_session_id: str | None = None  # of the layer that forwards calls to the device; no fee
+    split_label: str | None = None  # which part of the program is forwarded; no fee
     pricing: str | None = None  # the module that prices it; None: "posted/1"
     months: int | None = None  # of a reserved term
 
@@ -141,6 +151,7 @@ class LeaseReady:
     node_id: str
     endpoint: str | None
     at_us: int
+    credentials: str | None = None  # base64, sealed to the renter's key: only the renter reads it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,6 +254,8 @@ Fact: TypeAlias = (
     | LeaseClosed
     | LeaseSettled
     | LeaseRestarted
+    | LeaseCommandAcknowledged
+    | LeaseWorkEnded
     | TermEndedEarly
 )
 
@@ -267,6 +280,9 @@ class RequestLease:
     refill: bool = False
     key_id: str | None = None
     restart_of: str | None = None
+    encryption_key: str | None = None
+    remoting_session_id: str | None = None
+    split_label: str | None = None
     pricing: str | None = None
     months: int | None = None
 
@@ -294,6 +310,7 @@ class ReadyLease:
     node_id: str
     endpoint: str | None
     at_us: int
+    credentials: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -397,6 +414,7 @@ class Lease:
     marks: tuple[Watermark, ...] = ()
     counted: tuple[Counted, ...] = ()
     restarted_as: str | None = None
+    work: Work = NO_WORK
 
     @property
     def party(self) -> LeaseParty:
@@ -516,6 +534,8 @@ def evolve(lease: Lease, fact: Fact) -> Lease:
             return replace(lease, status="settled", held=())
         case LeaseRestarted():
             return replace(lease, restarted_as=fact.as_lease_id)
+        case LeaseCommandAcknowledged() | LeaseWorkEnded():
+            return replace(lease, work=evolve_work(lease.work, fact))
         case TermEndedEarly():
             return replace(lease, held=without(lease.held, fact.drawn))
         case _:

@@ -10,6 +10,7 @@ those of `domain/lease.py`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -61,6 +62,11 @@ from domain.revenue_share import OwnerShare, shares_of
 from domain.stream import Change, Stream, World
 from domain.tariff import TariffPublished, sla_class, tariff_in_force, usage_fee
 
+CREDENTIALS_CHARACTERS_MAX = 8_192
+"""Of sealed credentials, in base64: a token, an address and a certificate."""
+LABEL_CHARACTERS_MAX = 128
+_PUBLIC_KEY = re.compile(r"[0-9a-f]{64}")
+
 
 def decide_request(command: RequestLease, world: World) -> list[Change]:
     """A job's owner asks for devices. The job says how many, of what kind, at which cap."""
@@ -80,6 +86,7 @@ def decide_request(command: RequestLease, world: World) -> list[Change]:
         raise Refused(Reason.AMOUNT_NOT_POSITIVE, field="funds")
     if command.settlement not in (None, *SETTLEMENTS):
         raise Refused(Reason.UNKNOWN_MODE, settlement=command.settlement)
+    _require_remote_terms(command)
     return [
         *_restarted(command, world),
         Change(
@@ -105,11 +112,25 @@ def decide_request(command: RequestLease, world: World) -> list[Change]:
                 key_id=command.key_id,
                 restart_of=command.restart_of,
                 constraints=spec.constraints,
+                encryption_key=command.encryption_key,
+                remoting_session_id=command.remoting_session_id,
+                split_label=command.split_label,
                 pricing=command.pricing,
                 months=command.months,
             ),
         ),
     ]
+
+
+def _require_remote_terms(command: RequestLease) -> None:
+    """Raises Refused: SIGNING_KEY_INVALID, AMOUNT_OUT_OF_RANGE."""
+    key = command.encryption_key
+    if key is not None and _PUBLIC_KEY.fullmatch(key) is None:
+        raise Refused(Reason.SIGNING_KEY_INVALID, field="encryption_key")
+    for field in ("remoting_session_id", "split_label"):
+        text = getattr(command, field)
+        if text is not None and not 1 <= len(text) <= LABEL_CHARACTERS_MAX:
+            raise Refused(Reason.AMOUNT_OUT_OF_RANGE, field=field, at_most=LABEL_CHARACTERS_MAX)
 
 
 def _restarted(command: RequestLease, world: World) -> list[Change]:
@@ -405,6 +426,7 @@ def decide_ready(command: ReadyLease, world: World) -> list[Change]:
         raise Refused(Reason.LEASE_STATE, ready_until_us=lease.ready_until_us)
     asked = lease.requested
     assert asked is not None
+    _require_sealed(command, asked)
     funded_to_us = _funded_to_us(lease, lease.held, command.at_us)
     term_end_us = None if asked.term_us is None else command.at_us + asked.term_us
     if term_end_us is not None:
@@ -416,6 +438,7 @@ def decide_ready(command: ReadyLease, world: World) -> list[Change]:
         node_id=command.node_id,
         endpoint=command.endpoint,
         at_us=command.at_us,
+        credentials=command.credentials,
     )
     opened = LeaseOpened(
         lease_id=command.lease_id,
@@ -426,6 +449,21 @@ def decide_ready(command: ReadyLease, world: World) -> list[Change]:
         at_us=command.at_us,
     )
     return [Change(stream, ready), Change(stream, opened)]
+
+
+def _require_sealed(command: ReadyLease, asked: LeaseRequested) -> None:
+    """Credentials are for the key the renter named; without one nobody could read them.
+
+    Raises Refused: ENCRYPTION_KEY_UNKNOWN, AMOUNT_OUT_OF_RANGE.
+    """
+    if command.credentials is None:
+        return
+    if asked.encryption_key is None:
+        raise Refused(Reason.ENCRYPTION_KEY_UNKNOWN, lease_id=command.lease_id)
+    if len(command.credentials) > CREDENTIALS_CHARACTERS_MAX:
+        raise Refused(
+            Reason.AMOUNT_OUT_OF_RANGE, field="credentials", at_most=CREDENTIALS_CHARACTERS_MAX
+        )
 
 
 def _funded_to_us(lease: Lease, held: Held, opened_at_us: int) -> int:

@@ -3,7 +3,8 @@
     sum(shares) + carry == pool        for every pool and every set of weights
 
 No float and no fraction ever stands for an amount. CREDIT has 6 decimals (1 credit = 1 US dollar
-of compute), TOKEN has 8, GPU_MS counts milliseconds of one whole accelerator.
+of compute), TOKEN has 8, GPU_MS counts milliseconds of one whole accelerator and SEAT_MS those of
+one seat of a software licence.
 """
 
 from __future__ import annotations
@@ -27,11 +28,12 @@ class Asset(StrEnum):
     CREDIT = "CREDIT"
     TOKEN = "TOKEN"  # noqa: S105 - an asset, not a secret
     GPU_MS = "GPU_MS"
+    SEAT_MS = "SEAT_MS"
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Amount:
-    """Units of one asset: micro-credits, 10^-8 tokens or GPU-milliseconds."""
+    """Units of one asset: micro-credits, 10^-8 tokens, GPU- or seat-milliseconds."""
 
     asset: Asset
     units: int

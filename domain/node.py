@@ -1,6 +1,7 @@
 """Nodes: machines of other people, and how they come to be trusted with leases.
 
     joining --NodeKeyConfirmed--> confirmed --NodeAdmitted--> maintenance <--> active --> retired
+    maintenance, active --NodeDrainStarted--> draining --> active, maintenance, retired
 
 Two people let a node in: its owner compares the key's fingerprint, the operator (or a
 permissionless region's policy) admits it. Its devices become streams of their own on admission.
@@ -13,9 +14,10 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, assert_never
 
 from domain.device import DeviceRegistered, DeviceRetired, DeviceState, device_of
-from domain.hardware_class import class_of
+from domain.licence import licence_of, seat_of
 from domain.provider import existing_provider, existing_region
 from domain.refusal import Reason, Refused
+from domain.resource_kind import SEAT, class_in_force, kind_in_force
 from domain.storage_node import require_storage
 from domain.stream import Change, Stream, World
 
@@ -31,6 +33,7 @@ class DeviceSpec:
     connection: str = "pcie"  # or "sxm"
     pcie_gen: int | None = None
     pcie_lanes: int | None = None
+    kind: str | None = None  # absent: a GPU
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +115,24 @@ class NodeActivated:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeMaintenanceStarted:
     node_id: str
+    by: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeSpecConfirmed:
+    """The same inventory as before, told again: what is known of the node is fresh (R-19)."""
+
+    node_id: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeDrainStarted:
+    """No new leases; those with a window are reclaimed in the same append, unless kept."""
+
+    node_id: str
+    keep_leases: bool
     by: str
     at_us: int
 
@@ -201,6 +222,14 @@ class StartMaintenance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DrainNode:
+    node_id: str
+    keep_leases: bool
+    by: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RetireNode:
     node_id: str
     by: str
@@ -219,6 +248,10 @@ class RecordEquivocation:
 
 JOIN_CODE_LIFE_US = 600_000_000
 """Ten minutes."""
+SPEC_TTL_US = 900_000_000
+"""What a node told of itself longer ago than this is not matched any more (R-19)."""
+SPEC_CONFIRM_US = 240_000_000
+"""An inventory that is the same is recorded again after this, and not for every call."""
 
 # State.
 
@@ -232,10 +265,11 @@ class JoinCodeState:
 @dataclass(frozen=True, slots=True)
 class NodeState:
     joined: NodeJoinRequested | None = None
-    phase: str = ""  # "", "joining", "confirmed", "maintenance", "active", "retired"
+    phase: str = ""  # "", "joining", "confirmed", "maintenance", "active", "draining", "retired"
     is_quarantined: bool = False
     specs: NodeSpecReported | None = None  # the latest
     device_ids: tuple[str, ...] = ()  # every device that was ever admitted here
+    specs_at_us: int = 0  # when they were last told, the same or others
 
     @property
     def exists(self) -> bool:
@@ -243,7 +277,7 @@ class NodeState:
 
     @property
     def is_admitted(self) -> bool:
-        return self.phase in ("maintenance", "active")
+        return self.phase in ("maintenance", "active", "draining")
 
     @property
     def is_matchable(self) -> bool:
@@ -263,6 +297,8 @@ NodeFact: TypeAlias = (
     | NodeAdmitted
     | NodeActivated
     | NodeMaintenanceStarted
+    | NodeSpecConfirmed
+    | NodeDrainStarted
     | NodeRetired
     | NodeEquivocated
 )
@@ -283,7 +319,9 @@ def evolve(state: NodeState, fact: NodeFact) -> NodeState:
         case NodeJoinRequested():
             return replace(state, joined=fact, phase="joining")
         case NodeSpecReported():
-            return replace(state, specs=fact)
+            return replace(state, specs=fact, specs_at_us=fact.at_us)
+        case NodeSpecConfirmed():
+            return replace(state, specs_at_us=fact.at_us)
         case NodeKeyConfirmed():
             return replace(state, phase="confirmed")
         case NodeAdmitted():
@@ -295,6 +333,8 @@ def evolve(state: NodeState, fact: NodeFact) -> NodeState:
             return replace(state, phase="active")
         case NodeMaintenanceStarted():
             return replace(state, phase="maintenance")
+        case NodeDrainStarted():
+            return replace(state, phase="draining")
         case NodeRetired():
             return replace(state, phase="retired")
         case NodeEquivocated():
@@ -332,7 +372,8 @@ def failing_rules(devices: tuple[DeviceSpec, ...]) -> tuple[str, ...]:
     """
     rules = {
         "has_gpu": len(devices) >= 1,
-        "same_gpu_model": len({device.model for device in devices}) <= 1,
+        # Seats of a licence are no accelerators of the machine.
+        "same_gpu_model": len({device.model for device in devices if device.kind != SEAT}) <= 1,
         "unique_device": len({device.device_id for device in devices}) == len(devices),
     }
     return tuple(name for name, holds in rules.items() if not holds)
@@ -400,7 +441,11 @@ def decide_specs(command: ReportSpecs, world: World) -> list[Change]:
         raise Refused(Reason.NODE_STATE, node_id=command.node_id, phase=state.phase)
     reported = _specs(command)
     if state.specs is not None and replace(reported, at_us=state.specs.at_us) == state.specs:
-        return []
+        if command.at_us < state.specs_at_us + SPEC_CONFIRM_US:
+            return []
+        return [
+            _on(command.node_id, NodeSpecConfirmed(node_id=command.node_id, at_us=command.at_us))
+        ]
     return [_on(command.node_id, reported)]
 
 
@@ -429,11 +474,11 @@ def decide_admit(command: AdmitNode, world: World) -> list[Change]:
     the registry of classes has learned to price since gets its class.
     """
     state = existing_node(world, command.node_id)
-    if state.phase not in ("confirmed", "maintenance", "active") or state.is_quarantined:
+    if not (state.phase == "confirmed" or state.is_admitted) or state.is_quarantined:
         raise Refused(Reason.NODE_STATE, node_id=command.node_id, phase=_told(state))
     if state.specs is None:
         raise Refused(Reason.NODE_SPECS_MISSING, node_id=command.node_id)
-    failing = failing_rules(state.specs.devices)
+    failing = (*failing_rules(state.specs.devices), *_unlicensed(command, state, world))
     if failing:
         raise Refused(Reason.NODE_NOT_JOINABLE, node_id=command.node_id, failing=failing)
     registered = [
@@ -470,6 +515,24 @@ def decide_maintenance(command: StartMaintenance, world: World) -> list[Change]:
     if state.phase == "maintenance":
         return []
     started = NodeMaintenanceStarted(node_id=command.node_id, by=command.by, at_us=command.at_us)
+    return [_on(command.node_id, started)]
+
+
+def decide_drain(command: DrainNode, world: World) -> list[Change]:
+    """No new leases from now on, until the node is activated again. Raises Refused: NODE_UNKNOWN,
+    NODE_STATE.
+    """
+    state = existing_node(world, command.node_id)
+    if not state.is_admitted:
+        raise Refused(Reason.NODE_STATE, node_id=command.node_id, phase=_told(state))
+    if state.phase == "draining":
+        return []
+    started = NodeDrainStarted(
+        node_id=command.node_id,
+        keep_leases=command.keep_leases,
+        by=command.by,
+        at_us=command.at_us,
+    )
     return [_on(command.node_id, started)]
 
 
@@ -552,14 +615,49 @@ def _registrations(
             provider_id=state.joined.provider_id,
             vendor=spec.vendor,
             model=spec.model,
-            gpu_class=class_of(spec.model, command.at_us),
             memory_mib=spec.memory_mib,
             at_us=command.at_us,
+            **_kind_terms(spec, command.at_us, world),
         )
         known = present.registered if present.is_live else None
         if known is None or replace(fact, at_us=known.at_us) != known:
             facts.append(fact)
     return facts
+
+
+def _kind_terms(spec: DeviceSpec, at_us: int, world: World) -> dict[str, Any]:
+    """What the registry of kinds adds to a device that names its kind, or whose vendor's devices
+    share their memory with the host. A kind that no row knows has no class either.
+    """
+    known = kind_in_force(world, spec.kind, spec.vendor, at_us)
+    if known is None and spec.kind is not None:
+        return {"gpu_class": None, "kind": spec.kind}
+    gpu_class = class_in_force(world, spec.model, at_us)
+    if known is None or (spec.kind is None and known.memory == "dedicated"):
+        return {"gpu_class": gpu_class}
+    return {
+        "gpu_class": gpu_class,
+        "kind": known.kind,
+        "memory": known.memory,
+        "is_divisible": known.is_divisible,
+        "capacity_asset": known.capacity_asset,
+    }
+
+
+def _unlicensed(command: AdmitNode, state: NodeState, world: World) -> tuple[str, ...]:
+    """Whether a seat is listed that no licence in force grants: the name of that rule."""
+    assert state.specs is not None
+    assert state.joined is not None
+    provider_id = state.joined.provider_id
+    for spec in state.specs.devices:
+        seat = seat_of(spec.device_id)
+        if (spec.kind == SEAT) != (seat is not None):
+            return ("licensed_seats",)
+        if seat is not None and not licence_of(world, seat[0]).covers(
+            seat[1], provider_id, spec.vendor, spec.model, command.at_us
+        ):
+            return ("licensed_seats",)
+    return ()
 
 
 STREAMS: dict[str, tuple[Any, Callable[[Any, Any], Any]]] = {
@@ -575,6 +673,7 @@ DECIDERS: dict[type[Any], Callable[[Any, World], list[Change]]] = {
     AdmitNode: decide_admit,
     ActivateNode: decide_activate,
     StartMaintenance: decide_maintenance,
+    DrainNode: decide_drain,
     RetireNode: decide_retire,
     RecordEquivocation: decide_equivocation,
 }

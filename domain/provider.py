@@ -6,6 +6,7 @@ new region (C-4).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, assert_never
@@ -45,6 +46,9 @@ class RegionPolicySet:
     allow_public_jobs: bool
     by: str
     at_us: int
+    refused_workloads: tuple[str, ...] | None = None  # absent: as the region's setting has it
+    down_ranked_workloads: tuple[str, ...] | None = None  # matched after every other node
+    security_tier: int | None = None  # SECURITY_TIERS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,16 +86,29 @@ class OpenRegion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetRegionPolicy:
+    """What is None stays as it is."""
+
     region_id: str
     allow_public_jobs: bool
     by: str
     at_us: int
+    refused_workloads: tuple[str, ...] | None = None
+    down_ranked_workloads: tuple[str, ...] | None = None
+    security_tier: int | None = None
 
 
 PROVIDER_KINDS = ("physical", "gcp")
 STORAGE_MODES = ("local", "central")
 SETTINGS = ("edge", "datacenter")
 ADMISSIONS = ("operator", "permissionless")
+IP_LEASE, LARGE_STORAGE = "ip_lease", "large_storage"
+"""Workload classes that machines at home do badly (K-8); any other word is a class too."""
+REFUSED_AT_EDGE, DOWN_RANKED_AT_EDGE = (IP_LEASE,), (LARGE_STORAGE,)
+"""What an edge region does with them until its policy says otherwise."""
+SECURITY_TIERS = range(4)
+"""0: anybody's machine behind a home router. 3: a locked cage. What a region promises."""
+WORKLOADS_MAX = 32
+WORKLOAD = re.compile(r"[a-z][a-z0-9_]{0,31}")
 
 REGION_NAME_PATTERN = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
 """The DNS label a region's name should be (C-4); the door checks it."""
@@ -113,6 +130,9 @@ class ProviderState:
 class RegionState:
     opened: RegionOpened | None = None
     allow_public_jobs: bool = False
+    refused_workloads: tuple[str, ...] = ()
+    down_ranked_workloads: tuple[str, ...] = ()
+    security_tier: int = 0
 
     @property
     def exists(self) -> bool:
@@ -131,11 +151,30 @@ def evolve(_state: ProviderState, fact: ProviderRegistered) -> ProviderState:
 def evolve_region(state: RegionState, fact: RegionOpened | RegionPolicySet) -> RegionState:
     match fact:
         case RegionOpened():
-            return RegionState(fact, fact.allow_public_jobs)
+            is_edge = fact.setting == "edge"
+            return RegionState(
+                fact,
+                fact.allow_public_jobs,
+                REFUSED_AT_EDGE if is_edge else (),
+                DOWN_RANKED_AT_EDGE if is_edge else (),
+            )
         case RegionPolicySet():
-            return replace(state, allow_public_jobs=fact.allow_public_jobs)
+            return _under(state, fact)
         case _:
             assert_never(fact)
+
+
+def _under(state: RegionState, policy: RegionPolicySet | SetRegionPolicy) -> RegionState:
+    """The region with this policy: what it does not name stays as it is."""
+    refused, down_ranked = policy.refused_workloads, policy.down_ranked_workloads
+    tier = policy.security_tier
+    return replace(
+        state,
+        allow_public_jobs=policy.allow_public_jobs,
+        refused_workloads=state.refused_workloads if refused is None else refused,
+        down_ranked_workloads=state.down_ranked_workloads if down_ranked is None else down_ranked,
+        security_tier=state.security_tier if tier is None else tier,
+    )
 
 
 def evolve_region_name(_state: RegionNameState, fact: RegionNameTaken) -> RegionNameState:
@@ -229,16 +268,31 @@ def decide_open_region(command: OpenRegion, world: World) -> list[Change]:
 
 
 def decide_region_policy(command: SetRegionPolicy, world: World) -> list[Change]:
+    """Raises Refused: REGION_UNKNOWN, COUNT_OUT_OF_RANGE, UNKNOWN_MODE."""
     existing_region(world, command.region_id)
-    if region_of(world, command.region_id).allow_public_jobs == command.allow_public_jobs:
+    state = region_of(world, command.region_id)
+    _require_policy(command)
+    if _under(state, command) == state:
         return []
     policy = RegionPolicySet(
         region_id=command.region_id,
         allow_public_jobs=command.allow_public_jobs,
         by=command.by,
         at_us=command.at_us,
+        refused_workloads=command.refused_workloads,
+        down_ranked_workloads=command.down_ranked_workloads,
+        security_tier=command.security_tier,
     )
     return [Change(Stream("region", command.region_id), policy)]
+
+
+def _require_policy(command: SetRegionPolicy) -> None:
+    """A class of workloads is a word, refused or ranked down and not both."""
+    words = (*(command.refused_workloads or ()), *(command.down_ranked_workloads or ()))
+    if len(words) > WORKLOADS_MAX or (command.security_tier or 0) not in SECURITY_TIERS:
+        raise Refused(Reason.COUNT_OUT_OF_RANGE, workloads=len(words), at_most=WORKLOADS_MAX)
+    if len(set(words)) < len(words) or not all(map(WORKLOAD.fullmatch, words)):
+        raise Refused(Reason.UNKNOWN_MODE, workloads=",".join(words)[:200])
 
 
 def _require_modes(command: OpenRegion) -> None:

@@ -46,6 +46,14 @@ class Reason(Enum):
     NODE_SPECS_MISSING = "node_specs_missing"
     NODE_NOT_JOINABLE = "node_not_joinable"
     NODE_BUSY = "node_busy"
+    NODE_IN_MAINTENANCE = "node_in_maintenance"
+    NODE_ROLE = "node_role"
+    MAINTENANCE_UNKNOWN = "maintenance_unknown"
+    MAINTENANCE_WINDOW = "maintenance_window"
+    LICENCE_UNKNOWN = "licence_unknown"
+    LICENCE_EXISTS = "licence_exists"
+    ATTRIBUTE_UNKNOWN = "attribute_unknown"
+    ATTRIBUTE_REVOKED = "attribute_revoked"
     DEVICE_UNKNOWN = "device_unknown"
     DEVICE_ELSEWHERE = "device_elsewhere"
     DEVICE_TAKEN = "device_taken"
@@ -82,6 +90,8 @@ class Reason(Enum):
     CREDIT_TOO_LOW = "credit_too_low"
     BUDGET_EXHAUSTED = "budget_exhausted"
     CLOSE_CODE_PARTY = "close_code_party"
+    WORKLOAD_MISMATCH = "workload_mismatch"
+    ENCRYPTION_KEY_UNKNOWN = "encryption_key_unknown"
     SIGNING_KEY_UNKNOWN = "signing_key_unknown"
     SIGNING_KEY_INVALID = "signing_key_invalid"
     SIGNING_KEY_REVOKED = "signing_key_revoked"
@@ -218,6 +228,8 @@ STORED_REFUSALS = frozenset(
         Reason.REGION_EXISTS, Reason.STORAGE_NODE_STATE,
         Reason.NODE_UNKNOWN, Reason.NODE_EXISTS, Reason.NODE_STATE,
         Reason.NODE_KEY_MISMATCH, Reason.NODE_SPECS_MISSING, Reason.NODE_NOT_JOINABLE,
+        Reason.NODE_IN_MAINTENANCE, Reason.MAINTENANCE_UNKNOWN, Reason.LICENCE_UNKNOWN,
+        Reason.LICENCE_EXISTS, Reason.ATTRIBUTE_UNKNOWN, Reason.ATTRIBUTE_REVOKED,
         Reason.NODE_BUSY, Reason.DEVICE_UNKNOWN, Reason.DEVICE_ELSEWHERE, Reason.DEVICE_TAKEN,
         Reason.OFFER_UNKNOWN, Reason.OFFER_EXISTS, Reason.OFFER_WITHDRAWN, Reason.TARIFF_UNKNOWN,
         # Demand.

@@ -46,6 +46,8 @@ _ROWS: tuple[tuple[Asset, int, str], ...] = (
     (Asset.TOKEN, CREDIT, r"grant:[^:]+:(?:locked|unassigned|unlocked)"),
     (Asset.GPU_MS, CREDIT, r"device:.+:physical"),
     (Asset.GPU_MS, DEBIT, r"device:.+:(?:leased|idle|stranded|unavailable)"),
+    (Asset.SEAT_MS, CREDIT, r"seat:.+:physical"),
+    (Asset.SEAT_MS, DEBIT, r"seat:.+:(?:leased|idle|stranded|unavailable)"),
 )
 _CHART = tuple((asset, side, re.compile(pattern)) for asset, side, pattern in _ROWS)
 

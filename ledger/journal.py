@@ -39,6 +39,7 @@ COMMODITY = {
     Asset.CREDIT: "MICROCREDIT",  # 10^-6 credits
     Asset.TOKEN: "TOKENUNIT",  # 10^-8 tokens
     Asset.GPU_MS: "GPU_MS",
+    Asset.SEAT_MS: "SEAT_MS",
 }
 """What each asset is called there: capitals, for beancount, and no digit, for hledger."""
 

@@ -439,10 +439,12 @@ def _capacity(fact: CapacityAccrued) -> Iterable[Entry]:
 
     A device leased twice at one instant would drive idle below zero, which PostgreSQL refuses.
     """
-    device = f"device:{fact.device_id}"
+    asset = fact.physical.asset
+    sort = "seat" if asset is Asset.SEAT_MS else "device"
+    device = f"{sort}:{fact.device_id}"
     taken = fact.leased.units + fact.stranded.units + fact.unavailable.units
     return entry(
-        Asset.GPU_MS,
+        asset,
         (f"{device}:physical", -fact.physical.units),
         (f"{device}:idle", fact.physical.units - taken),
         (f"{device}:leased", fact.leased.units),

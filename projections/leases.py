@@ -79,6 +79,8 @@ _LEASE_FACTS = (
     "lease.closed.v1",
     "lease.settled.v1",
     "lease.restarted.v1",
+    "lease.command_acknowledged.v1",
+    "lease.work_ended.v1",
 )
 
 _STATE = """CASE WHEN l.settled_position <= {at} THEN 'settled'

@@ -13,7 +13,7 @@ Asgi = Callable[[Any, Any, Any], Awaitable[None]]
 Told = dict[str, Any]
 
 TIMEOUT_SECONDS = 20.0
-DECIMALS = {"CREDIT": 6, "TOKEN": 8, "GPU_MS": 3}
+DECIMALS = {"CREDIT": 6, "TOKEN": 8, "GPU_MS": 3, "SEAT_MS": 3}
 GPU_HOUR_US = 3_600_000_000
 _ASGI: list[Asgi] = []
 

@@ -30,6 +30,7 @@ from domain import (
     invoice,
     job,
     lease,
+    lease_command,
     maturity,
     node,
     offer,
@@ -375,6 +376,7 @@ def _lease(size: Size, index: int) -> Iterator[Told]:
             device_id=device_id, lease_id=lease_id, share_ppm=share, mem_ppm=share, at_us=at
         ),
     )
+    yield stream, _acknowledged(lease_id, node_id, at)
     yield stream, lease.LeaseReady(lease_id=lease_id, node_id=node_id, endpoint=None, at_us=at)
     yield stream, lease.LeaseOpened(
         lease_id=lease_id, price_per_gpu_hour=credit(PRICE), opened_at_us=at,
@@ -397,6 +399,7 @@ def _lease(size: Size, index: int) -> Iterator[Told]:
                 lease_id=lease_id, account_id=who, closed_at_us=at + size.hours * GPU_HOUR_US,
                 party="renter", code=1, refund=(), at_us=at + size.hours * GPU_HOUR_US,
             )  # fmt: skip
+            yield from _work_ended(stream, lease_id, node_id, at + size.hours * GPU_HOUR_US)
             yield here, device.DeviceReleased(
                 device_id=device_id, lease_id=lease_id, share_ppm=share, mem_ppm=share,
                 at_us=at + size.hours * GPU_HOUR_US,
@@ -504,6 +507,23 @@ def _stick(lease_id: str, who: str, at: int) -> Iterator[Told]:
         lease_id=lease_id, account_id=who, key_id="aa", gpu_us=7, until_us=at + 1,
         signature="00", at_us=at,
     )  # fmt: skip
+
+
+def _acknowledged(
+    lease_id: str, node_id: str, at: int, command: str = "start"
+) -> lease_command.LeaseCommandAcknowledged:
+    return lease_command.LeaseCommandAcknowledged(
+        lease_id=lease_id, node_id=node_id, command=command, workload_sha256="5a" * 32,
+        executor="e0" * 8, runner="process", at_us=at,
+    )  # fmt: skip
+
+
+def _work_ended(stream: Stream, lease_id: str, node_id: str, at: int) -> Iterator[Told]:
+    yield stream, lease_command.LeaseWorkEnded(
+        lease_id=lease_id, node_id=node_id, executor="e0" * 8, outcome="exited", exit_code=3,
+        at_us=at,
+    )  # fmt: skip
+    yield stream, _acknowledged(lease_id, node_id, at, "stop")
 
 
 def _hooks(who: str, at: int) -> Iterator[Told]:

@@ -111,10 +111,10 @@ def test_a_lease_as_of_a_position_knows_nothing_that_came_later(
 ) -> None:
     history = leases.read_lease_history(connection, LEASE)
     assert [fact.state for fact in history] == [
-        "requested", "requested", "reserved", "reserved", "active", "active", "active", "closing",
-        "closing", "settled",
+        "requested", "requested", "reserved", "reserved", "reserved", "active", "active", "active",
+        "closing", "closing", "closing", "closing", "settled",
     ]  # fmt: skip
-    assert [fact.version for fact in history] == list(range(1, 11))
+    assert [fact.version for fact in history] == list(range(1, 14))
     before = leases.read_lease(connection, LEASE, as_of_position=history[0].position - 1)
     assert before is None
     charged = 0
