@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from api.amounts import Money, Units, credits_
 from api.auth import with_scope
-from api.call import Call, Caller
+from api.call import After, Call, Caller
 from api.constraints import Demands, demands_told
 from api.models import (
     AccountId,
@@ -36,8 +36,19 @@ from api.models import (
 from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
 from domain.job import PARTICIPANTS_MAX, CancelJob, JobState, SubmitJob, workload_hash
+from domain.job_plan import (
+    CHUNKS_MAX,
+    MEMBERS_MAX,
+    REFERENCE_MAX,
+    REFERENCES_MAX,
+    RUN_US_MAX,
+    TASKS_PER_MEMBER_MAX,
+    JobPlan,
+    Reference,
+)
 from domain.lease import MatchDecided
 from domain.refusal import Reason, Refused
+from domain.schedule import TEXT_MAX
 from domain.stream import Stream
 from ledger import codec
 from projections import leases
@@ -45,15 +56,23 @@ from projections.leases import LEASES
 
 resource = Resource("jobs")
 
+JOB_PROBLEMS = [
+    Reason.CLIENT_NOT_AUTHORISED, Reason.JOB_UNKNOWN, Reason.JOB_STATE, Reason.UNKNOWN_MODE,
+    Reason.COUNT_OUT_OF_RANGE, Reason.DUPLICATE_ID, Reason.REFERENCE_INVALID, Reason.PLAN_INVALID,
+    Reason.SCHEDULE_INVALID,
+]  # fmt: skip
+"""What a job can be refused for, beside what is older."""
 WRITE = with_scope("renter", "client")
 READ = with_scope("renter", "client", "operator", "audit:read")
 DIRECT = "direct"
 """The client of a job that its renter submits without one."""
 
-JobKind = Literal["batch", "notebook", "endpoint", "scheduled", "queue"]
+JobKind = Literal["batch", "notebook", "endpoint", "scheduled", "queue", "interactive"]
+Work = Literal["training", "inference"]
+ReferenceKind = Literal["third_party_key", "checkpoint", "dataset"]
 Federated = Literal["inference", "training"]
 SlaName = Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,32}$")]
-JobStateName = Literal["open", "cancelled", "completed"]
+JobStateName = Literal["open", "cancelled", "completed", "failed"]
 Word = Annotated[str, Field(max_length=4_096)]
 Ref = Annotated[str, Field(max_length=100, pattern=r"^[0-9A-Za-z_.:@/-]*$")]
 
@@ -66,6 +85,42 @@ EXAMPLE = {
 }
 
 
+CHUNKED = {**EXAMPLE, "work": "training", "plan": {"chunks": 8},
+           "references": [{"kind": "dataset", "name": "s3://corpus/v3"}]}  # fmt: skip
+NIGHTLY = {**EXAMPLE, "kind": "scheduled", "plan": {"schedule": "30 2 * * *", "run_seconds": 3600}}
+
+
+class ReferenceAsked(Asked):
+    """Something the job uses that is kept elsewhere: the name of a key in a secret store, or the
+    address of a checkpoint or a data set, without user, password and query. Never a secret.
+    """
+
+    kind: ReferenceKind
+    name: Annotated[str, Field(min_length=1, max_length=REFERENCE_MAX)]
+
+
+class PlanAsked(Asked):
+    """Which leases the server opens for the job. `chunks`: a batch job in so many parts, complete
+    when all are. `min_members` to `max_members`: members that are kept running, replaced when lost;
+    of a queue job one for each `tasks_per_member` open tasks. `schedule`: five fields of cron, UTC:
+    a lease at each due time. `run_seconds`: fixed term of each of these leases; absent: open end.
+    """
+
+    chunks: Annotated[int, Field(ge=1, le=CHUNKS_MAX)] | None = None
+    min_members: Annotated[int, Field(ge=0, le=MEMBERS_MAX)] | None = None
+    max_members: Annotated[int, Field(ge=1, le=MEMBERS_MAX)] | None = None
+    tasks_per_member: Annotated[int, Field(ge=1, le=TASKS_PER_MEMBER_MAX)] | None = None
+    schedule: Annotated[str, Field(min_length=9, max_length=TEXT_MAX)] | None = None
+    run_seconds: Annotated[int, Field(ge=1, le=RUN_US_MAX // 1_000_000)] | None = None
+
+    def plan(self) -> JobPlan:
+        return JobPlan(
+            chunks=self.chunks, min_members=self.min_members, max_members=self.max_members,
+            tasks_per_member=self.tasks_per_member, schedule=self.schedule,
+            run_us=None if self.run_seconds is None else self.run_seconds * 1_000_000,
+        )  # fmt: skip
+
+
 class NewJob(Asked):
     """An image or a command, and what it needs: `share_ppm` on each of `gpu_count` devices.
 
@@ -73,7 +128,9 @@ class NewJob(Asked):
     in `participants` may lease for it in projects of theirs, and pay the usage; the federated fee
     of the tariff is yours. `sla_class`: an availability that the tariff promises. `auto_restart`:
     a lease of it whose funds ended is opened anew when the balance funds an hour. `constraints`:
-    what else its nodes must be and have.
+    what else its nodes must be and have. `work`: what it does; of a federated job it settles the
+    fee, and an endpoint is inference. `plan`: which leases are opened for it. `parent_job_id`: a
+    job of yours that it is a part of; their costs add up.
     """
 
     kind: JobKind = "batch"
@@ -94,8 +151,14 @@ class NewJob(Asked):
     sla_class: SlaName | None = None
     auto_restart: bool = False
     constraints: Demands | None = None
+    work: Work | None = None
+    references: Annotated[list[ReferenceAsked], Field(max_length=REFERENCES_MAX)] = Field(
+        default_factory=list
+    )
+    plan: PlanAsked | None = None
+    parent_job_id: JobId | None = None
 
-    model_config = with_examples(EXAMPLE)
+    model_config = with_examples(EXAMPLE, CHUNKED, NIGHTLY)
 
     @model_validator(mode="after")
     def _has_work(self) -> NewJob:
@@ -119,6 +182,9 @@ class NewJob(Asked):
             federated=self.federated, participants=tuple(self.participants) or None,
             sla_class=self.sla_class, auto_restart=self.auto_restart,
             constraints=None if self.constraints is None else self.constraints.constraints(),
+            work=self.work, plan=None if self.plan is None else self.plan.plan(),
+            references=tuple(Reference(one.kind, one.name) for one in self.references) or None,
+            parent_job_id=self.parent_job_id, key_id=call.principal.key_id,
         )  # fmt: skip
 
 
@@ -143,6 +209,11 @@ class JobTold(Told):
     sla_class: SlaName | None = None
     auto_restart: bool = False
     constraints: Demands | None = None
+    work: Work | None = None
+    references: list[ReferenceAsked] | None = None
+    plan: PlanAsked | None = None
+    parent_job_id: JobId | None = None
+    instance_id: str | None = None
     state: JobStateName
     submitted_at: Told_at
     ended_at: Told_at | None = None
@@ -189,21 +260,27 @@ class ExplanationTold(Told):
     "/v1/jobs", WRITE, JobTold, status=201,
     problems=[Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED, Reason.JOB_EXISTS,
               Reason.WORKLOAD_EMPTY, Reason.AMOUNT_NOT_POSITIVE, Reason.AMOUNT_OUT_OF_RANGE,
-              Reason.CONSTRAINT_INVALID],
+              Reason.CONSTRAINT_INVALID, *JOB_PROBLEMS],
 )  # fmt: skip
 def submit_job(body: NewJob, call: Caller) -> Response:
     """Submit a job; leases are opened for it."""
     job_id = call.id("job")
     command = body.submit(call, job_id)
-    told = JobTold(
-        **body.model_dump(exclude={"mem_ppm", "participants", "constraints"}),
-        mem_ppm=command.mem_ppm, constraints=body.constraints,
+
+    def told(after: After) -> JobTold:
+        submitted = after.state(Stream("job", job_id)).submitted
+        return told_now.model_copy(update={"instance_id": submitted.instance_id})
+
+    told_now = JobTold(
+        **body.model_dump(exclude={"mem_ppm", "participants", "constraints", "references", "plan"}),
+        mem_ppm=command.mem_ppm, constraints=body.constraints, plan=body.plan,
+        references=body.references or None,
         participants=body.participants or None, job_id=job_id,
         account_id=command.account_id, client_id=command.client_id, state="open",
         workload_sha256=workload_hash(command.image, command.command, command.env_refs),
         submitted_at=moment(call.now_us),
     )  # fmt: skip
-    return call.record(lambda: command, lambda _after: told)
+    return call.record(lambda: command, told)
 
 
 @resource.get("/v1/jobs", READ, page_of(JobTold), problems=["cursor_invalid"])
@@ -303,6 +380,15 @@ def _match(fact: MatchDecided) -> MatchTold:
     )  # fmt: skip
 
 
+def plan_told(plan: dict[str, Any] | None) -> PlanAsked | None:
+    """The plan as it was asked for."""
+    if plan is None:
+        return None
+    known = {name: value for name, value in plan.items() if name != "run_us"}
+    run_us = plan.get("run_us")
+    return PlanAsked(**known, run_seconds=None if run_us is None else run_us // 1_000_000)
+
+
 def _job(row: leases.Job) -> JobTold:
     told: Any = row
     return JobTold(
@@ -313,6 +399,9 @@ def _job(row: leases.Job) -> JobTold:
         mem_ppm=row.mem_ppm, models=row.models, federated=told.federated,
         participants=row.participants, sla_class=row.sla_class,
         auto_restart=row.auto_restart, constraints=demands_told(row.constraints),
+        work=told.work, parent_job_id=row.parent_job_id, instance_id=row.instance_id,
+        references=None if told.refs is None else [ReferenceAsked(**one) for one in told.refs],
+        plan=plan_told(row.plan),
         max_price_per_gpu_hour=credits_(row.price_max_units), state=told.state,
         submitted_at=moment(row.at_us), ended_at=moment_or_none(row.ended_at_us),
     )  # fmt: skip

@@ -35,6 +35,7 @@ _NOT_FOUND = (
     Reason.PAYMENT_UNKNOWN,
     Reason.INVOICE_UNKNOWN,
     Reason.PROMOTION_UNKNOWN, Reason.PAYER_UNKNOWN, Reason.GRANT_UNKNOWN,
+    Reason.GROUP_UNKNOWN, Reason.CLIENT_UNKNOWN, Reason.TASK_UNKNOWN,
     Reason.LINE_UNKNOWN,
     Reason.DISPUTE_UNKNOWN, Reason.ADJUSTMENT_UNKNOWN,
 )  # fmt: skip
@@ -67,6 +68,7 @@ _CONFLICT = (
     Reason.STREAM_MOVED,
     Reason.GRANT_EXISTS, Reason.GRANT_STATE, Reason.MILESTONE_STATE,
     Reason.SECOND_PERSON_NEEDED, Reason.TREASURY_SHORT,
+    Reason.QUOTA_EXHAUSTED, Reason.COUNTERPARTY_DENIED, Reason.GROUP_EXISTS, Reason.TASK_STATE,
     Reason.BUDGET_EXHAUSTED, Reason.PROMOTION_EXISTS, Reason.PROMOTION_ENDED,
     Reason.PROMOTION_TERMS, Reason.PROMOTION_FUND_SHORT, Reason.PAYER_EXISTS,
 )  # fmt: skip
@@ -77,6 +79,7 @@ STATUS: dict[Reason, int] = {
     **dict.fromkeys(_CONFLICT, 409),
     Reason.CREDIT_TOO_LOW: 402,
     Reason.NOT_PERMITTED: 403,
+    Reason.CLIENT_NOT_AUTHORISED: 403,
 }
 """Every reason has a status; the default is 422, well-formed but invalid."""
 

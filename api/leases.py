@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 from api.amounts import Money, Units, credits_, credits_or_none, money
 from api.auth import with_scope
 from api.call import After, Call, Caller
-from api.compute_jobs import EXAMPLE, NewJob, Ref, own_job
+from api.compute_jobs import EXAMPLE, JOB_PROBLEMS, NewJob, Ref, own_job
 from api.matching import MATCH_AGAIN, match
 from api.models import (
     AccountId,
@@ -265,7 +265,8 @@ class LeaseFactTold(Told):
               Reason.OFFER_MISMATCH, Reason.PRICE_ABOVE_CAP, Reason.GPU_CLASS_UNPRICED,
               Reason.TARIFF_UNKNOWN, Reason.UNPAID_DEBT, Reason.CREDIT_TOO_LOW,
               Reason.BUDGET_EXHAUSTED, Reason.AMOUNT_NOT_POSITIVE, Reason.AMOUNT_OUT_OF_RANGE,
-              Reason.CONSTRAINT_INVALID],
+              Reason.CONSTRAINT_INVALID, Reason.QUOTA_EXHAUSTED, Reason.COUNTERPARTY_DENIED,
+              *JOB_PROBLEMS[3:], Reason.CLIENT_NOT_AUTHORISED],
 )  # fmt: skip
 def open_lease(body: NewLease, call: Caller) -> Response:
     """Find the cheapest node that fits and reserve it, with the money held for it."""

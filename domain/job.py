@@ -9,11 +9,20 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
-from typing import Any, assert_never
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, TypeAlias, assert_never
 
 from domain.account import existing_account, require_open
+from domain.compute_client import instance_of
 from domain.constraints import Constraints, require_constraints
+from domain.job_plan import (
+    KINDS,
+    JobPlan,
+    Reference,
+    require_plan,
+    require_references,
+    require_work,
+)
 from domain.money import PPM, Amount
 from domain.offer import require_price
 from domain.refusal import Reason, Refused
@@ -45,6 +54,11 @@ class JobSubmitted:
     sla_class: str | None = None  # of the tariff: what availability its leases are promised
     auto_restart: bool | None = None  # goes on by itself when money is back after its funds ended
     constraints: Constraints | None = None  # what else its nodes must be
+    work: str | None = None  # "training" or "inference"
+    references: tuple[Reference, ...] | None = None  # keys, checkpoints, datasets: by name
+    plan: JobPlan | None = None  # which leases are opened for it
+    parent_job_id: str | None = None  # the job it is a part of: their costs add up
+    instance_id: str | None = None  # of the compute client: which one submitted it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +80,58 @@ class JobCancelled:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobCompleted:
     job_id: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobFailed:
+    """A chunk of it failed too often; no more leases are opened."""
+
+    job_id: str
+    part: int
+    attempts: int
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobScaled:
+    """So many members from now on: leases are added, or closed with code 4."""
+
+    job_id: str
+    members: int
+    cause: str  # "renter", or "tasks": the queue's length
+    by: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobPartStarted:
+    """A chunk or a member of the job has a lease."""
+
+    job_id: str
+    part: int  # 0 .. chunks - 1, or 0 .. members - 1
+    attempt: int  # 1, and one more each time the part gets a new lease
+    lease_id: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobPartEnded:
+    job_id: str
+    part: int
+    attempt: int
+    lease_id: str
+    code: int  # of the lease's close; 0: completed
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRunStarted:
+    """A scheduled job has a lease for one due time, and for no due time two."""
+
+    job_id: str
+    lease_id: str
+    due_us: int
     at_us: int
 
 
@@ -94,6 +160,11 @@ class SubmitJob:
     sla_class: str | None = None
     auto_restart: bool = False
     constraints: Constraints | None = None
+    work: str | None = None
+    references: tuple[Reference, ...] | None = None
+    plan: JobPlan | None = None
+    parent_job_id: str | None = None
+    key_id: str | None = None  # of the API key that asks: a compute client's acts for an instance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +180,18 @@ class CompleteJob:
     at_us: int
 
 
-JOB_KINDS = ("batch", "notebook", "endpoint", "scheduled", "queue")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScaleJob:
+    """Change how many members an elastic job has, within its plan."""
+
+    job_id: str
+    members: int
+    cause: str
+    by: str
+    at_us: int
+
+
+JOB_KINDS = KINDS
 FEDERATED_KINDS = ("inference", "training")
 PARTICIPANTS_MAX = 100
 
@@ -119,14 +201,35 @@ GPU_COUNT_MAX = 64
 WORK_BYTES_MAX = 40_000
 """All text of a job, as JSON: a fact holds 60,000 bytes. Larger work goes by reference."""
 
+GENERATIONS_MAX = 8
+"""A job, the job it is part of, and so on."""
+
 # State.
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A chunk or a member, and its latest lease."""
+
+    lease_id: str
+    attempt: int
+    started_us: int
+    ended_us: int | None = None
+    code: int | None = None
+
+    @property
+    def is_live(self) -> bool:
+        return self.ended_us is None
 
 
 @dataclass(frozen=True, slots=True)
 class JobState:
     submitted: JobSubmitted | None = None
-    phase: str = ""  # "", "submitted", "cancelled", "completed"
+    phase: str = ""  # "", "submitted", "cancelled", "completed", "failed"
     fee_carrier: str | None = None  # the lease that carries the federated fee of the whole job
+    members: int = 0  # of an elastic job: how many it shall have
+    parts: dict[int, Part] = field(default_factory=dict)
+    last_due_us: int = 0  # of a scheduled job: nothing due up to here is started any more
 
     @property
     def exists(self) -> bool:
@@ -138,18 +241,42 @@ class JobState:
         return self.phase == "submitted"
 
 
-def evolve(
-    state: JobState, fact: JobSubmitted | JobCancelled | JobCompleted | FederatedFeeCarried
-) -> JobState:
+Fact: TypeAlias = (
+    JobSubmitted
+    | JobCancelled
+    | JobCompleted
+    | JobFailed
+    | FederatedFeeCarried
+    | JobScaled
+    | JobPartStarted
+    | JobPartEnded
+    | JobRunStarted
+)
+
+
+def evolve(state: JobState, fact: Fact) -> JobState:
     match fact:
         case JobSubmitted():
-            return JobState(fact, "submitted")
+            members = 0 if fact.plan is None else fact.plan.min_members or 0
+            return JobState(fact, "submitted", members=members, last_due_us=fact.at_us)
         case JobCancelled():
             return replace(state, phase="cancelled")
         case JobCompleted():
             return replace(state, phase="completed")
+        case JobFailed():
+            return replace(state, phase="failed")
         case FederatedFeeCarried():
             return replace(state, fee_carrier=fact.lease_id)
+        case JobScaled():
+            return replace(state, members=fact.members)
+        case JobPartStarted():
+            part = Part(fact.lease_id, fact.attempt, fact.at_us)
+            return replace(state, parts={**state.parts, fact.part: part})
+        case JobPartEnded():
+            part = replace(state.parts[fact.part], ended_us=fact.at_us, code=fact.code)
+            return replace(state, parts={**state.parts, fact.part: part})
+        case JobRunStarted():
+            return replace(state, last_due_us=fact.due_us)
         case _:
             assert_never(fact)
 
@@ -184,7 +311,9 @@ def workload_hash(image: str | None, command: tuple[str, ...], env_refs: tuple[s
 def decide_submit(command: SubmitJob, world: World) -> list[Change]:
     """A share below a whole with several devices means exactly that share on each of them."""
     account = existing_account(world, command.account_id)
-    submitted = _submitted(command)
+    submitted = replace(
+        _submitted(command), instance_id=instance_of(world, command.account_id, command.key_id)
+    )
     present = job_of(world, command.job_id).submitted
     if present is not None and replace(submitted, at_us=present.at_us) == present:
         return []
@@ -199,6 +328,11 @@ def decide_submit(command: SubmitJob, world: World) -> list[Change]:
     if command.kind not in JOB_KINDS:
         raise Refused(Reason.UNKNOWN_MODE, kind=command.kind)
     _require_participants(command)
+    require_work(command.kind, command.work, command.federated)
+    require_references(command.references or ())
+    require_plan(command.kind, command.plan)
+    _require_no_restart(command)
+    _require_parent(command, world)
     if command.constraints is not None:
         require_constraints(command.constraints)
     return [Change(Stream("job", command.job_id), submitted)]
@@ -239,7 +373,8 @@ def _require_text(command: SubmitJob) -> None:
     parties = (command.client_id, command.project_id, command.end_user_ref)
     work = (command.image, command.command, command.env_refs, command.models)
     demands = None if command.constraints is None else asdict(command.constraints)
-    work_bytes = len(json.dumps([*parties, *work, demands]))
+    references = [one.name for one in command.references or ()]
+    work_bytes = len(json.dumps([*parties, *work, demands, references]))
     if work_bytes > WORK_BYTES_MAX:
         raise Refused(
             Reason.AMOUNT_OUT_OF_RANGE, work_bytes=work_bytes, work_bytes_max=WORK_BYTES_MAX
@@ -257,6 +392,28 @@ def _require_participants(command: SubmitJob) -> None:
         raise Refused(Reason.COUNT_OUT_OF_RANGE, participants=len(participants))
     if len({command.account_id, *participants}) != len(participants) + 1:
         raise Refused(Reason.DUPLICATE_ID, rule="each participant once, and not the creator")
+
+
+def _require_no_restart(command: SubmitJob) -> None:
+    """Raises Refused: PLAN_INVALID. A lease would go on twice: restarted, and replaced."""
+    if command.auto_restart and command.plan is not None and command.plan.has_parts:
+        raise Refused(Reason.PLAN_INVALID, field="auto_restart", rule="its parts are replaced")
+
+
+def _require_parent(command: SubmitJob, world: World) -> None:
+    """Raises Refused: JOB_UNKNOWN, JOB_STATE, COUNT_OUT_OF_RANGE."""
+    parent_id, generations = command.parent_job_id, 1
+    while parent_id is not None:
+        parent = existing_job(world, parent_id)
+        if parent.account_id != command.account_id:
+            raise Refused(Reason.JOB_UNKNOWN, job_id=parent_id)
+        generations += 1
+        if generations > GENERATIONS_MAX:
+            raise Refused(Reason.COUNT_OUT_OF_RANGE, generations=generations)
+        phase = job_of(world, parent_id).phase
+        if parent_id == command.parent_job_id and phase != "submitted":
+            raise Refused(Reason.JOB_STATE, job_id=parent_id, phase=phase)
+        parent_id = parent.parent_job_id
 
 
 def _submitted(command: SubmitJob) -> JobSubmitted:
@@ -282,6 +439,10 @@ def _submitted(command: SubmitJob) -> JobSubmitted:
         sla_class=command.sla_class,
         auto_restart=True if command.auto_restart else None,
         constraints=command.constraints,
+        work=command.work,
+        references=command.references or None,
+        plan=command.plan,
+        parent_job_id=command.parent_job_id,
     )
 
 

@@ -94,6 +94,10 @@ class LeaseRequested:
     split_label: str | None = None  # which part of the program is forwarded; no fee
     pricing: str | None = None  # the module that prices it; None: "posted/1"
     months: int | None = None  # of a reserved term
+    part: int | None = None  # which chunk or member of the job
+    attempt: int | None = None  # of the part: 1, and one more for each lease it gets
+    run_due_us: int | None = None  # of a scheduled job: the due time it runs for
+    overflow: bool | None = None  # its quotas were full: rented elsewhere, and not counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,6 +147,7 @@ class LeaseReserved:
     counted: tuple[Counted, ...] | None = None  # budgets with a cap that it counts against
     months: int | None = None  # a reserved term of so many months
     refund_ppm: int | None = None  # of what is unused, where such a term is ended early
+    quotas: tuple[str, ...] | None = None  # of groups and clients that it counts in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -285,6 +290,11 @@ class RequestLease:
     split_label: str | None = None
     pricing: str | None = None
     months: int | None = None
+    part: int | None = None
+    attempt: int | None = None
+    run_due_us: int | None = None
+    overflow: bool = False
+    by_timer: bool = False  # the server asks, for the job's plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -382,6 +392,7 @@ LATE_WINDOW_US = 24 * HOUR_US
 """How long a closed lease waits for reports that are still on their way."""
 
 COMPLETED, RENTER_CLOSED, TERM_REACHED, FUNDS_ENDED, CANCELLED_BEFORE_START = 0, 1, 3, 100, 101
+SCALED_DOWN = 4
 START_TIMEOUT = 10_003
 PARTY_CODES = {
     "renter": (range(100), range(100, 10_000)),

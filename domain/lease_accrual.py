@@ -16,6 +16,7 @@ from domain.accrual import Reach, Watermark, Window, count, due
 from domain.device import device_of, release
 from domain.earnings import Parts, peel
 from domain.gpu_time import charge_for
+from domain.job_parts import ended
 from domain.lease import (
     HOUR_US,
     LATE_UNITS_MAX,
@@ -36,6 +37,7 @@ from domain.lease import (
 from domain.lease_budget import uncount_budgets
 from domain.lease_funds import FEDERATED, EscrowPart, Held, for_purpose, take, total, without
 from domain.money import PPM, credit
+from domain.quota import release as release_quotas
 from domain.refusal import Reason, Refused
 from domain.revenue_share import OwnerPart, split_among
 from domain.stream import Change, Stream, World
@@ -85,7 +87,10 @@ def decide_close(command: CloseLease, world: World) -> list[Change]:
     budgets = uncount_budgets(
         world, command.lease_id, lease.counted, closed.refund, command.at_us, is_final=False
     )
-    return [Change(stream, closed), *_released(lease.reserved, command.at_us, world), *budgets]
+    parts = ended(asked, command.code, command.at_us, world)
+    return [
+        Change(stream, closed), *_released(lease.reserved, command.at_us, world), *budgets, *parts
+    ]  # fmt: skip
 
 
 def _require_start_missed(lease: Lease, command: CloseLease) -> None:
@@ -294,18 +299,20 @@ def _cancel(lease: Lease, command: CloseLease, world: World) -> list[Change]:
     budgets = uncount_budgets(
         world, command.lease_id, lease.counted, settled.refund, command.at_us, is_final=True
     )
-    return [Change(stream, closed), Change(stream, settled), *released, *budgets]
+    parts = ended(lease.requested, command.code, command.at_us, world)
+    return [Change(stream, closed), Change(stream, settled), *released, *budgets, *parts]
 
 
 def _released(reserved: LeaseReserved, at_us: int, world: World) -> list[Change]:
-    """Every device of the lease, given back on its own stream."""
-    return [
+    """Every device of the lease, given back on its own stream, and what it held of quotas."""
+    devices = [
         Change(
             Stream("device", device_id),
             release(device_of(world, device_id), reserved.lease_id, at_us),
         )
         for device_id in reserved.device_ids
     ]
+    return [*devices, *release_quotas(world, reserved.quotas or (), reserved.lease_id, at_us)]
 
 
 def _surplus(lease: Lease, closed_at_us: int) -> tuple[EscrowPart, ...]:

@@ -16,11 +16,15 @@ from dataclasses import replace
 from typing import Any
 
 from domain.account import account_of, open_account, require_open
+from domain.compute_client import instance_of, require_running
+from domain.counterparty import refusal_between
 from domain.device import DeviceState, device_of, reserve
 from domain.escrow import funds_end_us
 from domain.funding import sources_of
 from domain.gpu_time import charge_for, fee_for
-from domain.job import FederatedFeeCarried, existing_job, job_of
+from domain.group import RENT, Holder, overflow_of, quotas_of
+from domain.job import FederatedFeeCarried, JobSubmitted, existing_job, job_of
+from domain.job_parts import started
 from domain.lease import (
     FEDERATED_HOLD_US,
     FUNDS_ENDED,
@@ -57,6 +61,7 @@ from domain.money import PPM, Asset, credit
 from domain.node import existing_node
 from domain.offer import SETTLEMENTS, OfferPublished, existing_offer, offer_of
 from domain.provider import existing_provider
+from domain.quota import hold
 from domain.refusal import Reason, Refused
 from domain.revenue_share import OwnerShare, shares_of
 from domain.stream import Change, Stream, World
@@ -80,6 +85,7 @@ def decide_request(command: RequestLease, world: World) -> list[Change]:
     require_open(account_of(world, command.account_id), command.account_id)
     if not job.is_open:
         raise Refused(Reason.JOB_STATE, job_id=command.job_id, phase=job.phase)
+    _require_instance(command, spec, world)
     if command.term_us is not None and command.term_us <= 0:
         raise Refused(Reason.AMOUNT_NOT_POSITIVE, field="term_us")
     if command.funds is not None and command.funds.units <= 0:
@@ -89,6 +95,7 @@ def decide_request(command: RequestLease, world: World) -> list[Change]:
     _require_remote_terms(command)
     return [
         *_restarted(command, world),
+        *started(command, job),
         Change(
             stream,
             LeaseRequested(
@@ -117,6 +124,10 @@ def decide_request(command: RequestLease, world: World) -> list[Change]:
                 split_label=command.split_label,
                 pricing=command.pricing,
                 months=command.months,
+                part=command.part,
+                attempt=command.attempt,
+                run_due_us=command.run_due_us,
+                overflow=True if command.overflow else None,
             ),
         ),
     ]
@@ -131,6 +142,17 @@ def _require_remote_terms(command: RequestLease) -> None:
         text = getattr(command, field)
         if text is not None and not 1 <= len(text) <= LABEL_CHARACTERS_MAX:
             raise Refused(Reason.AMOUNT_OUT_OF_RANGE, field=field, at_most=LABEL_CHARACTERS_MAX)
+
+
+def _require_instance(command: RequestLease, spec: JobSubmitted, world: World) -> None:
+    """A compute client asks by an authorised instance; a timer needs that instance to be one still.
+
+    Raises Refused: CLIENT_NOT_AUTHORISED.
+    """
+    if command.by_timer or command.restart_of is not None:
+        require_running(world, spec.account_id, spec.instance_id)
+    else:
+        instance_of(world, command.account_id, command.key_id)
 
 
 def _restarted(command: RequestLease, world: World) -> list[Change]:
@@ -174,6 +196,7 @@ def decide_reserve(command: ReserveLease, world: World) -> list[Change]:
     devices = [device_of(world, device_id) for device_id in command.device_ids]
     provider = existing_provider(world, published.provider_id)
     is_own = provider.account_id == asked.account_id
+    _check_parties(asked, provider.account_id, world, is_own=is_own)
     _check_devices(command, asked, published, devices, is_own=is_own)
     terms = _terms(asked, published, devices[0], provider.account_id, command.at_us, world)
     cap_units = asked.max_price_per_gpu_hour.units
@@ -185,6 +208,7 @@ def decide_reserve(command: ReserveLease, world: World) -> list[Change]:
     reserved = replace(terms, device_ids=command.device_ids)
     reserved = replace(reserved, escrow=_escrow(asked, reserved, world))
     reserved, budgets = _counted(asked, reserved, world)
+    reserved, quotas = _within_quotas(asked, reserved, world)
     stream = Stream("lease", command.lease_id)
     decided = MatchDecided(
         lease_id=command.lease_id,
@@ -205,7 +229,49 @@ def decide_reserve(command: ReserveLease, world: World) -> list[Change]:
         for device_id, device in zip(command.device_ids, devices, strict=True)
     ]
     carried = _fee_carried(asked, reserved)
-    return [Change(stream, decided), Change(stream, reserved), *held, *carried, *budgets]
+    return [Change(stream, decided), Change(stream, reserved), *held, *carried, *budgets, *quotas]
+
+
+def _check_parties(
+    asked: LeaseRequested, provider_account_id: str, world: World, *, is_own: bool
+) -> None:
+    """Raises Refused: COUNTERPARTY_DENIED by the lists of either side, and of the client; for a
+    lease whose quotas are full QUOTA_EXHAUSTED, when it would run on what the renter owns.
+    """
+    if asked.overflow and is_own:
+        raise Refused(Reason.QUOTA_EXHAUSTED, rule="what is above the quota is rented elsewhere")
+    if is_own:
+        return
+    refused = refusal_between(world, (asked.account_id, asked.client_id), provider_account_id)
+    if refused is not None:
+        raise refused
+
+
+def holder_of(asked: LeaseRequested) -> Holder:
+    """Whose quotas a lease counts in."""
+    demands = asked.constraints
+    return Holder(
+        account_id=asked.account_id, client_id=asked.client_id, project_id=asked.project_id,
+        key_id=asked.key_id, pool_id=None if demands is None else demands.pool_id,
+    )  # fmt: skip
+
+
+def _within_quotas(
+    asked: LeaseRequested, reserved: LeaseReserved, world: World
+) -> tuple[LeaseReserved, list[Change]]:
+    """The lease, counted in its groups' and its client's quotas, or rented beside them.
+
+    Raises Refused: QUOTA_EXHAUSTED.
+    """
+    if asked.overflow:
+        if overflow_of(world, asked.account_id, asked.project_id) != RENT:
+            raise Refused(Reason.QUOTA_EXHAUSTED, rule="the project's overflow policy refuses")
+        return reserved, []
+    gpu_ppm = len(reserved.device_ids) * reserved.share_ppm
+    quota_ids = quotas_of(world, holder_of(asked))
+    changes = hold(world, quota_ids, asked.lease_id, gpu_ppm, reserved.at_us)
+    counted = tuple(change.fact.quota_id for change in changes)
+    return replace(reserved, quotas=counted or None), changes
 
 
 def _counted(

@@ -89,6 +89,17 @@ class Reason(Enum):
     UNPAID_DEBT = "unpaid_debt"
     CREDIT_TOO_LOW = "credit_too_low"
     BUDGET_EXHAUSTED = "budget_exhausted"
+    QUOTA_EXHAUSTED = "quota_exhausted"
+    COUNTERPARTY_DENIED = "counterparty_denied"
+    GROUP_UNKNOWN = "group_unknown"
+    GROUP_EXISTS = "group_exists"
+    CLIENT_UNKNOWN = "client_unknown"
+    CLIENT_NOT_AUTHORISED = "client_not_authorised"
+    PLAN_INVALID = "plan_invalid"
+    SCHEDULE_INVALID = "schedule_invalid"
+    REFERENCE_INVALID = "reference_invalid"
+    TASK_UNKNOWN = "task_unknown"
+    TASK_STATE = "task_state"
     CLOSE_CODE_PARTY = "close_code_party"
     WORKLOAD_MISMATCH = "workload_mismatch"
     ENCRYPTION_KEY_UNKNOWN = "encryption_key_unknown"
@@ -243,7 +254,9 @@ STORED_REFUSALS = frozenset(
         # Invoices.
         Reason.INVOICE_UNKNOWN, Reason.INVOICE_EXISTS, Reason.NOTHING_TO_INVOICE,
         Reason.CREDIT_NOTE_EXISTS, Reason.CREDIT_ABOVE_LINE,
-        Reason.BUDGET_EXHAUSTED,
+        Reason.BUDGET_EXHAUSTED, Reason.QUOTA_EXHAUSTED, Reason.COUNTERPARTY_DENIED,
+        Reason.GROUP_UNKNOWN, Reason.GROUP_EXISTS, Reason.CLIENT_UNKNOWN, Reason.TASK_UNKNOWN,
+        Reason.TASK_STATE,
         # Milestone grants.
         Reason.GRANT_UNKNOWN, Reason.GRANT_EXISTS, Reason.GRANT_STATE, Reason.MILESTONE_STATE,
         Reason.SECOND_PERSON_NEEDED, Reason.TREASURY_SHORT,

@@ -25,6 +25,7 @@ _TABLES = """
         mem_ppm int NOT NULL, models text[] NOT NULL, price_max_units bigint NOT NULL,
         federated text, participants text[], sla_class text,
         auto_restart boolean NOT NULL, constraints json,
+        work text, refs json, plan json, parent_job_id text COLLATE "C", instance_id text,
         state text NOT NULL, ended_at_us bigint, at_us bigint NOT NULL, position bigint NOT NULL
     ) WITH (fillfactor = 70);
     CREATE TABLE own.lease (
@@ -59,6 +60,8 @@ _TABLES = """
 _INDEXES = """
     CREATE UNIQUE INDEX lease_history_key ON own.lease_history (lease_id, position);
     CREATE INDEX ON own.job (account_id, position);
+    CREATE INDEX ON own.job (parent_job_id) WHERE parent_job_id IS NOT NULL;
+    CREATE INDEX ON own.job (position) WHERE plan IS NOT NULL;
     CREATE INDEX ON own.lease (account_id, position);
     CREATE INDEX ON own.lease (job_id, position);
     CREATE INDEX ON own.lease (provider_account_id, position);
@@ -94,20 +97,23 @@ _RULES = (
         " kind text, image text, command text[], env_refs text[], workload_sha256 text,"
         " gpu_count int, share_ppm int, mem_ppm int, models text[],"
         " max_price_per_gpu_hour json, at_us bigint, federated text, participants text[],"
-        " sla_class text, auto_restart boolean, constraints json",
+        ' sla_class text, auto_restart boolean, constraints json, work text, "references" json,'
+        " plan json, parent_job_id text, instance_id text",
         """INSERT INTO own.job
         SELECT job_id, account_id, client_id, project_id, end_user_ref, kind, image, command,
             env_refs, workload_sha256, gpu_count, share_ppm, mem_ppm, models,
             (max_price_per_gpu_hour->>'units')::bigint, federated, participants, sla_class,
-            coalesce(auto_restart, false), constraints, 'open', NULL, at_us, position
+            coalesce(auto_restart, false), constraints, work, "references", plan, parent_job_id,
+            instance_id, 'open', NULL, at_us, position
         FROM facts""",
     ),
     Rule(
-        ("job.cancelled.v1", "job.completed.v1"),
+        ("job.cancelled.v1", "job.completed.v1", "job.failed.v1"),
         "job_id text, at_us bigint",
         """UPDATE own.job j SET state = f.state, ended_at_us = f.at_us FROM (
             SELECT DISTINCT ON (job_id) job_id, at_us, CASE topic
-                WHEN 'job.cancelled.v1' THEN 'cancelled' ELSE 'completed' END AS state
+                WHEN 'job.cancelled.v1' THEN 'cancelled'
+                WHEN 'job.failed.v1' THEN 'failed' ELSE 'completed' END AS state
             FROM facts ORDER BY job_id, position DESC) f
         WHERE j.job_id = f.job_id""",
     ),
@@ -255,6 +261,11 @@ class Job:
     sla_class: str | None
     auto_restart: bool
     constraints: dict[str, Any] | None
+    work: str | None
+    refs: list[dict[str, str]] | None
+    plan: dict[str, Any] | None
+    parent_job_id: str | None
+    instance_id: str | None
     state: str
     ended_at_us: int | None
     at_us: int

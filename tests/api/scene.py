@@ -22,6 +22,7 @@ from api.main import create_app
 from api.service import Service
 from api.settings import Settings
 from domain.account import BootstrapOperator
+from domain.compute_client import AddClientKey, RegisterComputeClient
 from domain.tariff import CLOUDBENDER, publish
 from ledger import trees
 from ledger.usage import item
@@ -161,6 +162,24 @@ class Scene:
             body["scopes"] = scopes
         told = self.operator.made("/v1/accounts", body)
         return Caller(self.http, told["key"], told["account_id"])
+
+    def client(self, **terms: Any) -> Caller:
+        """A compute client; the caller holds the key of its instance `main`."""
+        client = self.account(kind="client")
+        key_id = keys.key_id(client.key or "")
+        assert key_id is not None
+        told: dict[str, Any] = {
+            "client_id": client.account_id,
+            "by": "operator",
+            "at_us": self.clock.now_us(),
+        }
+        floor = terms.get("min_reputation_ppm")
+        commands = [
+            RegisterComputeClient(min_reputation_ppm=floor, **told),
+            AddClientKey(instance_id="main", key_id=key_id, **told),
+        ]
+        self.service.ledger.handle(commands, key=None, now_us=self.clock.now_us())
+        return client
 
     def deposit(self, whose: Caller, units: int) -> dict[str, Any]:
         """Micro-credits in cash."""

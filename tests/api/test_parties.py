@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 from api import keys
+from domain.compute_client import AddClientKey
 from tests.api.scene import Scene
 
 
 def test_only_authorised_keys_of_a_client_submit_jobs_and_others_leave_no_fact(
     scene: Scene,
 ) -> None:
-    client = scene.account(kind="client")
+    client = scene.client()
     told = client.made("/v1/jobs", scene.job(project_id="prj", end_user_ref="user-7"))
     assert (told["client_id"], told["project_id"]) == (client.account_id, "prj")
     path = f"/v1/accounts/{client.account_id}/api-keys"
@@ -24,8 +25,17 @@ def test_only_authorised_keys_of_a_client_submit_jobs_and_others_leave_no_fact(
         caller = type(client)(scene.http, key)
         assert caller.post("/v1/jobs", scene.job()).status_code == status
         assert scene.head() == head
-    another = type(client)(scene.http, instance)
-    assert another.made("/v1/jobs", scene.job())["client_id"] == client.account_id
+    unbound = type(client)(scene.http, instance)
+    refused = unbound.post("/v1/jobs", scene.job())
+    assert (refused.status_code, refused.json()["code"]) == (403, "client_not_authorised")
+    assert scene.head() == head
+    bound = AddClientKey(
+        client_id=client.account_id, instance_id="second", key_id=keys.key_id(instance) or "",
+        by="operator", at_us=scene.clock.now_us(),
+    )  # fmt: skip
+    scene.service.ledger.handle(bound, key=None, now_us=scene.clock.now_us())
+    told = unbound.made("/v1/jobs", scene.job())
+    assert (told["client_id"], told["instance_id"]) == (client.account_id, "second")
 
 
 def test_a_closed_region_runs_its_owners_jobs_only_and_an_open_one_everybodys(
