@@ -1242,7 +1242,7 @@ class Job(TypedDict):
     client_id: str
     project_id: str
     end_user_ref: str
-    kind: Literal["batch", "notebook", "endpoint", "scheduled", "queue"]
+    kind: Literal["batch", "notebook", "endpoint", "scheduled", "queue", "interactive"]
     image: NotRequired[str]
     command: list[str]
     env_refs: list[str]
@@ -1257,7 +1257,12 @@ class Job(TypedDict):
     sla_class: NotRequired[str]
     auto_restart: NotRequired[bool]
     constraints: NotRequired[Demands]
-    state: Literal["open", "cancelled", "completed"]
+    work: NotRequired[Literal["inference", "training"]]
+    references: NotRequired[list[ReferenceAsked]]
+    plan: NotRequired[PlanAsked]
+    parent_job_id: NotRequired[str]
+    instance_id: NotRequired[str]
+    state: Literal["open", "cancelled", "completed", "failed"]
     submitted_at: str
     ended_at: NotRequired[str]
     position: NotRequired[int]
@@ -1265,7 +1270,7 @@ class Job(TypedDict):
 
 class JobCancelled(TypedDict):
     job_id: str
-    state: Literal["open", "cancelled", "completed"]
+    state: Literal["open", "cancelled", "completed", "failed"]
     position: NotRequired[int]
 
 
@@ -1935,10 +1940,13 @@ class NewJob(TypedDict):
     accounts in `participants` may lease for it in projects of theirs, and pay the usage;
     the federated fee of the tariff is yours. `sla_class`: an availability that the tariff
     promises. `auto_restart`: a lease of it whose funds ended is opened anew when the
-    balance funds an hour. `constraints`: what else its nodes must be and have.
+    balance funds an hour. `constraints`: what else its nodes must be and have. `work`: what
+    it does; of a federated job it settles the fee, and an endpoint is inference. `plan`:
+    which leases are opened for it. `parent_job_id`: a job of yours that it is a part of;
+    their costs add up.
     """
 
-    kind: NotRequired[Literal["batch", "notebook", "endpoint", "scheduled", "queue"]]
+    kind: NotRequired[Literal["batch", "notebook", "endpoint", "scheduled", "queue", "interactive"]]
     image: NotRequired[str | None]
     command: NotRequired[list[str]]
     env_refs: NotRequired[list[str]]
@@ -1954,6 +1962,10 @@ class NewJob(TypedDict):
     sla_class: NotRequired[str | None]
     auto_restart: NotRequired[bool]
     constraints: NotRequired[Demands | None]
+    work: NotRequired[Literal["inference", "training"] | None]
+    references: NotRequired[list[ReferenceAsked]]
+    plan: NotRequired[PlanAsked | None]
+    parent_job_id: NotRequired[str | None]
 
 
 class NewLease(TypedDict):
@@ -2330,6 +2342,22 @@ class Pending(TypedDict):
     work: Work
 
 
+class PlanAsked(TypedDict):
+    """Which leases the server opens for the job. `chunks`: a batch job in so many parts,
+    complete when all are. `min_members` to `max_members`: members that are kept running,
+    replaced when lost; of a queue job one for each `tasks_per_member` open tasks.
+    `schedule`: five fields of cron, UTC: a lease at each due time. `run_seconds`: fixed
+    term of each of these leases; absent: open end.
+    """
+
+    chunks: NotRequired[int | None]
+    min_members: NotRequired[int | None]
+    max_members: NotRequired[int | None]
+    tasks_per_member: NotRequired[int | None]
+    schedule: NotRequired[str | None]
+    run_seconds: NotRequired[int | None]
+
+
 class Preview(TypedDict):
     """The weights an epoch's compute pool will be split by, as far as the log has been
     read.
@@ -2491,6 +2519,16 @@ class Receipt(TypedDict):
     lane_hash: str
     recorded_at: str
     flags: int
+
+
+class ReferenceAsked(TypedDict):
+    """Something the job uses that is kept elsewhere: the name of a key in a secret store,
+    or the address of a checkpoint or a data set, without user, password and query. Never a
+    secret.
+    """
+
+    kind: Literal["third_party_key", "checkpoint", "dataset"]
+    name: str
 
 
 class Refund(TypedDict):
@@ -4387,7 +4425,7 @@ class Client(_Calls):
     def list_jobs(
         self,
         *,
-        state: Literal["open", "cancelled", "completed"] | None = None,
+        state: Literal["open", "cancelled", "completed", "failed"] | None = None,
         limit: int | None = None,
         cursor: str | None = None,
     ) -> JobPage:
