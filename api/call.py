@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Protocol, TypeVar
 
 from fastapi import Depends, Request
 from starlette.responses import Response
@@ -19,6 +19,7 @@ from api import errors, positions
 from api.auth import NODE, Principal
 from api.errors import Problem
 from api.idempotency import fingerprint
+from api.lease_desk import Opening, Round
 from api.models import Told
 from api.operation import Operation
 from api.paging import Place, next_link
@@ -26,7 +27,7 @@ from api.positions import AsOf
 from api.service import Service
 from api.waiting import ProjectionBehind
 from domain.refusal import STORED_REFUSALS, Reason, Refused
-from domain.stream import Change, Stream, derive_id
+from domain.stream import Change, Stream, World, derive_id
 from ledger.handle import Answer, CommandKey, Outcome, RefusedBefore
 from projections import runner, tables
 from projections.runner import Connection, Projection
@@ -36,6 +37,12 @@ T = TypeVar("T")
 REPLAYED = "Idempotent-Replayed"
 KEYS_CHANGED = frozenset({"account", "node", "operator"})
 """Streams whose facts change who may call."""
+
+
+class States(Protocol):
+    """What an answer is made from."""
+
+    def state(self, stream: Stream) -> Any: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +117,28 @@ class Call:
             body |= reveal()
         return _json(body, outcome.answer.status, headers)
 
+    def record_at_desk(
+        self,
+        commands: Callable[[Round | None], list[Any]],
+        told: Callable[[States], Told],
+        *,
+        again_on: frozenset[Reason],
+    ) -> Response:
+        """`record` for an opening of a lease: together with all that wait, or else alone."""
+        key = self._command_key()
+        assert key is not None, "openings are recorded"
+
+        def answer(world: World) -> Answer:
+            return _stored(self.operation.status, told(world))
+
+        opening = Opening(self.principal.account_id, key, self.now_us, commands, answer)
+        outcome = self.service.lease_desk.open(opening)
+        if outcome is None:
+            return self.record(lambda: commands(None), told, again_on=again_on)
+        headers = {positions.POSITION: str(outcome.position)}
+        body = {**json.loads(outcome.answer.body), "position": outcome.position}
+        return _json(body, outcome.answer.status, headers)
+
     def _handle(
         self,
         key: CommandKey | None,
@@ -121,8 +150,7 @@ class Call:
         code = self.operation.status
 
         def answer(changes: Sequence[Change]) -> Answer:
-            model = told(After(self.service, changes))
-            return Answer(code, model.model_dump_json(exclude_none=True).encode())
+            return _stored(code, told(After(self.service, changes)))
 
         try:
             return ledger.handle(commands, key=key, now_us=now_us, answer=answer, again_on=again_on)
@@ -255,6 +283,10 @@ class Call:
     def node_of_caller(self, node_id: str) -> bool:
         """Whether the caller is this node."""
         return self.principal.kind == NODE and self.principal.account_id == node_id
+
+
+def _stored(status: int, told: Told) -> Answer:
+    return Answer(status, told.model_dump_json(exclude_none=True).encode())
 
 
 def _plain(told: Told) -> dict[str, Any]:

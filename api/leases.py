@@ -13,8 +13,9 @@ from pydantic import Field, model_validator
 
 from api.amounts import Money, Units, credits_, credits_or_none, money
 from api.auth import with_scope
-from api.call import After, Call, Caller
+from api.call import After, Call, Caller, States
 from api.compute_jobs import EXAMPLE, JOB_PROBLEMS, NewJob, Ref, own_job
+from api.lease_desk import Round
 from api.matching import MATCH_AGAIN, match
 from api.models import (
     AccountId,
@@ -272,16 +273,16 @@ def open_lease(body: NewLease, call: Caller) -> Response:
     """Find the cheapest node that fits and reserve it, with the money held for it."""
     lease_id = call.id("lease")
 
-    def commands() -> list[Any]:
-        return _opening(body, call, lease_id)
+    def commands(here: Round | None) -> list[Any]:
+        return _opening(body, call, lease_id, here)
 
-    def told(after: After) -> Told:
+    def told(after: States) -> Told:
         return opened_told(after.state(Stream("lease", lease_id)))
 
-    return call.record(commands, told, again_on=MATCH_AGAIN)
+    return call.record_at_desk(commands, told, again_on=MATCH_AGAIN)
 
 
-def _opening(body: NewLease, call: Call, lease_id: str) -> list[Any]:
+def _opening(body: NewLease, call: Call, lease_id: str, here: Round | None) -> list[Any]:
     """Job, request, match and reservation. Raises Refused: JOB_UNKNOWN, JOB_STATE, NO_MATCH."""
     commands: list[Any] = []
     spec: SubmitJob | JobSubmitted
@@ -307,7 +308,7 @@ def _opening(body: NewLease, call: Call, lease_id: str) -> list[Any]:
     commands.append(
         match(
             call.service, call.principal.account_id, lease_id, spec, term_us, body.settlement,
-            call.now_us,
+            call.now_us, here,
         )
     )  # fmt: skip
     return commands

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from api.lease_desk import Round
 from api.service import Service
 from domain.funding import sources_of
 from domain.job import JobSubmitted, SubmitJob
 from domain.lease import MIN_RUNWAY_US, ReserveLease
-from domain.matching import RULE, Need, choose
+from domain.matching import RULE, Need, choose, less
 from domain.offer import SETTLEMENTS
 from domain.refusal import Reason, Refused
+from domain.stream import World
 from projections import fleet
 from projections.fleet import FLEET
 
@@ -30,25 +32,33 @@ def match(
     term_us: int | None,
     settlement: str | None,
     now_us: int,
+    here: Round | None = None,
 ) -> ReserveLease:
-    """The command that reserves the best node for this account. Raises Refused: NO_MATCH."""
+    """The command that reserves the best node for this account, on top of what a round has given
+    away. Raises Refused: NO_MATCH.
+    """
+    taken = {} if here is None else here.taken
+    world = service.ledger.world() if here is None else here.world
     need = Need(
         gpu_count=spec.gpu_count, share_ppm=spec.share_ppm, mem_ppm=spec.mem_ppm,
         models=spec.models, price_max=spec.max_price_per_gpu_hour.units, account_id=account_id,
         settlements=(
-            _payable(service, account_id, now_us) if settlement is None else (settlement,)
+            _payable(world, account_id, now_us) if settlement is None else (settlement,)
         ),
     )  # fmt: skip
     until_us = now_us + (term_us or MIN_RUNWAY_US)
     with service.connection() as connection:
         service.follow(connection, [FLEET])
-        found = fleet.candidates(connection, need, now_us, until_us=until_us, limit=CANDIDATES_MAX)
-    chosen = choose(need, found.nodes)
+        found = fleet.candidates(connection, need, now_us, until_us=until_us,
+                                 limit=CANDIDATES_MAX + len(taken))  # fmt: skip
+    chosen = choose(need, (less(node, taken) for node in found.nodes))
     if chosen is None:
         raise Refused(
             Reason.NO_MATCH, gpu_count=need.gpu_count, share_ppm=need.share_ppm,
             models=", ".join(need.models) or "any", price_max=need.price_max,
         )  # fmt: skip
+    if here is not None:
+        here.give(chosen.device_ids, need.share_ppm, need.mem_ppm)
     return ReserveLease(
         lease_id=lease_id, rule=RULE, fleet_position=found.position,
         candidates=chosen.candidates, considered=found.considered, node_id=chosen.node_id,
@@ -56,8 +66,7 @@ def match(
     )  # fmt: skip
 
 
-def _payable(service: Service, account_id: str, now_us: int) -> tuple[str, ...]:
+def _payable(world: World, account_id: str, now_us: int) -> tuple[str, ...]:
     """How the account can pay now; with no credits at all, any way, to be told what is missing."""
-    world = service.ledger.world()
     payable = tuple(way for way in SETTLEMENTS if sources_of(world, account_id, way, now_us))
     return payable or SETTLEMENTS

@@ -20,6 +20,7 @@ from psycopg_pool import ConnectionPool
 from api import secret_files
 from api.clock import Clock, SimulatedClock, WallClock
 from api.embedded_postgres import EmbeddedPostgres
+from api.lease_desk import LeaseDesk
 from api.node_keys import NodeKeyCache
 from api.payments import Processor
 from api.processors import processors_of
@@ -63,6 +64,7 @@ class Service:
         self.ledger = Ledger(
             conninfo, blinding_key=secret_files.read_or_make(keys / "blinding.key")
         )
+        self.lease_desk = LeaseDesk(self.ledger)
         self.readers = ConnectionPool(
             conninfo,
             connection_class=psycopg.Connection[TupleRow],

@@ -10,8 +10,8 @@ marketplace 3, rows C-1 and C-5.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
 from domain.lease import Candidate
 from domain.money import PPM
@@ -89,6 +89,18 @@ def choose(need: Need, nodes: Iterable[OfferedNode]) -> Match | None:
     )
     best = ranked[0]
     return Match(best[4], best[5], best[6], candidates, len(ranked))
+
+
+def less(node: OfferedNode, taken: Mapping[str, tuple[int, int]]) -> OfferedNode:
+    """A node without the share and memory, in ppm, that were taken of its devices meanwhile."""
+    if not any(device.device_id in taken for device in node.devices):
+        return node
+    left = []
+    for device in node.devices:
+        share, mem = taken.get(device.device_id, (0, 0))
+        free_share, free_mem = device.free_share_ppm - share, device.free_mem_ppm - mem
+        left.append(replace(device, free_share_ppm=free_share, free_mem_ppm=free_mem))
+    return replace(node, devices=tuple(left))
 
 
 def fit(need: Need, node: OfferedNode) -> tuple[int, tuple[str, ...]] | None:

@@ -538,9 +538,12 @@ class Ledger:
         finally:
             self._turn.release()
 
-    def world(self) -> World:
-        """The states and balances as they stand now, to look at before anything is asked."""
-        return _World(self.market, self.books, self._entries_for)
+    def world(self, ahead: Ahead | None = None) -> World:
+        """The states and balances as they stand now, or stood when they were loaded ahead."""
+        world = _World(self.market, self.books, self._entries_for)
+        if ahead is not None:
+            world.foresee(ahead.states, ahead.balances)
+        return world
 
     def told_before(self, key: CommandKey) -> Outcome | None:
         """How a command ended that was handled before; None if it was not.
