@@ -18,7 +18,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, TextIO, cast
 
-from domain import calendar, device_fee, earnings, emission, escrow, grant, tariff, token_burn
+from domain import calendar, device_fee, drf, earnings, emission, escrow, grant, tariff, token_burn
 from domain.money import share_out, share_out_all
 from domain.refusal import Reason, Refused
 
@@ -369,10 +369,30 @@ def _device_fee(case: Case) -> dict[str, Any]:
     }
 
 
+def _drf(case: Case) -> dict[str, Any]:
+    users = [
+        drf.User(
+            _text(row["user"]),
+            {name: _int(units) for name, units in row["demand"].items()},
+            _count(row["weight"]),
+        )
+        for row in case["users"]
+    ]
+    capacity = {name: _int(units) for name, units in case["capacity"].items()}
+    found = drf.allocate(capacity, users, [_text(name) for name in case["tie_order"]])
+    return {
+        "tasks": dict(found.tasks),
+        "used": {name: str(units) for name, units in found.used.items()},
+        "order": list(found.order),
+        "dominant_share": {name: str(share) for name, share in found.dominant_share.items()},
+    }
+
+
 SUITES: Mapping[str, Suite | str] = {
     "burn": _burn,
     "chain_hash": "ledger.chain",
     "device_fee": _device_fee,
+    "drf": _drf,
     "earnings": _earnings,
     "emission": _emission,
     "escrow": _escrow,

@@ -98,6 +98,18 @@ class LeaseRequested:
     attempt: int | None = None  # of the part: 1, and one more for each lease it gets
     run_due_us: int | None = None  # of a scheduled job: the due time it runs for
     overflow: bool | None = None  # its quotas were full: rented elsewhere, and not counted
+    gang_id: str | None = None  # a member of this gang: with it or not at all
+    start_timeout_us: int | None = None  # the gang's; None: START_TIMEOUT_US
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseQueued:
+    """It cannot be placed now and waits for a pool. `domain/pool_queue.py` says who is next."""
+
+    lease_id: str
+    pool_id: str
+    place: int
+    at_us: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,6 +160,8 @@ class LeaseReserved:
     months: int | None = None  # a reserved term of so many months
     refund_ppm: int | None = None  # of what is unused, where such a term is ended early
     quotas: tuple[str, ...] | None = None  # of groups and clients that it counts in
+    gang_id: str | None = None
+    pool_id: str | None = None  # of the node, when it was reserved
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,6 +264,7 @@ class LeaseRestarted:
 
 Fact: TypeAlias = (
     LeaseRequested
+    | LeaseQueued
     | MatchDecided
     | LeaseReserved
     | LeaseReady
@@ -295,6 +310,8 @@ class RequestLease:
     run_due_us: int | None = None
     overflow: bool = False
     by_timer: bool = False  # the server asks, for the job's plan
+    gang_id: str | None = None
+    start_timeout_us: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -426,6 +443,7 @@ class Lease:
     counted: tuple[Counted, ...] = ()
     restarted_as: str | None = None
     work: Work = NO_WORK
+    queued_in: str | None = None  # the pool it waited for
 
     @property
     def party(self) -> LeaseParty:
@@ -457,7 +475,7 @@ class Lease:
     @property
     def is_live(self) -> bool:
         """Whether it holds devices."""
-        return self.status in ("reserved", "active")
+        return self.status in ("reserved", "gang_waiting", "active")
 
     def federated_units(self, ppm_us: int) -> int:
         """The federated fee for so much metered time, cumulative; 0 when there is none."""
@@ -470,7 +488,9 @@ class Lease:
     def ready_until_us(self) -> int:
         """The moment before which the node has to be ready."""
         assert self.reserved is not None
-        return self.reserved.at_us + START_TIMEOUT_US
+        assert self.requested is not None
+        timeout_us = self.requested.start_timeout_us
+        return self.reserved.at_us + (START_TIMEOUT_US if timeout_us is None else timeout_us)
 
     @property
     def counted_until_us(self) -> int:
@@ -496,6 +516,8 @@ def evolve(lease: Lease, fact: Fact) -> Lease:
     match fact:
         case LeaseRequested():
             return replace(lease, status="requested", requested=fact)
+        case LeaseQueued():
+            return replace(lease, queued_in=fact.pool_id)
         case MatchDecided():
             return lease
         case LeaseReserved():
@@ -508,7 +530,9 @@ def evolve(lease: Lease, fact: Fact) -> Lease:
                 counted=fact.counted or (),
             )
         case LeaseReady():
-            return lease
+            # Alone it is followed by its opening at once; in a gang it waits for the others.
+            waits = lease.requested is not None and lease.requested.gang_id is not None
+            return replace(lease, status="gang_waiting") if waits else lease
         case LeaseOpened():
             return replace(
                 lease,

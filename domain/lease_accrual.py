@@ -70,7 +70,7 @@ def decide_close(command: CloseLease, world: World) -> list[Change]:
     asked, stream = lease.requested, Stream("lease", command.lease_id)
     assert asked is not None
     if lease.opened is None:
-        return _cancel(lease, command, world)
+        return cancelled(lease, command, world)
     closed_at_us = max(
         lease.counted_until_us, min(command.closed_at_us, lease.window_end_us, command.at_us)
     )
@@ -273,7 +273,7 @@ def _parts(reserved: LeaseReserved, charge_units: int) -> Parts:
     )
 
 
-def _cancel(lease: Lease, command: CloseLease, world: World) -> list[Change]:
+def cancelled(lease: Lease, command: CloseLease, world: World) -> list[Change]:
     """A lease that never opened ends at charge 0, and everything goes back at once."""
     assert lease.requested is not None
     account_id = lease.requested.account_id
@@ -338,6 +338,5 @@ def _surplus(lease: Lease, closed_at_us: int) -> tuple[EscrowPart, ...]:
 STREAMS: dict[str, tuple[Any, Any]] = {}
 DECIDERS: dict[type[Any], Any] = {
     AccrueUsage: decide_accrue,
-    CloseLease: decide_close,
     SettleLease: decide_settle,
 }

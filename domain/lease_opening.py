@@ -58,8 +58,10 @@ from domain.lease_funds import (
     total,
 )
 from domain.money import PPM, Asset, credit
-from domain.node import existing_node
+from domain.node import NodeState, existing_node
 from domain.offer import SETTLEMENTS, OfferPublished, existing_offer, offer_of
+from domain.pool import pool_of
+from domain.pool_queue import queue_of
 from domain.provider import existing_provider
 from domain.quota import hold
 from domain.refusal import Reason, Refused
@@ -118,6 +120,8 @@ def decide_request(command: RequestLease, world: World) -> list[Change]:
                 sla_class=spec.sla_class,
                 key_id=command.key_id,
                 restart_of=command.restart_of,
+                gang_id=command.gang_id,
+                start_timeout_us=command.start_timeout_us,
                 constraints=spec.constraints,
                 encryption_key=command.encryption_key,
                 remoting_session_id=command.remoting_session_id,
@@ -205,7 +209,8 @@ def decide_reserve(command: ReserveLease, world: World) -> list[Change]:
     if terms.price_per_gpu_hour < terms.fee_per_gpu_hour:
         # Offered under an earlier tariff, or for devices of another class: no charge could pay it.
         raise Refused(Reason.OFFER_MISMATCH, usage_fee=terms.fee_per_gpu_hour.units)
-    reserved = replace(terms, device_ids=command.device_ids)
+    _require_turn(asked, node, world)
+    reserved = replace(terms, device_ids=command.device_ids, pool_id=node.pool_id)
     reserved = replace(reserved, escrow=_escrow(asked, reserved, world))
     reserved, budgets = _counted(asked, reserved, world)
     reserved, quotas = _within_quotas(asked, reserved, world)
@@ -272,6 +277,23 @@ def _within_quotas(
     changes = hold(world, quota_ids, asked.lease_id, gpu_ppm, reserved.at_us)
     counted = tuple(change.fact.quota_id for change in changes)
     return replace(reserved, quotas=counted or None), changes
+
+
+def _require_turn(asked: LeaseRequested, node: NodeState, world: World) -> None:
+    """A pool that keeps a queue serves who names it, and nobody before those who wait.
+
+    Raises Refused: OFFER_MISMATCH, QUEUE_MOVED.
+    """
+    wanted = None if asked.constraints is None else asked.constraints.pool_id
+    if wanted is not None and node.pool_id != wanted:
+        raise Refused(Reason.OFFER_MISMATCH, pool_id=wanted)
+    if node.pool_id is None or not pool_of(world, node.pool_id).queues_requests:
+        return
+    if wanted != node.pool_id:
+        raise Refused(Reason.OFFER_MISMATCH, pool_id=node.pool_id)
+    queue = queue_of(world, node.pool_id)
+    if queue.waiting and queue.turn not in (asked.lease_id, asked.gang_id):
+        raise Refused(Reason.QUEUE_MOVED, pool_id=node.pool_id, waiting=len(queue.waiting))
 
 
 def _counted(
@@ -361,6 +383,7 @@ def _terms(
         owners=_owners_with_a_share(offer.node_id, world),
         federated=_federated(asked, tariff, world),
         sla_class=None if asked.sla_class is None else sla_class(tariff, asked.sla_class).name,
+        gang_id=asked.gang_id,
     )
 
 
@@ -493,11 +516,6 @@ def decide_ready(command: ReadyLease, world: World) -> list[Change]:
     asked = lease.requested
     assert asked is not None
     _require_sealed(command, asked)
-    funded_to_us = _funded_to_us(lease, lease.held, command.at_us)
-    term_end_us = None if asked.term_us is None else command.at_us + asked.term_us
-    if term_end_us is not None:
-        # A fixed term is funded in full; its end need not be a whole second after the opening.
-        funded_to_us = max(funded_to_us, term_end_us)
     stream = Stream("lease", command.lease_id)
     ready = LeaseReady(
         lease_id=command.lease_id,
@@ -506,15 +524,27 @@ def decide_ready(command: ReadyLease, world: World) -> list[Change]:
         at_us=command.at_us,
         credentials=command.credentials,
     )
-    opened = LeaseOpened(
-        lease_id=command.lease_id,
+    return [Change(stream, ready), Change(stream, opened(lease, command.at_us))]
+
+
+def opened(lease: Lease, at_us: int) -> LeaseOpened:
+    """The fact that starts billing at a moment: the price is locked and the funded end known."""
+    asked, reserved = lease.requested, lease.reserved
+    assert asked is not None
+    assert reserved is not None
+    funded_to_us = _funded_to_us(lease, lease.held, at_us)
+    term_end_us = None if asked.term_us is None else at_us + asked.term_us
+    if term_end_us is not None:
+        # A fixed term is funded in full; its end need not be a whole second after the opening.
+        funded_to_us = max(funded_to_us, term_end_us)
+    return LeaseOpened(
+        lease_id=asked.lease_id,
         price_per_gpu_hour=reserved.price_per_gpu_hour,
-        opened_at_us=command.at_us,
+        opened_at_us=at_us,
         funds_end_us=funded_to_us,
         term_end_us=term_end_us,
-        at_us=command.at_us,
+        at_us=at_us,
     )
-    return [Change(stream, ready), Change(stream, opened)]
 
 
 def _require_sealed(command: ReadyLease, asked: LeaseRequested) -> None:
@@ -625,6 +655,5 @@ STREAMS: dict[str, tuple[Any, Any]] = {}
 DECIDERS: dict[type[Any], Any] = {
     RequestLease: decide_request,
     ReserveLease: decide_reserve,
-    ReadyLease: decide_ready,
     TopUpLease: decide_top_up,
 }

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias, assert_never
 
 from domain.device import DeviceRegistered, DeviceRetired, DeviceState, device_of
 from domain.licence import licence_of, seat_of
+from domain.pool_node import PoolNodeAdded, PoolNodeRemoved
 from domain.provider import existing_provider, existing_region
 from domain.refusal import Reason, Refused
 from domain.resource_kind import SEAT, class_in_force, kind_in_force
@@ -270,6 +271,7 @@ class NodeState:
     specs: NodeSpecReported | None = None  # the latest
     device_ids: tuple[str, ...] = ()  # every device that was ever admitted here
     specs_at_us: int = 0  # when they were last told, the same or others
+    pool_id: str | None = None  # the one pool it is in
 
     @property
     def exists(self) -> bool:
@@ -301,6 +303,8 @@ NodeFact: TypeAlias = (
     | NodeDrainStarted
     | NodeRetired
     | NodeEquivocated
+    | PoolNodeAdded
+    | PoolNodeRemoved
 )
 
 
@@ -339,6 +343,10 @@ def evolve(state: NodeState, fact: NodeFact) -> NodeState:
             return replace(state, phase="retired")
         case NodeEquivocated():
             return replace(state, is_quarantined=True)
+        case PoolNodeAdded():
+            return replace(state, pool_id=fact.pool_id)
+        case PoolNodeRemoved():
+            return replace(state, pool_id=None)
         case _:
             assert_never(fact)
 

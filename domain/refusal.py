@@ -63,6 +63,10 @@ class Reason(Enum):
     OFFER_WITHDRAWN = "offer_withdrawn"
     GPU_CLASS_UNPRICED = "gpu_class_unpriced"
     SLA_CLASS_UNKNOWN = "sla_class_unknown"
+    POOL_UNKNOWN = "pool_unknown"
+    POOL_EXISTS = "pool_exists"
+    POOL_POLICY_INVALID = "pool_policy_invalid"
+    NODE_POOLED = "node_pooled"
     # Demand.
     JOB_UNKNOWN = "job_unknown"
     JOB_EXISTS = "job_exists"
@@ -73,6 +77,12 @@ class Reason(Enum):
     LEASE_EXISTS = "lease_exists"
     LEASE_NOT_OPEN = "lease_not_open"
     LEASE_STATE = "lease_state"
+    GANG_UNKNOWN = "gang_unknown"
+    GANG_EXISTS = "gang_exists"
+    GANG_STATE = "gang_state"
+    GANG_TOO_LARGE = "gang_too_large"
+    QUEUE_FULL = "queue_full"
+    QUEUE_MOVED = "queue_moved"
     NO_MATCH = "no_match"
     MATCH_IMPOSSIBLE = "match_impossible"
     OFFER_MISMATCH = "offer_mismatch"
@@ -219,6 +229,11 @@ class Reason(Enum):
     DUPLICATE_PAYEE = "duplicate_payee"
     BAD_RATE = "bad_rate"
     NEGATIVE_ELAPSED = "negative_elapsed"
+    DUPLICATE_USER = "duplicate_user"
+    UNKNOWN_RESOURCE = "unknown_resource"
+    EMPTY_DEMAND = "empty_demand"
+    BAD_WEIGHT = "bad_weight"
+    BAD_TIE_ORDER = "bad_tie_order"
     EMPTY_TREE = "empty_tree"
     BAD_ADDRESS = "bad_address"
     DUPLICATE_LEAF = "duplicate_leaf"
@@ -243,7 +258,10 @@ STORED_REFUSALS = frozenset(
         Reason.LICENCE_EXISTS, Reason.ATTRIBUTE_UNKNOWN, Reason.ATTRIBUTE_REVOKED,
         Reason.NODE_BUSY, Reason.DEVICE_UNKNOWN, Reason.DEVICE_ELSEWHERE, Reason.DEVICE_TAKEN,
         Reason.OFFER_UNKNOWN, Reason.OFFER_EXISTS, Reason.OFFER_WITHDRAWN, Reason.TARIFF_UNKNOWN,
+        Reason.POOL_UNKNOWN, Reason.POOL_EXISTS, Reason.NODE_POOLED,
         # Demand.
+        Reason.GANG_UNKNOWN, Reason.GANG_EXISTS, Reason.GANG_STATE, Reason.GANG_TOO_LARGE,
+        Reason.QUEUE_FULL, Reason.QUEUE_MOVED,
         Reason.JOB_UNKNOWN, Reason.JOB_EXISTS, Reason.JOB_STATE, Reason.LEASE_UNKNOWN,
         Reason.LEASE_EXISTS, Reason.LEASE_NOT_OPEN, Reason.LEASE_STATE, Reason.NO_MATCH,
         Reason.MATCH_IMPOSSIBLE,

@@ -1,0 +1,158 @@
+"""Members of a gang get ready and end together, as long as it has not opened.
+
+    all members open at one instant, in one append       when the last one is ready
+    or all members close at charge 0, in one append      when one of them is late, or leaves
+
+A member that was late, or whose provider left, is closed with that party's code; the others with
+`gang_timeout`, which is nobody's fault. Once a gang is open its members are leases like any other.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from domain.gang import (
+    GANG_TIMEOUT,
+    CloseGang,
+    GangClosed,
+    GangMemberReady,
+    GangOpened,
+    GangState,
+    gang_of,
+)
+from domain.lease import (
+    CANCELLED_BEFORE_START,
+    PARTY_CODES,
+    START_TIMEOUT,
+    CloseLease,
+    Lease,
+    LeaseOpened,
+    ReadyLease,
+    lease_of,
+)
+from domain.lease_accrual import cancelled, decide_close
+from domain.lease_opening import decide_ready, opened
+from domain.pool_queue import WITHDRAWN, LeaveQueue, decide_leave, left_queue
+from domain.refusal import Reason, Refused
+from domain.stream import Change, Stream, World
+
+
+def decide_ready_together(command: ReadyLease, world: World) -> list[Change]:
+    """The last member that is ready opens all of them, at its own instant."""
+    lease = lease_of(world, command.lease_id)
+    asked, reserved = lease.requested, lease.reserved
+    assert asked is not None
+    if asked.gang_id is None or reserved is None:
+        return decide_ready(command, world)
+    gang = gang_of(world, asked.gang_id)
+    if gang.status != "reserved" or command.lease_id not in gang.lease_ids:
+        return decide_ready(command, world) if gang.status == "open" else _not_yet(command, lease)
+    if lease.status == "gang_waiting" and reserved.node_id == command.node_id:
+        return []
+    # As alone, but for its opening: that waits for the others.
+    alone = [one for one in decide_ready(command, world) if not isinstance(one.fact, LeaseOpened)]
+    member = GangMemberReady(
+        gang_id=asked.gang_id, lease_id=command.lease_id, ready=len(gang.ready) + 1,
+        at_us=command.at_us,
+    )  # fmt: skip
+    stream = Stream("gang", asked.gang_id)
+    changes = [*alone, Change(stream, member)]
+    if gang.missing != (command.lease_id,):
+        return changes
+    fact = GangOpened(gang_id=asked.gang_id, opened_at_us=command.at_us, at_us=command.at_us)
+    return [
+        *changes,
+        *(
+            Change(Stream("lease", lease_id), opened(lease_of(world, lease_id), command.at_us))
+            for lease_id in gang.lease_ids
+        ),
+        Change(stream, fact),
+    ]
+
+
+def _not_yet(command: ReadyLease, lease: Lease) -> list[Change]:
+    raise Refused(Reason.LEASE_STATE, lease_id=command.lease_id, status=lease.status)
+
+
+def decide_close_together(command: CloseLease, world: World) -> list[Change]:
+    """A member that ends before its gang has opened ends the gang."""
+    lease = lease_of(world, command.lease_id)
+    asked = lease.requested
+    assert asked is not None
+    gang = None if asked.gang_id is None else gang_of(world, asked.gang_id)
+    if gang is None or gang.status != "reserved" or command.lease_id not in gang.lease_ids:
+        return [*decide_close(command, world), *left_queue(lease, command)]
+    if not any(command.code in codes for codes in PARTY_CODES.get(command.party, ())):
+        raise Refused(Reason.CLOSE_CODE_PARTY, party=command.party, code=command.code)
+    if command.party == "job" and command.code == START_TIMEOUT:
+        _require_late(gang, command.at_us)
+        return _closed(gang, command.party, GANG_TIMEOUT, command.at_us, world)
+    return _closed(
+        gang, command.party, command.code, command.at_us, world, leaving=command.lease_id
+    )
+
+
+def decide_close_gang(command: CloseGang, world: World) -> list[Change]:
+    """End a gang that has not opened; an open one is ended lease by lease. Twice gives no fact.
+
+    Raises Refused: GANG_UNKNOWN, GANG_STATE, CLOSE_CODE_PARTY.
+    """
+    gang = gang_of(world, command.gang_id)
+    if gang.status == "closed":
+        return []
+    if gang.status == "open":
+        raise Refused(Reason.GANG_STATE, gang_id=command.gang_id, status=gang.status)
+    is_timeout = (command.party, command.code) == ("job", GANG_TIMEOUT)
+    if is_timeout:
+        _require_late(gang, command.at_us)
+    elif not any(command.code in codes for codes in PARTY_CODES.get(command.party, ())):
+        raise Refused(Reason.CLOSE_CODE_PARTY, party=command.party, code=command.code)
+    return _closed(gang, command.party, command.code, command.at_us, world)
+
+
+def _require_late(gang: GangState, at_us: int) -> None:
+    """Raises Refused: GANG_STATE, for the timer's close of a gang that still has time."""
+    if gang.status != "reserved" or at_us < gang.ready_until_us:
+        raise Refused(Reason.GANG_STATE, status=gang.status, ready_until_us=gang.ready_until_us)
+
+
+def _closed(
+    gang: GangState, party: str, code: int, at_us: int, world: World, *, leaving: str | None = None
+) -> list[Change]:
+    """Every member at charge 0, and the gang. `code` is the gang's; each member has its own."""
+    asked = gang.requested
+    assert asked is not None
+    changes: list[Change] = []
+    for lease_id in gang.lease_ids:
+        lease = lease_of(world, lease_id)
+        whose = _code_of(gang, lease_id, code, leaving)
+        closing = CloseLease(
+            lease_id=lease_id, closed_at_us=at_us, party=party, code=whose, at_us=at_us
+        )
+        changes += cancelled(lease, closing, world)
+    if asked.pool_id is not None:
+        left = LeaveQueue(
+            pool_id=asked.pool_id, request_id=asked.gang_id, reason=WITHDRAWN, at_us=at_us
+        )
+        changes += decide_leave(left, world)
+    fact = GangClosed(
+        gang_id=asked.gang_id, party=party, code=code, missing=gang.missing, at_us=at_us
+    )
+    return [*changes, Change(Stream("gang", asked.gang_id), fact)]
+
+
+def _code_of(gang: GangState, lease_id: str, code: int, leaving: str | None) -> int:
+    """Who was late pays with its name; who left, too; the others are closed for nobody's fault."""
+    if code == GANG_TIMEOUT:
+        return GANG_TIMEOUT if lease_id in gang.ready else START_TIMEOUT
+    if code == CANCELLED_BEFORE_START or leaving in (None, lease_id):
+        return code
+    return GANG_TIMEOUT
+
+
+STREAMS: dict[str, tuple[Any, Any]] = {}
+DECIDERS: dict[type[Any], Any] = {
+    ReadyLease: decide_ready_together,
+    CloseLease: decide_close_together,
+    CloseGang: decide_close_gang,
+}
