@@ -35,6 +35,7 @@ from api.models import (
 )
 from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
+from domain import mig
 from domain.job import PARTICIPANTS_MAX, CancelJob, JobState, SubmitJob, workload_hash
 from domain.job_plan import (
     CHUNKS_MAX,
@@ -59,9 +60,11 @@ resource = Resource("jobs")
 JOB_PROBLEMS = [
     Reason.CLIENT_NOT_AUTHORISED, Reason.JOB_UNKNOWN, Reason.JOB_STATE, Reason.UNKNOWN_MODE,
     Reason.COUNT_OUT_OF_RANGE, Reason.DUPLICATE_ID, Reason.REFERENCE_INVALID, Reason.PLAN_INVALID,
-    Reason.SCHEDULE_INVALID,
+    Reason.SCHEDULE_INVALID, Reason.SHARE_OUT_OF_RANGE, Reason.UNKNOWN_PROFILE,
+    Reason.MODE_NOT_SUPPORTED,
 ]  # fmt: skip
 """What a job can be refused for, beside what is older."""
+TOLD_APART = {"share_ppm", "mem_ppm", "participants", "constraints", "references", "plan"}
 WRITE = with_scope("renter", "client")
 READ = with_scope("renter", "client", "operator", "audit:read")
 DIRECT = "direct"
@@ -128,9 +131,10 @@ class NewJob(Asked):
     in `participants` may lease for it in projects of theirs, and pay the usage; the federated fee
     of the tariff is yours. `sla_class`: an availability that the tariff promises. `auto_restart`:
     a lease of it whose funds ended is opened anew when the balance funds an hour. `constraints`:
-    what else its nodes must be and have. `work`: what it does; of a federated job it settles the
-    fee, and an endpoint is inference. `plan`: which leases are opened for it. `parent_job_id`: a
-    job of yours that it is a part of; their costs add up.
+    what else its nodes must be and have; of a `mig_profile` the shares are the profile's.
+    `work`: what it does; of a federated job it settles the fee, and an endpoint is inference.
+    `plan`: which leases are opened for it. `parent_job_id`: a job of yours that it is a part of;
+    their costs add up.
     """
 
     kind: JobKind = "batch"
@@ -170,14 +174,15 @@ class NewJob(Asked):
 
     def submit(self, call: Call, job_id: str) -> SubmitJob:
         """The command. Memory goes with the share unless it is named."""
+        share_ppm, mem_ppm = self._shares()
         is_client = call.principal.account_kind == "client"
         return SubmitJob(
             job_id=job_id, account_id=call.principal.account_id,
             client_id=call.principal.account_id if is_client else DIRECT,
             project_id=self.project_id, end_user_ref=self.end_user_ref, kind=self.kind,
             image=self.image, command=tuple(self.command), env_refs=tuple(self.env_refs),
-            gpu_count=self.gpu_count, share_ppm=self.share_ppm,
-            mem_ppm=self.mem_ppm or self.share_ppm, models=tuple(self.models),
+            gpu_count=self.gpu_count, share_ppm=share_ppm, mem_ppm=mem_ppm,
+            models=tuple(self.models),
             max_price_per_gpu_hour=self.max_price_per_gpu_hour.amount(), at_us=call.now_us,
             federated=self.federated, participants=tuple(self.participants) or None,
             sla_class=self.sla_class, auto_restart=self.auto_restart,
@@ -186,6 +191,14 @@ class NewJob(Asked):
             references=tuple(Reference(one.kind, one.name) for one in self.references) or None,
             parent_job_id=self.parent_job_id, key_id=call.principal.key_id,
         )  # fmt: skip
+
+    def _shares(self) -> tuple[int, int]:
+        """Compute and memory; of a MIG instance those of its profile, unless they are named."""
+        profile = None if self.constraints is None else self.constraints.mig_profile
+        if profile is None or "share_ppm" in self.model_fields_set:
+            return self.share_ppm, self.mem_ppm or self.share_ppm
+        share_ppm, mem_ppm = mig.asked_ppm(profile)
+        return share_ppm, self.mem_ppm or mem_ppm
 
 
 class JobTold(Told):
@@ -272,8 +285,9 @@ def submit_job(body: NewJob, call: Caller) -> Response:
         return told_now.model_copy(update={"instance_id": submitted.instance_id})
 
     told_now = JobTold(
-        **body.model_dump(exclude={"mem_ppm", "participants", "constraints", "references", "plan"}),
-        mem_ppm=command.mem_ppm, constraints=body.constraints, plan=body.plan,
+        **body.model_dump(exclude=TOLD_APART),
+        share_ppm=command.share_ppm, mem_ppm=command.mem_ppm, constraints=body.constraints,
+        plan=body.plan,
         references=body.references or None,
         participants=body.participants or None, job_id=job_id,
         account_id=command.account_id, client_id=command.client_id, state="open",

@@ -18,7 +18,19 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, TextIO, cast
 
-from domain import calendar, device_fee, drf, earnings, emission, escrow, grant, tariff, token_burn
+from domain import (
+    calendar,
+    capacity,
+    device_fee,
+    drf,
+    earnings,
+    emission,
+    escrow,
+    grant,
+    mig,
+    tariff,
+    token_burn,
+)
 from domain.money import share_out, share_out_all
 from domain.refusal import Reason, Refused
 
@@ -388,9 +400,83 @@ def _drf(case: Case) -> dict[str, Any]:
     }
 
 
+def _mig(case: Case) -> dict[str, Any]:
+    table = mig.TABLES.get(_text(case["model"]))
+    if table is None:
+        raise Refused(Reason.UNKNOWN_MODEL, model=case["model"])
+    held = _occupied(table, case["occupied"])
+    results = [_mig_request(table, held, row) for row in case["requests"]]
+    cut = frozenset(held.values())
+    return {
+        "results": results,
+        "final": [
+            {"id": who, "profile": one.profile, "start": one.start}
+            for who, one in sorted(held.items(), key=lambda item: item[1].start)
+        ],
+        "remaining_placements": mig.remaining(table, cut),
+        "stranded_compute_slices": mig.stranded_slices(table, cut),
+    }
+
+
+def _occupied(table: mig.Table, rows: Sequence[Case]) -> dict[str, mig.Instance]:
+    held: dict[str, mig.Instance] = {}
+    for row in rows:
+        who, start = _text(row["id"]), _count(row["start"])
+        profile = table.profile(_text(row["profile"]))
+        cut = frozenset(held.values())
+        if who in held or profile is None or not mig.is_possible(table, cut, profile, start):
+            raise Refused(Reason.BAD_INITIAL_STATE, id=who)
+        held[who] = mig.Instance(start, profile.name)
+    return held
+
+
+def _mig_request(table: mig.Table, held: dict[str, mig.Instance], row: Case) -> dict[str, Any]:
+    """One request, carried out in `held`; a refused one changes nothing."""
+    who = _text(row["id"])
+    try:
+        if _text(row["op"]) == "free":
+            if who not in held:
+                raise Refused(Reason.UNKNOWN_ID)
+            return {"id": who, "freed": held.pop(who).start}
+        name = _text(row["profile"])
+        mig.require_profile(table, name)
+        if who in held:
+            raise Refused(Reason.ID_IN_USE)
+        start = mig.place(table, frozenset(held.values()), name)
+    except Refused as refused:
+        return {"id": who, "refused": refused.reason.value}
+    held[who] = mig.Instance(start, name)
+    return {"id": who, "start": start}
+
+
+def _conservation(case: Case) -> dict[str, Any]:
+    found = capacity.conserve(
+        _span(case),
+        [capacity.ShareHeld(_count(row["share_ppm"]), _span(row), _text(row["id"]))
+         for row in case["leases"]],
+        [capacity.ShareHeld(_count(row["share_ppm"]), _span(row)) for row in case["blocked"]],
+        [_span(row) for row in case["unavailable"]],
+        _count(case["min_share_ppm"]),
+    )  # fmt: skip
+    booked = found.booked
+    return {
+        "physical": str(booked.physical),
+        "leased": str(booked.leased),
+        "per_lease": {who: str(units) for who, units in found.per_lease.items()},
+        "stranded": str(booked.stranded),
+        "unavailable": str(booked.unavailable),
+        "idle": str(booked.idle),
+    }
+
+
+def _span(row: Case) -> capacity.Span:
+    return capacity.Span(_int(row["from_us"]), _int(row["to_us"]))
+
+
 SUITES: Mapping[str, Suite | str] = {
     "burn": _burn,
     "chain_hash": "ledger.chain",
+    "conservation": _conservation,
     "device_fee": _device_fee,
     "drf": _drf,
     "earnings": _earnings,
@@ -398,6 +484,7 @@ SUITES: Mapping[str, Suite | str] = {
     "escrow": _escrow,
     "grant": _grant,
     "merkle": "contracts.payout_tree",
+    "mig": _mig,
     "share_out": _share_out,
 }
 """A suite's own translation, or the module whose `conform` answers it, loaded when it is asked."""

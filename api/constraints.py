@@ -23,6 +23,7 @@ Window = Annotated[
     int, Field(ge=_HOUR, le=_LONGEST, description="Notice before a reclaim takes effect")
 ]
 Mode = Literal["whole", "mig", "mps", "time_slice", "memory"]
+MigStart = Annotated[int, Field(ge=0, le=7, description="Memory slice where the instance begins")]
 Isolation = Literal["process", "container", "vm", "machine"]
 Setting = Literal["edge", "datacenter"]
 

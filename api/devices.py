@@ -9,8 +9,10 @@ from pydantic import Field
 
 from api.auth import with_scope
 from api.call import Caller
+from api.constraints import MigStart, Mode
 from api.models import (
     AccountId,
+    Count,
     DeviceId,
     DeviceInPath,
     LeaseId,
@@ -27,7 +29,9 @@ from api.models import (
 )
 from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
+from domain import mig
 from domain.refusal import Reason, Refused
+from domain.sharing import MIG, Gpu, Held, blocked_ppm, instances_of
 from projections import fleet
 from projections.fleet import FLEET
 
@@ -38,14 +42,41 @@ FreePpm = Annotated[int, Field(ge=0, le=1_000_000)]
 
 
 class HoldingTold(Told):
+    """A MIG instance begins at memory slice `mig_start`."""
+
     lease_id: LeaseId
     share_ppm: Ppm
     mem_ppm: Ppm
+    mode: Mode
+    mig_profile: str | None = None
+    mig_start: MigStart | None = None
     since: Told_at
 
 
+class PlacementTold(Told):
+    """An instance that could be placed: a lease of the profile begins at the first start listed."""
+
+    mig_profile: str
+    starts: list[MigStart]
+
+
+class PartitionTold(Told):
+    """How a GPU is cut, and what fits beside that."""
+
+    model: str
+    compute_slices: Count
+    memory_slices: Count
+    stranded_compute_slices: Count
+    possible: list[PlacementTold]
+
+
 class DeviceTold(Told):
-    """`gpu_class` absent: the model is listed and not priced. Free shares are parts per million."""
+    """`gpu_class` absent: the model is listed and not priced. Free shares are parts per million.
+
+    `mode`: how its holders share it now; absent: nobody holds it, and the next lease decides.
+    `partition`: of a model that MIG can cut, what is still possible beside the instances held;
+    `stranded_ppm`: compute that nobody can hold as the device is partitioned now.
+    """
 
     device_id: DeviceId
     node_id: NodeId
@@ -58,6 +89,9 @@ class DeviceTold(Told):
     retired: bool
     share_free_ppm: FreePpm
     mem_free_ppm: FreePpm
+    mode: Mode | None = None
+    stranded_ppm: FreePpm | None = None
+    partition: PartitionTold | None = None
     registered_at: Told_at
     holdings: list[HoldingTold] | None = None
     position: Position | None = None
@@ -86,21 +120,51 @@ def read_device(device_id: DeviceInPath, call: Caller) -> Response:
         )
         if not found:
             raise Refused(Reason.DEVICE_UNKNOWN, device_id=device_id)
-        holdings = [
-            HoldingTold(
-                lease_id=row.lease_id, share_ppm=row.share_ppm, mem_ppm=row.mem_ppm,
-                since=moment(row.at_us),
-            )
-            for row in fleet.read_holdings(view.connection, device_id=device_id)
-        ]  # fmt: skip
-        return call.answer(view, _device(found[0]).model_copy(update={"holdings": holdings}))
+        rows = fleet.read_holdings(view.connection, device_id=device_id)
+        return call.answer(view, _with_holdings(found[0], rows))
+
+
+def _with_holdings(row: fleet.Device, rows: list[fleet.Holding]) -> DeviceTold:
+    gpu = Gpu(row.vendor, row.model, row.memory_mib)
+    held = [Held(one.share_ppm, one.mem_ppm, one.mode, one.profile, one.start) for one in rows]
+    told = {
+        "holdings": [_holding(one) for one in rows],
+        "stranded_ppm": blocked_ppm(held, gpu),
+        "partition": _partition(gpu, held) if row.mode in (None, MIG) else None,
+    }
+    return _device(row).model_copy(update=told)
+
+
+def _holding(row: fleet.Holding) -> HoldingTold:
+    mode: Any = row.mode
+    return HoldingTold(
+        lease_id=row.lease_id, share_ppm=row.share_ppm, mem_ppm=row.mem_ppm, mode=mode,
+        mig_profile=row.profile, mig_start=row.start, since=moment(row.at_us),
+    )  # fmt: skip
+
+
+def _partition(gpu: Gpu, held: list[Held]) -> PartitionTold | None:
+    table = mig.table_of(gpu.model, gpu.memory_mib)
+    if table is None:
+        return None
+    cut = instances_of(held)
+    return PartitionTold(
+        model=table.model, compute_slices=table.compute, memory_slices=table.memory,
+        stranded_compute_slices=mig.stranded_slices(table, cut),
+        possible=[
+            PlacementTold(mig_profile=profile.name, starts=list(starts))
+            for profile in table.profiles
+            if (starts := mig.starts_by_choice(table, cut, profile))
+        ],
+    )  # fmt: skip
 
 
 def _device(row: fleet.Device) -> DeviceTold:
     gpu_class: Any = row.gpu_class
+    mode: Any = row.mode
     return DeviceTold(
         device_id=row.device_id, node_id=row.node_id, provider_id=row.provider_id,
         account_id=row.account_id, vendor=row.vendor, model=row.model, gpu_class=gpu_class,
         memory_mib=row.memory_mib, retired=row.retired, share_free_ppm=row.share_free,
-        mem_free_ppm=row.mem_free, registered_at=moment(row.at_us),
+        mem_free_ppm=row.mem_free, mode=mode, registered_at=moment(row.at_us),
     )  # fmt: skip

@@ -15,6 +15,7 @@ from api.amounts import Money, Units, credits_, credits_or_none, money
 from api.auth import with_scope
 from api.call import After, Call, Caller, States
 from api.compute_jobs import EXAMPLE, JOB_PROBLEMS, NewJob, Ref, own_job
+from api.constraints import MigStart, Mode
 from api.lease_desk import Round
 from api.matching import MATCH_AGAIN, match
 from api.models import (
@@ -48,11 +49,13 @@ from domain.lease import (
     RENTER_CLOSED,
     CloseLease,
     Lease,
+    LeaseReserved,
     RequestLease,
     TopUpLease,
 )
 from domain.provider import ProviderState
 from domain.refusal import Reason, Refused
+from domain.sharing import mode_of
 from domain.stream import Stream
 from ledger import codec
 from projections import leases, usage
@@ -105,7 +108,9 @@ class NewLease(Asked):
 
 
 class LeaseOpenedTold(Told):
-    """Reserved, and waiting for the node. `held` is what the escrow holds."""
+    """Reserved, and waiting for the node. `held` is what the escrow holds. `mode`: how the lease
+    shares each device; a MIG instance begins at the memory slice of `mig_starts`, one per device.
+    """
 
     lease_id: LeaseId
     job_id: JobId
@@ -115,6 +120,9 @@ class LeaseOpenedTold(Told):
     device_ids: list[DeviceId]
     share_ppm: Ppm
     mem_ppm: Ppm
+    mode: Mode
+    mig_profile: str | None = None
+    mig_starts: list[MigStart] | None = None
     gpu_class: str
     price_per_gpu_hour: Money
     usage_fee_per_gpu_hour: Money
@@ -147,6 +155,9 @@ class LeaseTold(Told):
     provider_account_id: AccountId | None = None
     offer_id: OfferId | None = None
     device_ids: list[DeviceId] | None = None
+    mode: Mode | None = None
+    mig_profile: str | None = None
+    mig_starts: list[MigStart] | None = None
     gpu_class: str | None = None
     price_per_gpu_hour: Money | None = None
     usage_fee_per_gpu_hour: Money | None = None
@@ -314,6 +325,15 @@ def _opening(body: NewLease, call: Call, lease_id: str, here: Round | None) -> l
     return commands
 
 
+def _sharing(reserved: LeaseReserved) -> dict[str, Any]:
+    starts = None if reserved.mig_starts is None else list(reserved.mig_starts)
+    return {
+        "mode": mode_of(reserved.mode, reserved.share_ppm, reserved.mem_ppm),
+        "mig_profile": reserved.mig_profile,
+        "mig_starts": starts,
+    }
+
+
 def opened_told(lease: Lease) -> LeaseOpenedTold:
     """A lease that is reserved, as its opening is answered."""
     reserved = lease.reserved
@@ -324,7 +344,7 @@ def opened_told(lease: Lease) -> LeaseOpenedTold:
         lease_id=reserved.lease_id, job_id=reserved.job_id, state=state,
         node_id=reserved.node_id, offer_id=reserved.offer_id,
         device_ids=list(reserved.device_ids), share_ppm=reserved.share_ppm,
-        mem_ppm=reserved.mem_ppm, gpu_class=reserved.gpu_class,
+        mem_ppm=reserved.mem_ppm, **_sharing(reserved), gpu_class=reserved.gpu_class,
         price_per_gpu_hour=money(reserved.price_per_gpu_hour),
         usage_fee_per_gpu_hour=money(reserved.fee_per_gpu_hour), settlement=settlement,
         held=credits_(lease.held_units), reserved_at=moment(reserved.at_us),
@@ -589,7 +609,8 @@ def _lease(row: leases.LeaseRow) -> LeaseTold:
         funds=credits_or_none(row.funds_units), requested_at=moment(row.at_us),
         node_id=row.node_id, provider_id=row.provider_id,
         provider_account_id=row.provider_account_id, offer_id=row.offer_id,
-        device_ids=row.device_ids, gpu_class=row.gpu_class,
+        device_ids=row.device_ids, mode=told.mode, mig_profile=row.mig_profile,
+        mig_starts=row.mig_starts, gpu_class=row.gpu_class,
         price_per_gpu_hour=credits_or_none(row.price_units),
         usage_fee_per_gpu_hour=credits_or_none(row.fee_units), settlement=told.settlement,
         own_node=row.own, tariff_version=row.tariff_version,

@@ -45,6 +45,8 @@ def match(
         settlements=(
             _payable(world, account_id, now_us) if settlement is None else (settlement,)
         ),
+        mode=None if spec.constraints is None else spec.constraints.mode,
+        mig_profile=None if spec.constraints is None else spec.constraints.mig_profile,
     )  # fmt: skip
     until_us = now_us + (term_us or MIN_RUNWAY_US)
     with service.connection() as connection:

@@ -17,6 +17,7 @@ from api import auth, secret_files
 from api.amounts import INTEGER_MAX, Units
 from api.auth import everybody, nodes_only, nodes_or_scope, with_scope
 from api.call import After, Call, Caller, View
+from api.constraints import MigStart, Mode
 from api.models import (
     AccountId,
     AccountQuery,
@@ -603,7 +604,9 @@ class WorkTold(Told):
 
 
 class AssignmentTold(Told):
-    """One lease on one device, in server time; without `until_us` its end is not known."""
+    """One lease on one device, in server time; without `until_us` its end is not known. `mode`
+    says how the lease shares the device; a MIG instance begins at memory slice `mig_start`.
+    """
 
     lease_id: LeaseId
     device_id: DeviceId
@@ -611,6 +614,9 @@ class AssignmentTold(Told):
     until_us: Annotated[int, Field(ge=0, le=INTEGER_MAX)] | None = None
     share_ppm: Ppm
     mem_ppm: Ppm
+    mode: Mode
+    mig_profile: str | None = None
+    mig_start: MigStart | None = None
     state: Literal["active", "closing"]
     job_id: str
 
@@ -623,6 +629,9 @@ class PendingTold(Told):
     device_ids: list[DeviceId]
     share_ppm: Ppm
     mem_ppm: Ppm
+    mode: Mode
+    mig_profile: str | None = None
+    mig_starts: list[MigStart] | None = None
     reserved_at: Told_at
     work: WorkTold
 
@@ -682,14 +691,17 @@ def _assignments(row: leases.LeaseRow) -> list[AssignmentTold]:
         return []
     ends = [row.closed_at_us or row.funds_end_us, row.term_end_us]
     until_us = min((end for end in ends if end is not None), default=None)
-    state: Any = row.state
+    told: Any = row
+    starts: list[int | None] = [None] * len(row.device_ids or ())
+    starts = [*row.mig_starts] if row.mig_starts else starts
     return [
         AssignmentTold(
             lease_id=row.lease_id, device_id=device_id, from_us=row.opened_at_us,
             until_us=None if until_us is None else min(until_us, INTEGER_MAX),
-            share_ppm=row.share_ppm, mem_ppm=row.mem_ppm, state=state, job_id=row.job_id,
+            share_ppm=row.share_ppm, mem_ppm=row.mem_ppm, mode=told.mode,
+            mig_profile=row.mig_profile, mig_start=start, state=told.state, job_id=row.job_id,
         )
-        for device_id in row.device_ids or ()
+        for device_id, start in zip(row.device_ids or (), starts, strict=True)
     ]  # fmt: skip
 
 
@@ -697,9 +709,12 @@ def _pending(view: View, row: leases.LeaseRow) -> PendingTold:
     job = leases.read_job(view.connection, row.job_id)
     assert job is not None, row.job_id
     assert row.reserved_at_us is not None
+    told: Any = row
     return PendingTold(
         lease_id=row.lease_id, job_id=row.job_id, device_ids=row.device_ids or [],
-        share_ppm=row.share_ppm, mem_ppm=row.mem_ppm, reserved_at=moment(row.reserved_at_us),
+        share_ppm=row.share_ppm, mem_ppm=row.mem_ppm, mode=told.mode,
+        mig_profile=row.mig_profile, mig_starts=row.mig_starts,
+        reserved_at=moment(row.reserved_at_us),
         work=WorkTold(
             kind=job.kind, image=job.image, command=job.command, env_refs=job.env_refs,
             workload_sha256=job.workload_sha256,

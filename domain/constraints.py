@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from domain.money import PPM
 from domain.refusal import Reason, Refused
+from domain.sharing import SHARING_MODES as SHARING_MODES
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,6 @@ class Constraints:
 
 NOTHING: Final = Constraints()
 
-SHARING_MODES = ("whole", "mig", "mps", "time_slice", "memory")
 ISOLATIONS = ("process", "container", "vm", "machine")
 """Each level gives what the ones before it give."""
 SETTINGS = ("edge", "datacenter")

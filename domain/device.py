@@ -1,6 +1,7 @@
 """One accelerator: who holds which share of it now, and where its time went.
 
     sum(share_ppm of holders) <= 1_000_000  and  sum(mem_ppm of holders) <= 1_000_000   always
+    all holders hold it in one mode, by the rule of that mode                           always
     leased + idle + stranded + unavailable == physical                                  in the books
 
 Every reservation appends here with an expected version, so two leases cannot get one share.
@@ -10,11 +11,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from typing import Any, TypeAlias, assert_never
 
+from domain.capacity import NO_TIME, Level, Span, Totals, counted
+from domain.capacity import Booked as Booked
 from domain.money import PPM, Amount, Asset, Big
 from domain.refusal import Reason, Refused
+from domain.sharing import (
+    WHOLE,
+    Gpu,
+    Held,
+    admit,
+    blocked_ppm,
+    free_of,
+    mode_of,
+    part_of,
+    require_mode,
+)
 from domain.stream import Change, Stream, World
 
 
@@ -43,6 +56,9 @@ class DeviceReserved:
     share_ppm: int
     mem_ppm: int
     at_us: int
+    mode: str | None = None  # SHARING_MODES; None: the whole device, or a part of its memory
+    profile: str | None = None  # of a MIG instance
+    start: int | None = None  # the memory slice at which the instance begins
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +86,7 @@ class CapacityAccrued:
     stranded_ppm_us: Big
     unavailable_ppm_us: Big
     at_us: int
+    node_id: str | None = None  # whose time it is: nobody else owns what is idle or stranded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,14 +99,6 @@ class DeviceRetired:
 
 
 # Commands.
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """A stretch of time [from_us, to_us)."""
-
-    from_us: int
-    to_us: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,61 +116,13 @@ class AccrueCapacity:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    share_ppm: int
-    mem_ppm: int
-
-
-@dataclass(frozen=True, slots=True)
-class Level:
-    """How full the device is from a moment on, until the next level."""
-
-    from_us: int
-    share_ppm: int
-    mem_ppm: int
-    is_present: bool  # registered and not retired
-
-
-@dataclass(frozen=True, slots=True)
-class Totals:
-    """Where the time went since the first registration, unfloored."""
-
-    physical_us: Big = 0
-    leased_ppm_us: Big = 0
-    stranded_ppm_us: Big = 0
-    unavailable_ppm_us: Big = 0
-
-    def booked_ms(self) -> Booked:
-        """Whole GPU-milliseconds: floor(ppm x us / 10^9), on the cumulative sum."""
-        return Booked(
-            physical=self.physical_us // US_PER_MS,
-            leased=self.leased_ppm_us // PPM_US_PER_GPU_MS,
-            stranded=self.stranded_ppm_us // PPM_US_PER_GPU_MS,
-            unavailable=self.unavailable_ppm_us // PPM_US_PER_GPU_MS,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Booked:
-    physical: int
-    leased: int
-    stranded: int
-    unavailable: int
-
-    @property
-    def idle(self) -> int:
-        """The rest, which owns every remainder. Never below zero."""
-        return self.physical - self.leased - self.stranded - self.unavailable
-
-
-@dataclass(frozen=True, slots=True)
 class DeviceState:
     registered: DeviceRegistered | None = None  # the latest
     is_retired: bool = False
     holders: dict[str, Held] = field(default_factory=dict)  # lease id -> what it holds
     counted_to_us: int = 0  # booked up to here
     levels: tuple[Level, ...] = ()  # since `counted_to_us`, the first one at or before it
-    totals: Totals = Totals()
+    totals: Totals = NO_TIME
 
     @property
     def is_live(self) -> bool:
@@ -171,6 +132,11 @@ class DeviceState:
     def is_due(self, to_us: int) -> bool:
         """Whether there is time to book up to a moment; a retired device's last part is."""
         return self.counted_to_us < to_us and any(level.is_present for level in self.levels)
+
+    @property
+    def mode(self) -> str | None:
+        """How it is shared now; None while nobody holds it, so the next lease decides."""
+        return next((held.mode for held in self.holders.values()), None)
 
     @property
     def node_id(self) -> str | None:
@@ -191,9 +157,6 @@ DeviceFact: TypeAlias = (
     DeviceRegistered | DeviceReserved | DeviceReleased | CapacityAccrued | DeviceRetired
 )
 
-US_PER_MS = 1_000
-PPM_US_PER_GPU_MS = PPM * US_PER_MS
-
 
 def evolve(state: DeviceState, fact: DeviceFact) -> DeviceState:
     match fact:
@@ -202,7 +165,8 @@ def evolve(state: DeviceState, fact: DeviceFact) -> DeviceState:
             here = replace(state, registered=fact, is_retired=False, counted_to_us=started)
             return _levelled(here, fact.at_us)
         case DeviceReserved():
-            held = Held(fact.share_ppm, fact.mem_ppm)
+            mode = mode_of(fact.mode, fact.share_ppm, fact.mem_ppm)
+            held = Held(fact.share_ppm, fact.mem_ppm, mode, fact.profile, fact.start)
             return _levelled(
                 replace(state, holders={**state.holders, fact.lease_id: held}), fact.at_us
             )
@@ -231,8 +195,8 @@ def _levelled(state: DeviceState, at_us: int) -> DeviceState:
     last_us = state.levels[-1].from_us if state.levels else at_us
     level = Level(
         from_us=max(at_us, last_us, state.counted_to_us),
-        share_ppm=_held_share(state),
-        mem_ppm=_held_mem(state),
+        share_ppm=PPM - free_of(state.holders.values())[0],
+        blocked_ppm=_blocked(state),
         is_present=state.is_live,
     )
     before = state.levels
@@ -256,44 +220,59 @@ def device_of(world: World, device_id: str) -> DeviceState:
     return state
 
 
+def gpu_of(device: DeviceRegistered) -> Gpu:
+    """What decides how it can be shared."""
+    return Gpu(device.vendor, device.model, device.memory_mib)
+
+
 def free_share(state: DeviceState) -> int:
     """Compute share, in ppm, that nobody holds; 0 if the device is not in service."""
-    return PPM - _held_share(state) if state.is_live else 0
+    return free_of(state.holders.values())[0] if state.is_live else 0
 
 
 def free_mem(state: DeviceState) -> int:
     """Memory share, in ppm, that nobody holds; 0 if the device is not in service."""
-    return PPM - _held_mem(state) if state.is_live else 0
+    return free_of(state.holders.values())[1] if state.is_live else 0
 
 
 def reserve(
-    state: DeviceState, lease_id: str, share_ppm: int, mem_ppm: int, at_us: int
+    state: DeviceState,
+    lease_id: str,
+    share_ppm: int,
+    mem_ppm: int,
+    at_us: int,
+    *,
+    mode: str | None = None,
+    profile: str | None = None,
 ) -> DeviceReserved:
-    """The fact that gives a lease its share, for the device's stream.
+    """The fact that gives a lease its part, for the device's stream, by the rule of the mode.
 
-    A whole device and shares of it never mix: with a whole one held, nothing is free.
-    Raises Refused: DEVICE_UNKNOWN, DEVICE_TAKEN, SHARE_OUT_OF_RANGE.
+    A MIG instance gets the shares that its profile has on this GPU, and its start is chosen here.
+    Raises Refused: DEVICE_UNKNOWN, DEVICE_TAKEN, UNKNOWN_MODE, UNKNOWN_PROFILE,
+    SHARE_OUT_OF_RANGE, MODE_NOT_SUPPORTED.
     """
-    if state.registered is None or state.is_retired:
+    device = state.registered
+    if device is None or state.is_retired:
         raise Refused(Reason.DEVICE_UNKNOWN)
-    device_id = state.registered.device_id
     if lease_id in state.holders:
-        raise Refused(Reason.DEVICE_TAKEN, device_id=device_id, lease_id=lease_id)
-    if share_ppm > free_share(state) or mem_ppm > free_mem(state):
-        if share_ppm <= PPM and mem_ppm <= PPM:
-            raise Refused(
-                Reason.DEVICE_TAKEN,
-                device_id=device_id,
-                free_share_ppm=free_share(state),
-                free_mem_ppm=free_mem(state),
-            )
-        raise Refused(Reason.SHARE_OUT_OF_RANGE, share_ppm=share_ppm, mem_ppm=mem_ppm)
-    if share_ppm < 1 or mem_ppm < 1:
-        raise Refused(Reason.SHARE_OUT_OF_RANGE, share_ppm=share_ppm, mem_ppm=mem_ppm)
-    if state.registered.is_divisible is False and share_ppm < PPM:
+        raise Refused(Reason.DEVICE_TAKEN, device_id=device.device_id, lease_id=lease_id)
+    asked = require_mode(mode, profile, share_ppm, mem_ppm)
+    if device.is_divisible is False and asked != WHOLE:
         raise Refused(Reason.SHARE_OUT_OF_RANGE, rule="whole_only", share_ppm=share_ppm)
+    part = part_of(asked, profile, share_ppm, mem_ppm, gpu_of(device))
+    try:
+        held = admit(part, state.holders.values(), gpu_of(device))
+    except Refused as refused:
+        raise Refused(refused.reason, device_id=device.device_id, **refused.facts) from None
     return DeviceReserved(
-        device_id=device_id, lease_id=lease_id, share_ppm=share_ppm, mem_ppm=mem_ppm, at_us=at_us
+        device_id=device.device_id,
+        lease_id=lease_id,
+        share_ppm=held.share_ppm,
+        mem_ppm=held.mem_ppm,
+        at_us=at_us,
+        mode=held.mode,
+        profile=held.profile,
+        start=held.start,
     )
 
 
@@ -310,24 +289,17 @@ def release(state: DeviceState, lease_id: str, at_us: int) -> DeviceReleased:
     )
 
 
-def _held_share(state: DeviceState) -> int:
-    return sum(held.share_ppm for held in state.holders.values())
-
-
-def _held_mem(state: DeviceState) -> int:
-    return sum(held.mem_ppm for held in state.holders.values())
+def _blocked(state: DeviceState) -> int:
+    device = state.registered
+    return 0 if device is None else blocked_ppm(state.holders.values(), gpu_of(device))
 
 
 # Where the time went.
 
 
 def decide_accrue(command: AccrueCapacity, world: World) -> list[Change]:
-    """Book [last booking, `to_us`). Every moment is whole and counts once:
-
-    - what leases hold is leased, also while the device is unavailable;
-    - while it is unavailable, all the rest is unavailable;
-    - else the rest is stranded if it is below `min_share_ppm` or has no memory left to go with
-      it, and idle if it can be sold.
+    """Book [last booking, `to_us`): every moment is whole and counts once, as `domain/capacity.py`
+    says. What is idle, stranded or unavailable is the node's own.
 
     Rule: conformance suite `conservation`. Raises Refused: DEVICE_UNKNOWN, DEVICE_INTERVAL.
     """
@@ -342,7 +314,8 @@ def decide_accrue(command: AccrueCapacity, world: World) -> list[Change]:
         )
     if any(span.from_us >= span.to_us for span in command.unavailable):
         raise Refused(Reason.DEVICE_INTERVAL, device_id=command.device_id)
-    totals = _counted(state, command)
+    window = Span(state.counted_to_us, command.to_us)
+    totals = counted(state.totals, state.levels, window, command.unavailable, command.min_share_ppm)
     if totals == state.totals:  # retired all along: there is no time to book
         return []
     before, after, asset = state.totals.booked_ms(), totals.booked_ms(), state.asset
@@ -360,43 +333,9 @@ def decide_accrue(command: AccrueCapacity, world: World) -> list[Change]:
         stranded_ppm_us=totals.stranded_ppm_us,
         unavailable_ppm_us=totals.unavailable_ppm_us,
         at_us=command.at_us,
+        node_id=state.node_id,
     )
     return [Change(Stream("device", command.device_id), accrued)]
-
-
-def _counted(state: DeviceState, command: AccrueCapacity) -> Totals:
-    """The totals with [counted_to_us, to_us) added, piece by piece: a piece ends wherever a level
-    or an unavailable span begins or ends.
-    """
-    from_us, to_us = state.counted_to_us, command.to_us
-    edges = {from_us, to_us}
-    edges.update(level.from_us for level in state.levels)
-    for span in command.unavailable:
-        edges.update((span.from_us, span.to_us))
-    cuts = sorted(edge for edge in edges if from_us <= edge <= to_us)
-    totals = state.totals
-    for start_us, end_us in pairwise(cuts):
-        level = _level_at(state.levels, start_us)
-        if level is not None and level.is_present:
-            out = any(span.from_us <= start_us < span.to_us for span in command.unavailable)
-            totals = _added(totals, level, end_us - start_us, out, command.min_share_ppm)
-    return totals
-
-
-def _level_at(levels: tuple[Level, ...], at_us: int) -> Level | None:
-    return next((level for level in reversed(levels) if level.from_us <= at_us), None)
-
-
-def _added(totals: Totals, level: Level, us: int, is_out: bool, min_share_ppm: int) -> Totals:
-    rest = PPM - level.share_ppm
-    cannot_be_sold = rest < min_share_ppm or level.mem_ppm == PPM
-    return Totals(
-        physical_us=totals.physical_us + us,
-        leased_ppm_us=totals.leased_ppm_us + level.share_ppm * us,
-        stranded_ppm_us=totals.stranded_ppm_us
-        + (rest * us if cannot_be_sold and not is_out else 0),
-        unavailable_ppm_us=totals.unavailable_ppm_us + (rest * us if is_out else 0),
-    )
 
 
 STREAMS: dict[str, tuple[Any, Callable[[Any, Any], Any]]] = {"device": (DeviceState(), evolve)}

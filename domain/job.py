@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, assert_never
 
 from domain.account import existing_account, require_open
 from domain.compute_client import instance_of
-from domain.constraints import Constraints, require_constraints
+from domain.constraints import NOTHING, Constraints, require_constraints
 from domain.job_plan import (
     KINDS,
     JobPlan,
@@ -23,9 +23,11 @@ from domain.job_plan import (
     require_references,
     require_work,
 )
+from domain.mig import has_profile
 from domain.money import PPM, Amount
 from domain.offer import require_price
 from domain.refusal import Reason, Refused
+from domain.sharing import MIG, require_mode
 from domain.stream import Change, Stream, World
 
 
@@ -333,8 +335,10 @@ def decide_submit(command: SubmitJob, world: World) -> list[Change]:
     require_plan(command.kind, command.plan)
     _require_no_restart(command)
     _require_parent(command, world)
-    if command.constraints is not None:
-        require_constraints(command.constraints)
+    asked = command.constraints or NOTHING
+    require_constraints(asked)
+    require_mode(asked.mode, asked.mig_profile, command.share_ppm, command.mem_ppm)
+    _require_model(asked.mig_profile, command.models)
     return [Change(Stream("job", command.job_id), submitted)]
 
 
@@ -367,6 +371,17 @@ def require_shape(gpu_count: int, share_ppm: int, mem_ppm: int) -> None:
         raise Refused(Reason.COUNT_OUT_OF_RANGE, gpu_count=gpu_count, gpu_count_max=GPU_COUNT_MAX)
     if not (1 <= share_ppm <= PPM and 1 <= mem_ppm <= PPM):
         raise Refused(Reason.SHARE_OUT_OF_RANGE, share_ppm=share_ppm, mem_ppm=mem_ppm)
+
+
+def _require_model(mig_profile: str | None, models: tuple[str, ...]) -> None:
+    """Raises Refused: MODE_NOT_SUPPORTED, when no model that is allowed has the profile."""
+    if mig_profile is None or not models:
+        return
+    if not any(has_profile(model, mig_profile) for model in models):
+        raise Refused(
+            Reason.MODE_NOT_SUPPORTED, mode=MIG, mig_profile=mig_profile,
+            models=", ".join(models), rule="mig_not_on_this_model",
+        )  # fmt: skip
 
 
 def _require_text(command: SubmitJob) -> None:

@@ -162,6 +162,9 @@ class LeaseReserved:
     quotas: tuple[str, ...] | None = None  # of groups and clients that it counts in
     gang_id: str | None = None
     pool_id: str | None = None  # of the node, when it was reserved
+    mode: str | None = None  # SHARING_MODES: how it shares each of its devices
+    mig_profile: str | None = None
+    mig_starts: tuple[int, ...] | None = None  # of its instances, in the order of `device_ids`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ from typing import Any
 from domain.account import account_of, open_account, require_open
 from domain.compute_client import instance_of, require_running
 from domain.counterparty import refusal_between
-from domain.device import DeviceState, device_of, reserve
+from domain.device import DeviceState, device_of
 from domain.escrow import funds_end_us
 from domain.funding import sources_of
 from domain.gpu_time import charge_for, fee_for
@@ -57,6 +57,7 @@ from domain.lease_funds import (
     less,
     total,
 )
+from domain.lease_sharing import hold_devices, require_offered, shared
 from domain.money import PPM, Asset, credit
 from domain.node import NodeState, existing_node
 from domain.offer import SETTLEMENTS, OfferPublished, existing_offer, offer_of
@@ -202,7 +203,9 @@ def decide_reserve(command: ReserveLease, world: World) -> list[Change]:
     is_own = provider.account_id == asked.account_id
     _check_parties(asked, provider.account_id, world, is_own=is_own)
     _check_devices(command, asked, published, devices, is_own=is_own)
+    held = hold_devices(command.lease_id, asked, devices, command.at_us)
     terms = _terms(asked, published, devices[0], provider.account_id, command.at_us, world)
+    terms = shared(terms, held)
     cap_units = asked.max_price_per_gpu_hour.units
     if terms.price_per_gpu_hour.units > cap_units:
         raise Refused(Reason.PRICE_ABOVE_CAP, cap=cap_units, price=terms.price_per_gpu_hour.units)
@@ -210,8 +213,7 @@ def decide_reserve(command: ReserveLease, world: World) -> list[Change]:
         # Offered under an earlier tariff, or for devices of another class: no charge could pay it.
         raise Refused(Reason.OFFER_MISMATCH, usage_fee=terms.fee_per_gpu_hour.units)
     _require_turn(asked, node, world)
-    reserved = replace(terms, device_ids=command.device_ids, pool_id=node.pool_id)
-    reserved = replace(reserved, escrow=_escrow(asked, reserved, world))
+    reserved = replace(terms, pool_id=node.pool_id, escrow=_escrow(asked, terms, world))
     reserved, budgets = _counted(asked, reserved, world)
     reserved, quotas = _within_quotas(asked, reserved, world)
     stream = Stream("lease", command.lease_id)
@@ -226,15 +228,10 @@ def decide_reserve(command: ReserveLease, world: World) -> list[Change]:
         device_ids=command.device_ids,
         at_us=command.at_us,
     )
-    held = [
-        Change(
-            Stream("device", device_id),
-            reserve(device, command.lease_id, asked.share_ppm, asked.mem_ppm, command.at_us),
-        )
-        for device_id, device in zip(command.device_ids, devices, strict=True)
-    ]
+    holding = [Change(Stream("device", one.device_id), one) for one in held]
     carried = _fee_carried(asked, reserved)
-    return [Change(stream, decided), Change(stream, reserved), *held, *carried, *budgets, *quotas]
+    changes = [Change(stream, decided), Change(stream, reserved), *holding]
+    return [*changes, *carried, *budgets, *quotas]
 
 
 def _check_parties(
@@ -324,8 +321,7 @@ def _check_devices(
         raise Refused(Reason.OFFER_MISMATCH, gpu_count=asked.gpu_count)
     if asked.settlement not in (None, offer.settlement) and not is_own:
         raise Refused(Reason.OFFER_MISMATCH, settlement=offer.settlement)
-    if asked.share_ppm < PPM and not offer.fractions:
-        raise Refused(Reason.OFFER_MISMATCH, share_ppm=asked.share_ppm)
+    require_offered(asked, offer)
     if offer.available_until_us is not None:
         end_us = command.at_us + (asked.term_us or MIN_RUNWAY_US)
         if offer.available_until_us < end_us:
@@ -435,7 +431,7 @@ def _escrow(asked: LeaseRequested, terms: LeaseReserved, world: World) -> Held:
     and the federated fee for as long.
     """
     _require_no_debt(world, asked.account_id)
-    rate = asked.gpu_count * asked.share_ppm
+    rate = asked.gpu_count * terms.share_ppm
     price = terms.price_per_gpu_hour.units
     least = charge_for(rate * (asked.term_us or MIN_RUNWAY_US) // PPM, price)
     needed = least if asked.term_us is not None or asked.funds is None else asked.funds.units

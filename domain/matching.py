@@ -33,6 +33,8 @@ class Need:
     price_max: int  # micro-credits per GPU-hour
     account_id: str
     settlements: tuple[str, ...] = SETTLEMENTS  # how the renter can pay; own nodes take any
+    mode: str | None = None  # of sharing; None: by the shares
+    mig_profile: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ from domain.money import PPM, Amount, Asset
 from domain.node import NodeState, existing_node
 from domain.provider import existing_provider
 from domain.refusal import Reason, Refused
+from domain.sharing import WHOLE
 from domain.stream import Change, Stream, World
 from domain.tariff import tariff_in_force, usage_fee
 
@@ -160,6 +161,13 @@ def existing_offer(world: World, offer_id: str) -> OfferPublished:
     if published is None:
         raise Refused(Reason.OFFER_UNKNOWN, offer_id=offer_id)
     return published
+
+
+def modes_of(offer: OfferPublished) -> tuple[str, ...]:
+    """The modes of sharing in which leases may hold its devices, where these can do them."""
+    if offer.terms is not None and offer.terms.modes is not None:
+        return offer.terms.modes
+    return SHARING_MODES if offer.fractions else (WHOLE,)
 
 
 def require_price(price_per_gpu_hour: Amount) -> None:

@@ -58,6 +58,7 @@ class Reason(Enum):
     DEVICE_ELSEWHERE = "device_elsewhere"
     DEVICE_TAKEN = "device_taken"
     DEVICE_INTERVAL = "device_interval"
+    MODE_NOT_SUPPORTED = "mode_not_supported"
     OFFER_UNKNOWN = "offer_unknown"
     OFFER_EXISTS = "offer_exists"
     OFFER_WITHDRAWN = "offer_withdrawn"
@@ -240,6 +241,16 @@ class Reason(Enum):
     UNKNOWN_LOG = "unknown_log"
     WRONG_LANE = "wrong_lane"
     STREAM_MOVED = "stream_moved"
+    BAD_INTERVAL = "bad_interval"
+    OVER_ALLOCATED = "over_allocated"
+    UNKNOWN_MODEL = "unknown_model"
+    BAD_INITIAL_STATE = "bad_initial_state"
+    UNKNOWN_ID = "unknown_id"
+    UNKNOWN_PROFILE = "unknown_profile"
+    ID_IN_USE = "id_in_use"
+    PROFILE_LIMIT = "profile_limit"
+    COMPUTE_FULL = "compute_full"
+    NO_PLACEMENT = "no_placement"
 
 
 STORED_REFUSALS = frozenset(

@@ -1,6 +1,7 @@
 """What is there to rent right now? Providers, regions, nodes, devices with what is free, offers.
 
-    share_free == 1_000_000 - sum(share_ppm of holders)        for every device, likewise memory
+    share_free == 1_000_000 - sum(share_ppm of holders) >= 0   for every device, likewise memory
+    mode == the one mode of its holders, none while it is free
 
 `candidates` answers the matcher. A stale answer does no harm: the device streams decide.
 """
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from domain.matching import FreeDevice, Need, OfferedNode
+from domain.sharing import mode_of
 from projections import read
 from projections.runner import Connection, Projection, Rule
 
@@ -33,13 +35,19 @@ _TABLES = """
         device_id text COLLATE "C" PRIMARY KEY, node_id text COLLATE "C" NOT NULL,
         provider_id text COLLATE "C" NOT NULL, vendor text NOT NULL, model text NOT NULL,
         gpu_class text, memory_mib bigint NOT NULL, retired boolean NOT NULL,
-        share_free int NOT NULL, mem_free int NOT NULL, at_us bigint NOT NULL,
-        position bigint NOT NULL) WITH (fillfactor = 70);
+        share_free int NOT NULL, mem_free int NOT NULL, mode text, at_us bigint NOT NULL,
+        position bigint NOT NULL,
+        CONSTRAINT not_over_committed CHECK (
+            share_free BETWEEN 0 AND 1000000 AND mem_free BETWEEN 0 AND 1000000),
+        CONSTRAINT held_in_a_mode CHECK (
+            (mode IS NULL) = (share_free = 1000000 AND mem_free = 1000000))
+    ) WITH (fillfactor = 70);
     CREATE INDEX ON own.device (node_id);
     CREATE INDEX ON own.device (node_id) WHERE share_free < 1000000 OR mem_free < 1000000;
     CREATE TABLE own.holding (
         device_id text COLLATE "C", lease_id text COLLATE "C", share_ppm int NOT NULL,
-        mem_ppm int NOT NULL, at_us bigint NOT NULL, PRIMARY KEY (device_id, lease_id));
+        mem_ppm int NOT NULL, at_us bigint NOT NULL, mode text NOT NULL, profile text,
+        start int, PRIMARY KEY (device_id, lease_id));
     CREATE TABLE own.offer (
         offer_id text COLLATE "C" PRIMARY KEY, provider_id text COLLATE "C" NOT NULL,
         node_id text COLLATE "C" NOT NULL, price_units bigint NOT NULL, settlement text NOT NULL,
@@ -171,7 +179,7 @@ _RULES = (
         " gpu_class text, memory_mib bigint, at_us bigint",
         """INSERT INTO own.device
         SELECT DISTINCT ON (device_id) device_id, node_id, provider_id, vendor, model, gpu_class,
-            memory_mib, false, 1000000, 1000000, at_us, position
+            memory_mib, false, 1000000, 1000000, NULL, at_us, position
         FROM facts ORDER BY device_id, position DESC
         ON CONFLICT (device_id) DO UPDATE SET node_id = excluded.node_id,
             provider_id = excluded.provider_id, vendor = excluded.vendor, model = excluded.model,
@@ -187,25 +195,32 @@ _RULES = (
     ),
     Rule(
         _HELD,
-        "device_id text, lease_id text, share_ppm int, mem_ppm int, at_us bigint",
+        "device_id text, lease_id text, share_ppm int, mem_ppm int, at_us bigint, mode text,"
+        " profile text, start int",
         """, gone AS (
             DELETE FROM own.holding h USING facts f WHERE f.topic = 'device.released.v1'
                 AND h.device_id = f.device_id AND h.lease_id = f.lease_id
-        ), come AS (
-            INSERT INTO own.holding
-            SELECT device_id, lease_id, share_ppm, mem_ppm, at_us FROM facts f
-            WHERE f.topic = 'device.reserved.v1' AND NOT EXISTS (
-                SELECT FROM facts g WHERE g.topic = 'device.released.v1'
-                    AND g.device_id = f.device_id AND g.lease_id = f.lease_id)
         )
-        UPDATE own.device d
-        SET share_free = d.share_free - f.share, mem_free = d.mem_free - f.mem
+        INSERT INTO own.holding
+        SELECT device_id, lease_id, share_ppm, mem_ppm, at_us, coalesce(mode, CASE
+            WHEN share_ppm = 1000000 AND mem_ppm = 1000000 THEN 'whole' ELSE 'memory' END),
+            profile, start
+        FROM facts f
+        WHERE f.topic = 'device.reserved.v1' AND NOT EXISTS (
+            SELECT FROM facts g WHERE g.topic = 'device.released.v1'
+                AND g.device_id = f.device_id AND g.lease_id = f.lease_id)""",
+    ),
+    Rule(
+        _HELD,
+        "device_id text",
+        """UPDATE own.device d
+        SET share_free = 1000000 - h.share, mem_free = 1000000 - h.mem, mode = h.mode
         FROM (
-            SELECT device_id, sum(share_ppm * sign)::int AS share, sum(mem_ppm * sign)::int AS mem
-            FROM (SELECT *, CASE topic WHEN 'device.reserved.v1' THEN 1 ELSE -1 END AS sign
-                FROM facts) g
-            GROUP BY device_id) f
-        WHERE d.device_id = f.device_id""",
+            SELECT f.device_id, coalesce(sum(share_ppm), 0)::int AS share,
+                coalesce(sum(mem_ppm), 0)::int AS mem, min(mode) AS mode
+            FROM (SELECT DISTINCT device_id FROM facts) f
+            LEFT JOIN own.holding USING (device_id) GROUP BY f.device_id) h
+        WHERE d.device_id = h.device_id""",
     ),
     Rule(
         ("offer.published.v1",),
@@ -294,7 +309,8 @@ FLEET = Projection("fleet", _TABLES, _RULES, _INDEXES)
 # --- the matcher's question ------------------------------------------------------------------
 
 _FITS = """
-    d.share_free >= %(share)s AND d.mem_free >= %(mem)s AND NOT d.retired
+    (d.mode IS NULL OR d.mode = %(mode)s)
+    AND d.share_free >= %(share)s AND d.mem_free >= %(mem)s AND NOT d.retired
     AND d.gpu_class IS NOT NULL AND (%(any_model)s OR d.model = ANY(%(models)s))
 """
 _CANDIDATES = f"""
@@ -321,7 +337,7 @@ _CANDIDATES = f"""
         LEFT JOIN used u ON u.node_id = s.node_id AND u.model = s.model
         WHERE s.whole_free + coalesce(cardinality(u.room), 0) >= %(count)s
             AND (%(any_model)s OR s.model = ANY(%(models)s))
-            AND (s.fractions OR %(share)s = 1000000)
+            AND (s.fractions OR %(mode)s = 'whole')
             AND (s.account_id = %(account)s OR s.settlement = ANY(%(settlements)s))
             AND (s.available_until_us IS NULL OR s.available_until_us >= %(until)s)
             AND (s.account_id = %(account)s OR s.region_id IN (
@@ -374,6 +390,7 @@ def candidates(
     values: dict[str, Any] = {
         "count": need.gpu_count,
         "share": need.share_ppm,
+        "mode": mode_of(need.mode, need.share_ppm, need.mem_ppm),
         "mem": need.mem_ppm,
         "models": list(need.models),
         "settlements": list(need.settlements),
@@ -473,6 +490,7 @@ class Device:
     retired: bool
     share_free: int
     mem_free: int
+    mode: str | None
     at_us: int
     position: int
 
@@ -484,6 +502,9 @@ class Holding:
     share_ppm: int
     mem_ppm: int
     at_us: int
+    mode: str
+    profile: str | None
+    start: int | None
 
 
 @dataclass(frozen=True, slots=True)

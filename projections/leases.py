@@ -44,6 +44,7 @@ _TABLES = """
         settled_position bigint, settled_at_us bigint, sla_class text, client_account_id text,
         restart_of text, constraints json, restarted_as text, restarted_position bigint,
         federated_account_id text, federated_fee_units bigint,
+        mode text, mig_profile text, mig_starts int[],
         state text NOT NULL, charge_units bigint NOT NULL, gpu_us bigint NOT NULL,
         hours int NOT NULL, usage_position bigint NOT NULL, version bigint NOT NULL
     ) WITH (fillfactor = 50);
@@ -145,8 +146,13 @@ _RULES = (
         "lease_id text, node_id text, provider_id text, provider_account_id text, offer_id text,"
         " device_ids text[], gpu_class text, price_per_gpu_hour json, settlement text,"
         " own boolean, tariff_version int, fee_per_gpu_hour json, at_us bigint,"
-        " sla_class text, client_account_id text, federated json",
+        " sla_class text, client_account_id text, federated json, share_ppm int, mem_ppm int,"
+        " mode text, mig_profile text, mig_starts int[]",
         """UPDATE own.lease l SET reserved_position = f.position, node_id = f.node_id,
+            share_ppm = f.share_ppm, mem_ppm = f.mem_ppm, mode = coalesce(f.mode, CASE
+                WHEN f.share_ppm = 1000000 AND f.mem_ppm = 1000000 THEN 'whole'
+                ELSE 'memory' END),
+            mig_profile = f.mig_profile, mig_starts = f.mig_starts,
             provider_id = f.provider_id, provider_account_id = f.provider_account_id,
             offer_id = f.offer_id, device_ids = f.device_ids, gpu_class = f.gpu_class,
             price_units = (f.price_per_gpu_hour->>'units')::bigint, settlement = f.settlement,
@@ -327,6 +333,9 @@ class LeaseRow:
     client_account_id: str | None
     federated_account_id: str | None
     federated_fee_units: int | None
+    mode: str | None
+    mig_profile: str | None
+    mig_starts: list[int] | None
     restart_of: str | None
     constraints: dict[str, Any] | None
     restarted_as: str | None
@@ -485,7 +494,7 @@ _SINCE = {
         "reserved_position", "node_id", "provider_id", "provider_account_id", "offer_id",
         "device_ids", "gpu_class", "price_units", "settlement", "own", "tariff_version",
         "fee_units", "reserved_at_us", "sla_class", "client_account_id",
-        "federated_account_id", "federated_fee_units",
+        "federated_account_id", "federated_fee_units", "mode", "mig_profile", "mig_starts",
     ),
     "ready_position": ("ready_position", "ready_at_us", "endpoint"),
     "opened_position": ("opened_position", "opened_at_us", "term_end_us"),

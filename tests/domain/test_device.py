@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from domain.capacity import Span
 from domain.device import (
     AccrueCapacity,
     Booked,
@@ -15,7 +16,6 @@ from domain.device import (
     DeviceFact,
     DeviceRetired,
     DeviceState,
-    Span,
     decide_accrue,
     device_of,
     evolve,
@@ -166,6 +166,7 @@ def test_four_quarters_for_an_hour_are_one_gpu_hour() -> None:
                 stranded_ppm_us=0,
                 unavailable_ppm_us=0,
                 at_us=LATER_US,
+                node_id=NODE,
             ),
         )
     )

@@ -180,13 +180,12 @@ def topped_up(units: int) -> lease.LeaseToppedUp:
 
 
 def capacity(physical: int, leased: int, stranded: int, unavailable: int) -> device.CapacityAccrued:
-    amounts = {
-        "physical": physical, "leased": leased, "stranded": stranded, "unavailable": unavailable,
-    }  # fmt: skip
     return device.CapacityAccrued(
         device_id=GPU, from_us=0, to_us=AT_US, physical_us=0, leased_ppm_us=0, stranded_ppm_us=0,
-        unavailable_ppm_us=0, at_us=AT_US,
-        **{name: Amount(Asset.GPU_MS, taken) for name, taken in amounts.items()},
+        unavailable_ppm_us=0, at_us=AT_US, node_id="node_1",
+        physical=Amount(Asset.GPU_MS, physical), leased=Amount(Asset.GPU_MS, leased),
+        stranded=Amount(Asset.GPU_MS, stranded),
+        unavailable=Amount(Asset.GPU_MS, unavailable),
     )  # fmt: skip
 
 
