@@ -266,7 +266,10 @@ class ApiKeys(TypedDict):
 
 
 class Assignment(TypedDict):
-    """One lease on one device, in server time; without `until_us` its end is not known."""
+    """One lease on one device, in server time; without `until_us` its end is not known.
+    `mode` says how the lease shares the device; a MIG instance begins at memory slice
+    `mig_start`.
+    """
 
     lease_id: str
     device_id: str
@@ -274,6 +277,9 @@ class Assignment(TypedDict):
     until_us: NotRequired[int]
     share_ppm: int
     mem_ppm: int
+    mode: Literal["whole", "mig", "mps", "time_slice", "memory"]
+    mig_profile: NotRequired[str]
+    mig_start: NotRequired[int]
     state: Literal["active", "closing"]
     job_id: str
 
@@ -631,7 +637,10 @@ class DepositPage(TypedDict):
 
 class Device(TypedDict):
     """`gpu_class` absent: the model is listed and not priced. Free shares are parts per
-    million.
+    million. `mode`: how its holders share it now; absent: nobody holds it, and the next
+    lease decides. `partition`: of a model that MIG can cut, what is still possible beside
+    the instances held; `stranded_ppm`: compute that nobody can hold as the device is
+    partitioned now.
     """
 
     device_id: str
@@ -645,6 +654,9 @@ class Device(TypedDict):
     retired: bool
     share_free_ppm: int
     mem_free_ppm: int
+    mode: NotRequired[Literal["whole", "mig", "mps", "time_slice", "memory"]]
+    stranded_ppm: NotRequired[int]
+    partition: NotRequired[Partition]
     registered_at: str
     holdings: NotRequired[list[Holding]]
     position: NotRequired[int]
@@ -1128,9 +1140,14 @@ class Hold(TypedDict):
 
 
 class Holding(TypedDict):
+    """A MIG instance begins at memory slice `mig_start`."""
+
     lease_id: str
     share_ppm: int
     mem_ppm: int
+    mode: Literal["whole", "mig", "mps", "time_slice", "memory"]
+    mig_profile: NotRequired[str]
+    mig_start: NotRequired[int]
     since: str
 
 
@@ -1367,6 +1384,9 @@ class Lease(TypedDict):
     provider_account_id: NotRequired[str]
     offer_id: NotRequired[str]
     device_ids: NotRequired[list[str]]
+    mode: NotRequired[Literal["whole", "mig", "mps", "time_slice", "memory"]]
+    mig_profile: NotRequired[str]
+    mig_starts: NotRequired[list[int]]
     gpu_class: NotRequired[str]
     price_per_gpu_hour: NotRequired[Money]
     usage_fee_per_gpu_hour: NotRequired[Money]
@@ -1509,7 +1529,10 @@ class LeaseLine(TypedDict):
 
 
 class LeaseOpened(TypedDict):
-    """Reserved, and waiting for the node. `held` is what the escrow holds."""
+    """Reserved, and waiting for the node. `held` is what the escrow holds. `mode`: how the
+    lease shares each device; a MIG instance begins at the memory slice of `mig_starts`, one
+    per device.
+    """
 
     lease_id: str
     job_id: str
@@ -1519,6 +1542,9 @@ class LeaseOpened(TypedDict):
     device_ids: list[str]
     share_ppm: int
     mem_ppm: int
+    mode: Literal["whole", "mig", "mps", "time_slice", "memory"]
+    mig_profile: NotRequired[str]
+    mig_starts: NotRequired[list[int]]
     gpu_class: str
     price_per_gpu_hour: Money
     usage_fee_per_gpu_hour: Money
@@ -1940,10 +1966,10 @@ class NewJob(TypedDict):
     accounts in `participants` may lease for it in projects of theirs, and pay the usage;
     the federated fee of the tariff is yours. `sla_class`: an availability that the tariff
     promises. `auto_restart`: a lease of it whose funds ended is opened anew when the
-    balance funds an hour. `constraints`: what else its nodes must be and have. `work`: what
-    it does; of a federated job it settles the fee, and an endpoint is inference. `plan`:
-    which leases are opened for it. `parent_job_id`: a job of yours that it is a part of;
-    their costs add up.
+    balance funds an hour. `constraints`: what else its nodes must be and have; of a
+    `mig_profile` the shares are the profile's. `work`: what it does; of a federated job it
+    settles the fee, and an endpoint is inference. `plan`: which leases are opened for it.
+    `parent_job_id`: a job of yours that it is a part of; their costs add up.
     """
 
     kind: NotRequired[Literal["batch", "notebook", "endpoint", "scheduled", "queue", "interactive"]]
@@ -2264,6 +2290,16 @@ class Part(TypedDict):
     balance: Money
 
 
+class Partition(TypedDict):
+    """How a GPU is cut, and what fits beside that."""
+
+    model: str
+    compute_slices: int
+    memory_slices: int
+    stranded_compute_slices: int
+    possible: list[Placement]
+
+
 class Payer(TypedDict):
     """Who pays what the account's own balances do not, and how much of that there is now."""
 
@@ -2338,8 +2374,20 @@ class Pending(TypedDict):
     device_ids: list[str]
     share_ppm: int
     mem_ppm: int
+    mode: Literal["whole", "mig", "mps", "time_slice", "memory"]
+    mig_profile: NotRequired[str]
+    mig_starts: NotRequired[list[int]]
     reserved_at: str
     work: Work
+
+
+class Placement(TypedDict):
+    """An instance that could be placed: a lease of the profile begins at the first start
+    listed.
+    """
+
+    mig_profile: str
+    starts: list[int]
 
 
 class PlanAsked(TypedDict):
@@ -2719,6 +2767,9 @@ class Restarted(TypedDict):
     device_ids: list[str]
     share_ppm: int
     mem_ppm: int
+    mode: Literal["whole", "mig", "mps", "time_slice", "memory"]
+    mig_profile: NotRequired[str]
+    mig_starts: NotRequired[list[int]]
     gpu_class: str
     price_per_gpu_hour: Money
     usage_fee_per_gpu_hour: Money
