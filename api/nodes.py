@@ -88,7 +88,7 @@ ASSIGNMENTS_MAX = 500
 WRITE = with_scope("provider")
 READ = with_scope("provider", "operator", "audit:read")
 READ_OR_NODE = nodes_or_scope("provider", "operator", "audit:read")
-Phase = Literal["joining", "confirmed", "maintenance", "active", "retired"]
+Phase = Literal["joining", "confirmed", "maintenance", "active", "draining", "retired"]
 Mib = Annotated[int, Field(ge=0, le=2**40)]
 Small = Annotated[int, Field(ge=0, le=1_000_000)]
 

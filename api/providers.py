@@ -109,7 +109,7 @@ class RegionTold(Told):
 
 class RegionNodeTold(Told):
     node_id: NodeId
-    phase: Literal["joining", "confirmed", "maintenance", "active", "retired"]
+    phase: Literal["joining", "confirmed", "maintenance", "active", "draining", "retired"]
     quarantined: bool
 
 

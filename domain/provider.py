@@ -105,8 +105,8 @@ IP_LEASE, LARGE_STORAGE = "ip_lease", "large_storage"
 """Workload classes that machines at home do badly (K-8); any other word is a class too."""
 REFUSED_AT_EDGE, DOWN_RANKED_AT_EDGE = (IP_LEASE,), (LARGE_STORAGE,)
 """What an edge region does with them until its policy says otherwise."""
-SECURITY_TIERS = range(4)
-"""0: anybody's machine behind a home router. 3: a locked cage. What a region promises."""
+SECURITY_TIERS = range(10)
+"""What a region promises of who gets at its machines: 0 nothing, the higher the more."""
 WORKLOADS_MAX = 32
 WORKLOAD = re.compile(r"[a-z][a-z0-9_]{0,31}")
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from domain.matching import FreeDevice, Need, OfferedNode
 from domain.sharing import mode_of
-from projections import read
+from projections import read, supply_tables
 from projections.runner import Connection, Projection, Rule
 
 _TABLES = """
@@ -36,7 +36,8 @@ _TABLES = """
         provider_id text COLLATE "C" NOT NULL, vendor text NOT NULL, model text NOT NULL,
         gpu_class text, memory_mib bigint NOT NULL, retired boolean NOT NULL,
         share_free int NOT NULL, mem_free int NOT NULL, mode text, at_us bigint NOT NULL,
-        position bigint NOT NULL,
+        position bigint NOT NULL, kind text NOT NULL, memory text NOT NULL,
+        is_divisible boolean NOT NULL, capacity_asset text NOT NULL,
         CONSTRAINT not_over_committed CHECK (
             share_free BETWEEN 0 AND 1000000 AND mem_free BETWEEN 0 AND 1000000),
         CONSTRAINT held_in_a_mode CHECK (
@@ -89,6 +90,7 @@ _PHASES = {
     "node.admitted.v1": "maintenance",
     "node.activated.v1": "active",
     "node.maintenance_started.v1": "maintenance",
+    "node.drain_started.v1": "draining",
     "node.retired.v1": "retired",
 }
 _PHASE = " ".join(f"WHEN '{topic}' THEN '{phase}'" for topic, phase in _PHASES.items())
@@ -151,6 +153,13 @@ _RULES = (
         FROM (SELECT DISTINCT ON (node_id) * FROM facts ORDER BY node_id, position DESC) f
         WHERE n.node_id = f.node_id""",
     ),
+    Rule(
+        ("node.spec_confirmed.v1",),
+        "node_id text, at_us bigint",
+        """UPDATE own.node n SET specs_at_us = greatest(n.specs_at_us, f.at_us)
+        FROM (SELECT node_id, max(at_us) AS at_us FROM facts GROUP BY node_id) f
+        WHERE n.node_id = f.node_id""",
+    ),
     # Admission of an admitted node lets in more devices and leaves its phase: take the newest fact
     # that set a phase, with admissions after the first left out.
     Rule(
@@ -176,15 +185,20 @@ _RULES = (
     Rule(
         ("device.registered.v1",),
         "device_id text, node_id text, provider_id text, vendor text, model text,"
-        " gpu_class text, memory_mib bigint, at_us bigint",
+        " gpu_class text, memory_mib bigint, at_us bigint, kind text, memory text,"
+        " is_divisible boolean, capacity_asset text",
         """INSERT INTO own.device
         SELECT DISTINCT ON (device_id) device_id, node_id, provider_id, vendor, model, gpu_class,
-            memory_mib, false, 1000000, 1000000, NULL, at_us, position
+            memory_mib, false, 1000000, 1000000, NULL, at_us, position, coalesce(kind, 'gpu'),
+            coalesce(memory, 'dedicated'), coalesce(is_divisible, true),
+            coalesce(capacity_asset, 'GPU_MS')
         FROM facts ORDER BY device_id, position DESC
         ON CONFLICT (device_id) DO UPDATE SET node_id = excluded.node_id,
             provider_id = excluded.provider_id, vendor = excluded.vendor, model = excluded.model,
             gpu_class = excluded.gpu_class, memory_mib = excluded.memory_mib, retired = false,
-            at_us = excluded.at_us, position = excluded.position""",
+            at_us = excluded.at_us, position = excluded.position, kind = excluded.kind,
+            memory = excluded.memory, is_divisible = excluded.is_divisible,
+            capacity_asset = excluded.capacity_asset""",
     ),
     Rule(
         ("device.retired.v1",),
@@ -303,7 +317,12 @@ _RULES = (
     ),
 )
 
-FLEET = Projection("fleet", _TABLES, _RULES, _INDEXES)
+FLEET = Projection(
+    "fleet",
+    _TABLES + supply_tables.TABLES,
+    (*_RULES, *supply_tables.RULES),
+    _INDEXES + supply_tables.INDEXES,
+)
 
 
 # --- the matcher's question ------------------------------------------------------------------
@@ -493,6 +512,10 @@ class Device:
     mode: str | None
     at_us: int
     position: int
+    kind: str
+    memory: str  # "dedicated", "unified" with the host's, or "none"
+    is_divisible: bool
+    capacity_asset: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,6 +57,7 @@ from ledger.chain import GENESIS_MARKET, chain, market_leaf
 from ledger.chart import kind_of
 from ledger.postings import entries_for
 from tests.projections.funding_story import funding
+from tests.projections.supply_story import supplied
 
 Told = tuple[Stream, Any]
 
@@ -112,6 +113,7 @@ def _story(size: Size, charges: list[int]) -> Iterator[Told]:
     yield from _leaving(size)
     yield from _invoices()
     yield from funding(_at(0))
+    yield from supplied(tuple(map(size.node, range(size.nodes))), _at(0))
 
 
 def _at(minutes: int) -> int:

@@ -1,0 +1,153 @@
+"""The fleet's tables beyond what is free: what regions refuse, who is worked on when, who said what
+of whom, who stands behind which ingress, which seats are licensed. Part of the fleet's projection,
+so that the matcher sees all of it at one position.
+"""
+
+from __future__ import annotations
+
+from projections.runner import Rule
+
+TABLES = """
+    CREATE TABLE own.region_policy (
+        region_id text COLLATE "C" PRIMARY KEY, setting text NOT NULL,
+        refused_workloads text[] NOT NULL, down_ranked_workloads text[] NOT NULL,
+        security_tier int NOT NULL);
+    COMMENT ON TABLE own.region_policy IS 'K-8; edge regions start with a policy of their own';
+    CREATE TABLE own.maintenance (
+        maintenance_id text COLLATE "C" PRIMARY KEY, node_id text COLLATE "C" NOT NULL,
+        kind text NOT NULL, from_us bigint NOT NULL, until_us bigint NOT NULL,
+        keep_leases boolean NOT NULL, cancelled_at_us bigint, at_us bigint NOT NULL,
+        position bigint NOT NULL);
+    CREATE INDEX ON own.maintenance (node_id, until_us);
+    CREATE TABLE own.attribute (
+        statement_id text COLLATE "C" PRIMARY KEY, subject_id text COLLATE "C" NOT NULL,
+        name text COLLATE "C" NOT NULL, value text NOT NULL,
+        signer_account_id text COLLATE "C" NOT NULL, key_id text NOT NULL,
+        signature text NOT NULL, stated_at_us bigint NOT NULL, expires_at_us bigint,
+        revoked_at_us bigint, at_us bigint NOT NULL, position bigint NOT NULL);
+    COMMENT ON TABLE own.attribute IS 'Subject: a node or a provider; it counts for its nodes too';
+    CREATE INDEX ON own.attribute (subject_id, name);
+    CREATE INDEX ON own.attribute (name, value);
+    CREATE TABLE own.role (
+        node_id text COLLATE "C" PRIMARY KEY, role text NOT NULL,
+        ingress_node_id text COLLATE "C", at_us bigint NOT NULL, position bigint NOT NULL);
+    CREATE INDEX ON own.role (ingress_node_id);
+    CREATE TABLE own.licence (
+        licence_id text COLLATE "C" PRIMARY KEY, provider_id text COLLATE "C" NOT NULL,
+        vendor text NOT NULL, model text NOT NULL, seats int NOT NULL,
+        terms_sha256 text NOT NULL, from_us bigint NOT NULL, until_us bigint,
+        revoked_at_us bigint, at_us bigint NOT NULL, position bigint NOT NULL);
+    CREATE TABLE own.kind (
+        kind text COLLATE "C", vendor text COLLATE "C", dimensions text[] NOT NULL,
+        memory text NOT NULL, is_divisible boolean NOT NULL, capacity_asset text NOT NULL,
+        effective_from_us bigint NOT NULL, at_us bigint NOT NULL, position bigint PRIMARY KEY);
+    CREATE TABLE own.model_class (
+        model text NOT NULL, gpu_class text NOT NULL, effective_from_us bigint NOT NULL,
+        at_us bigint NOT NULL, position bigint PRIMARY KEY);
+"""
+
+INDEXES = """
+    CREATE INDEX ON own.attribute (position);
+    CREATE INDEX ON own.licence (provider_id, position);
+    CREATE INDEX ON own.licence (position);
+    CREATE INDEX ON own.maintenance (position);
+"""
+
+_WORDS = "ARRAY(SELECT json_array_elements_text({}))"
+
+RULES = (
+    Rule(
+        ("region.opened.v1",),
+        "region_id text, setting text",
+        """INSERT INTO own.region_policy
+        SELECT region_id, setting,
+            CASE setting WHEN 'edge' THEN ARRAY['ip_lease'] ELSE '{}' END,
+            CASE setting WHEN 'edge' THEN ARRAY['large_storage'] ELSE '{}' END, 0
+        FROM facts""",
+    ),
+    # What a policy does not name stays as it is: each field by the newest fact that names it.
+    *(
+        Rule(
+            ("region.policy_set.v1",),
+            f"region_id text, {field} {kind}",
+            f"""UPDATE own.region_policy r SET {field} = {value} FROM (
+                SELECT DISTINCT ON (region_id) * FROM facts WHERE {field} IS NOT NULL
+                ORDER BY region_id, position DESC) f
+            WHERE r.region_id = f.region_id""",
+        )
+        for field, kind, value in (
+            ("refused_workloads", "json", _WORDS.format("f.refused_workloads")),
+            ("down_ranked_workloads", "json", _WORDS.format("f.down_ranked_workloads")),
+            ("security_tier", "int", "f.security_tier"),
+        )
+    ),
+    Rule(
+        ("node.maintenance_scheduled.v1",),
+        "maintenance_id text, node_id text, kind text, from_us bigint, until_us bigint,"
+        " keep_leases boolean, at_us bigint",
+        """INSERT INTO own.maintenance
+        SELECT maintenance_id, node_id, kind, from_us, until_us, keep_leases, NULL, at_us, position
+        FROM facts""",
+    ),
+    Rule(
+        ("node.maintenance_cancelled.v1",),
+        "maintenance_id text, at_us bigint",
+        """UPDATE own.maintenance m SET cancelled_at_us = f.at_us FROM facts f
+        WHERE m.maintenance_id = f.maintenance_id""",
+    ),
+    Rule(
+        ("attribute.stated.v1",),
+        "statement_id text, subject_id text, name text, value text, signer_account_id text,"
+        " key_id text, signature text, stated_at_us bigint, expires_at_us bigint, at_us bigint",
+        """INSERT INTO own.attribute
+        SELECT statement_id, subject_id, name, value, signer_account_id, key_id, signature,
+            stated_at_us, expires_at_us, NULL, at_us, position
+        FROM facts""",
+    ),
+    Rule(
+        ("attribute.revoked.v1",),
+        "statement_id text, at_us bigint",
+        """UPDATE own.attribute a SET revoked_at_us = f.at_us FROM facts f
+        WHERE a.statement_id = f.statement_id""",
+    ),
+    Rule(
+        ("node.role_set.v1",),
+        "node_id text, role text, ingress_node_id text, at_us bigint",
+        """INSERT INTO own.role
+        SELECT DISTINCT ON (node_id) node_id, role, ingress_node_id, at_us, position
+        FROM facts ORDER BY node_id, position DESC
+        ON CONFLICT (node_id) DO UPDATE SET role = excluded.role,
+            ingress_node_id = excluded.ingress_node_id, at_us = excluded.at_us,
+            position = excluded.position""",
+    ),
+    Rule(
+        ("licence.granted.v1",),
+        "licence_id text, provider_id text, vendor text, model text, seats int,"
+        " terms_sha256 text, from_us bigint, until_us bigint, at_us bigint",
+        """INSERT INTO own.licence
+        SELECT licence_id, provider_id, vendor, model, seats, terms_sha256, from_us, until_us,
+            NULL, at_us, position
+        FROM facts""",
+    ),
+    Rule(
+        ("licence.revoked.v1",),
+        "licence_id text, at_us bigint",
+        """UPDATE own.licence l SET revoked_at_us = f.at_us FROM facts f
+        WHERE l.licence_id = f.licence_id""",
+    ),
+    Rule(
+        ("resource_kind.registered.v1",),
+        "kind text, vendor text, dimensions json, memory text, is_divisible boolean,"
+        " capacity_asset text, effective_from_us bigint, at_us bigint",
+        f"""INSERT INTO own.kind
+        SELECT kind, vendor, {_WORDS.format("dimensions")}, memory, is_divisible, capacity_asset,
+            effective_from_us, at_us, position
+        FROM facts""",
+    ),
+    Rule(
+        ("resource_kind.model_classed.v1",),
+        "model text, gpu_class text, effective_from_us bigint, at_us bigint",
+        """INSERT INTO own.model_class
+        SELECT model, gpu_class, effective_from_us, at_us, position FROM facts""",
+    ),
+)

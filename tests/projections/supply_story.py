@@ -1,0 +1,75 @@
+"""Policies of regions, maintenance that is and is not called off, statements, roles, licences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from domain import attribute, licence, maintenance, node, node_role, provider, resource_kind
+from domain.money import Asset
+from domain.stream import Stream
+
+
+def supplied(nodes: tuple[str, ...], at_us: int) -> Iterator[tuple[Stream, Any]]:
+    """Every fact of supply beside joining and offers, some of them more than once."""
+    at: dict[str, Any] = {"by": "mem_a", "at_us": at_us}
+    yield from _regions(at)
+    for number, name in enumerate(nodes[:2], 1):
+        planned = maintenance.MaintenanceScheduled(
+            maintenance_id=f"maint_{number}", node_id=name, kind="planned", from_us=at_us + 10,
+            until_us=at_us + 20, keep_leases=number == 1, **at,
+        )  # fmt: skip
+        yield maintenance.stream_of(name), planned
+        yield Stream("node", name), node.NodeSpecConfirmed(node_id=name, at_us=at_us + number)
+    cancelled = maintenance.MaintenanceCancelled(maintenance_id="maint_1", node_id=nodes[0], **at)
+    yield maintenance.stream_of(nodes[0]), cancelled
+    stream = Stream("node", nodes[0])
+    yield stream, node.NodeDrainStarted(node_id=nodes[0], keep_leases=False, **at)
+    yield stream, node.NodeActivated(node_id=nodes[0], **at)
+    yield from _stated(nodes[0], at)
+    for role, ingress in (("control", None), ("worker", nodes[-1])):
+        yield Stream("node-role", nodes[0]), node_role.NodeRoleSet(
+            node_id=nodes[0], role=role, ingress_node_id=ingress, **at
+        )  # fmt: skip
+    yield from _kinds(at)
+
+
+def _regions(at: dict[str, Any]) -> Iterator[tuple[Stream, Any]]:
+    region = Stream("region", "region_2")
+    yield region, provider.RegionOpened(
+        region_id="region_2", provider_id="prov_1", name="homes", storage_mode="local",
+        setting="edge", admission="permissionless", allow_public_jobs=True, at_us=at["at_us"],
+    )  # fmt: skip
+    for refused, tier in ((("ip_lease", "cron"), None), (None, 2)):
+        yield region, provider.RegionPolicySet(
+            region_id="region_2", allow_public_jobs=True, refused_workloads=refused,
+            security_tier=tier, **at,
+        )  # fmt: skip
+
+
+def _stated(node_id: str, at: dict[str, Any]) -> Iterator[tuple[Stream, Any]]:
+    for number in (1, 2):
+        name = f"stmt_{number:032x}"
+        yield Stream("attribute", name), attribute.AttributeStated(
+            statement_id=name, subject_id=node_id, name="location", value=f"DE-{number}",
+            signer_account_id="acct_cash", key_id="0" * 16, signature="00" * 64,
+            stated_at_us=at["at_us"], expires_at_us=at["at_us"] + 9 if number == 1 else None, **at,
+        )  # fmt: skip
+    name = f"stmt_{2:032x}"
+    yield Stream("attribute", name), attribute.AttributeRevoked(statement_id=name, **at)
+
+
+def _kinds(at: dict[str, Any]) -> Iterator[tuple[Stream, Any]]:
+    yield resource_kind.NETWORK, resource_kind.ResourceKindRegistered(
+        kind="npu", vendor="acme", dimensions=("compute", "memory"), memory="dedicated",
+        is_divisible=False, capacity_asset=Asset.GPU_MS, effective_from_us=at["at_us"], **at,
+    )  # fmt: skip
+    yield resource_kind.NETWORK, resource_kind.ModelClassed(
+        model="Acme One", gpu_class="accelerator", effective_from_us=at["at_us"], **at
+    )  # fmt: skip
+    for number in (1, 2):
+        yield Stream("licence", f"lic_{number}"), licence.LicenceGranted(
+            licence_id=f"lic_{number}", provider_id="prov_1", vendor="thirdai", model="ThirdAI",
+            seats=4, terms_sha256="0a" * 32, from_us=at["at_us"], until_us=None, **at,
+        )  # fmt: skip
+    yield Stream("licence", "lic_2"), licence.LicenceRevoked(licence_id="lic_2", **at)
