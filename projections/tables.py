@@ -36,6 +36,7 @@ from projections.meters import METERS
 from projections.money_out import MONEY_OUT
 from projections.movements import MOVEMENTS
 from projections.payments import PAYMENTS
+from projections.reputation import REPUTATION
 from projections.runner import LANES, REBUILD_FACTS_MAX, RETIRED, Connection, Projection, own
 from projections.statements import STATEMENTS
 from projections.usage import USAGE
@@ -61,6 +62,7 @@ PROJECTIONS: tuple[Projection, ...] = (
     AUDIT_INDEX,
     COUNTERSIGNED,
     WEBHOOKS,
+    REPUTATION,
 )
 BY_NAME = {projection.name: projection for projection in PROJECTIONS}
 
