@@ -18,7 +18,6 @@ design economics 16, whose numbers these are.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isqrt
 
 from domain.money import PPM
 
@@ -64,6 +63,15 @@ def conduct(code: int) -> tuple[int, int]:
     return (1, 1) if is_served else (0, 0)
 
 
+def ceil_sqrt(square: int) -> int:
+    """The smallest integer whose square is at least this; Newton's method from above."""
+    assert square >= 1
+    root = 1 << (square.bit_length() + 1) // 2
+    while (lower := (root + square // root) // 2) < root:
+        root = lower
+    return root if root * root == square else root + 1
+
+
 def lower_bound(
     good: int, total: int, mean_ppm: int = PRIOR_MEAN_PPM, strength: int = PRIOR_LEASES
 ) -> int:
@@ -76,8 +84,7 @@ def lower_bound(
     all_good, everything = good + strength * mean_ppm, total + strength * PPM
     spread = -(-4 * Z_MICRO * all_good * (everything - all_good) // everything)
     under = Z_MICRO * Z_MICRO + spread
-    root = isqrt(under - 1) + 1
-    return max(0, (2 * all_good + Z_MICRO - root) * PPM // (2 * (everything + Z_MICRO)))
+    return max(0, (2 * all_good + Z_MICRO - ceil_sqrt(under)) * PPM // (2 * (everything + Z_MICRO)))
 
 
 def posterior_mean(good: int, total: int) -> int:

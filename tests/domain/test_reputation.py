@@ -10,6 +10,7 @@ from domain.reputation import (
     CLIENT_PRIOR_LEASES,
     PARTIES,
     Tally,
+    ceil_sqrt,
     completion,
     conduct,
     lower_bound,
@@ -50,6 +51,12 @@ def test_the_bound_lies_below_the_mean_and_moves_the_right_way(good: int, bad: i
     assert score(Tally(good + 1, good + bad + 1)).score_ppm >= now
     assert score(Tally(good, good + bad + 1)).score_ppm <= now
     assert 0 <= now <= posterior_mean(good * 10**6, (good + bad) * 10**6) <= 10**6
+
+
+@given(st.integers(min_value=1, max_value=10**40))
+def test_the_root_is_the_smallest_that_reaches_the_square(square: int) -> None:
+    root = ceil_sqrt(square)
+    assert (root - 1) ** 2 < square <= root**2
 
 
 def test_one_lease_proves_little_and_ten_make_it_known() -> None:
