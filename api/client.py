@@ -2144,7 +2144,7 @@ class NewWindow(TypedDict):
 
 class Node(TypedDict):
     node_id: str
-    phase: Literal["joining", "confirmed", "maintenance", "active", "retired"]
+    phase: Literal["joining", "confirmed", "maintenance", "active", "draining", "retired"]
     quarantined: bool
     position: NotRequired[int]
     provider_id: str
@@ -2211,7 +2211,7 @@ class NodePage(TypedDict):
 
 class NodeState(TypedDict):
     node_id: str
-    phase: Literal["joining", "confirmed", "maintenance", "active", "retired"]
+    phase: Literal["joining", "confirmed", "maintenance", "active", "draining", "retired"]
     quarantined: bool
     position: NotRequired[int]
 
@@ -2614,7 +2614,7 @@ class Region(TypedDict):
 
 class RegionNode(TypedDict):
     node_id: str
-    phase: Literal["joining", "confirmed", "maintenance", "active", "retired"]
+    phase: Literal["joining", "confirmed", "maintenance", "active", "draining", "retired"]
     quarantined: bool
 
 
@@ -4100,7 +4100,8 @@ class Client(_Calls):
         provider_id: str | None = None,
         region_id: str | None = None,
         account_id: str | None = None,
-        phase: Literal["joining", "confirmed", "maintenance", "active", "retired"] | None = None,
+        phase: Literal["joining", "confirmed", "maintenance", "active", "draining", "retired"]
+        | None = None,
         limit: int | None = None,
         cursor: str | None = None,
     ) -> NodePage:
