@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from urllib.parse import urlencode
 
 import typer
 
 from api.cli_remote import ApiKey, IdempotencyKey, Limit, Remote, Url, credits_of, ppm_of
 from api.cli_terminal import (
     EXIT_NO,
+    AnswerIsNo,
     AsJson,
     InputUnusable,
     amount,
@@ -364,6 +367,44 @@ def list_charges(
     money = ("charge", "fee", "provider", "platform", "burn")
     rows = [{**row, **{name: amount(row[name]) for name in money}} for row in found["data"]]
     tell(found, columns(rows, ("until", "gpu_us", *money)), as_json=as_json)
+
+
+@lease.command("watch", epilog="Example: tallystick lease watch lease_1f0c... --seconds 60")
+def watch_leases(
+    lease_id: Annotated[
+        str | None, typer.Argument(metavar="LEASE", help="lease_...; absent: all of yours.")
+    ] = None,
+    seconds: Annotated[int, typer.Option(min=0, max=300, help="How long to stay.")] = 60,
+    after: Annotated[
+        int | None, typer.Option(min=0, help="Begin after this position; 0: from the start.")
+    ] = None,
+    url: Url = None,
+    api_key: ApiKey = None,
+    as_json: AsJson = False,
+) -> None:
+    """What happens to leases, as it happens: a line for each fact (--json: JSON lines)."""
+    asked: dict[str, int | str] = {"seconds": seconds}
+    asked |= {} if lease_id is None else {"lease_id": lease_id}
+    asked |= {} if after is None else {"after": after}
+    path = f"/v1/lease-events?{urlencode(asked)}"
+    Remote(url, api_key).ask(lambda client: watch_pieces(client.download(path), as_json=as_json))
+
+
+def watch_pieces(pieces: Iterable[bytes], *, as_json: bool) -> None:
+    """Tell the events of a stream as they come. Raises AnswerIsNo when the server ends it."""
+    rest, event = b"", ""
+    for piece in pieces:
+        *lines, rest = (rest + piece).split(b"\n")
+        for line in lines:
+            name, _, value = line.decode().partition(": ")
+            if name == "event":
+                event = value
+            elif name == "data" and event == "problem":
+                raise AnswerIsNo(f"the server closed the stream: {value}; try again later")
+            elif name == "data":
+                told = json.loads(value)
+                shown = " ".join(str(told[each]) for each in ("at", "lease_id", "state", "type"))
+                tell(told, [shown], as_json=as_json)
 
 
 def _words(command: str | None) -> list[str]:

@@ -68,6 +68,10 @@ class HeadWait:
         finally:
             self._waiting -= 1
 
+    async def now(self) -> int:
+        """The present head; all who ask at once share one question."""
+        return await self._ask()
+
     async def _ask(self) -> int:
         """The present head; who comes while somebody asks gets the same answer."""
         if self._asked is None or self._asked.done():

@@ -60,6 +60,7 @@ _TABLES = """
 
 _INDEXES = """
     CREATE UNIQUE INDEX lease_history_key ON own.lease_history (lease_id, position);
+    CREATE INDEX ON own.lease_history (position);
     CREATE INDEX ON own.job (account_id, position);
     CREATE INDEX ON own.job (parent_job_id) WHERE parent_job_id IS NOT NULL;
     CREATE INDEX ON own.job (position) WHERE plan IS NOT NULL;
@@ -529,3 +530,25 @@ def read_lease_history(
     sql = """SELECT * FROM proj_leases.lease_history
         WHERE lease_id = %(id)s AND position > %(after)s ORDER BY position LIMIT %(limit)s"""
     return read.many(connection, LeaseFact, sql, id=lease_id, after=after, limit=limit)
+
+
+def read_lease_events(
+    connection: Connection,
+    *,
+    account_id: str | None,
+    lease_id: str | None,
+    after: int,
+    until: int,
+    limit: int,
+) -> list[LeaseFact]:
+    """Facts of one lease or of all leases of a renter or provider (None: of everybody), in the
+    order of the log, with positions in (after, until].
+    """
+    sql = f"""SELECT h.* FROM proj_leases.lease_history h JOIN proj_leases.lease USING (lease_id)
+        WHERE h.position > %(after)s AND h.position <= %(until)s AND {_PARTY}
+        AND (%(lease)s::text IS NULL OR h.lease_id = %(lease)s)
+        ORDER BY h.position LIMIT %(limit)s"""
+    return read.many(
+        connection, LeaseFact, sql, account=account_id, lease=lease_id, after=after, until=until,
+        limit=limit,
+    )  # fmt: skip

@@ -106,6 +106,7 @@ ROWS: dict[str, Row] = {
     "read_lease": RENTERS,
     "list_lease_usage": RENTERS,
     "list_lease_charges": RENTERS,
+    "stream_lease_events": Row("renter"),
     "list_lease_history": RENTERS,
     "report_usage_events": Row("owner", None, _nothing),
     "list_usage_events": Row("owner"),

@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 import uvicorn
 
+from api import cli_market
 from api.cli_remote import credits_of, ppm_of
-from api.cli_terminal import InputUnusable
+from api.cli_terminal import AnswerIsNo, InputUnusable
 from api.jobs import Jobs
 from api.main import create_app
 from api.service import Service
@@ -348,3 +349,28 @@ def test_a_month_of_an_account_is_written_to_a_new_file(
     refused = server.run(*asked, key=other)
     assert (refused.code, refused.document["code"]) == (1, "account_unknown")
     assert not out.exists(), "nothing is left of a file that was refused"
+
+
+def test_lease_events_are_watched_until_the_stream_ends(server: Server) -> None:
+    seen = server.run("lease", "watch", "--after", 0, "--seconds", 0, "--json")
+    assert (seen.code, seen.out) == (0, "")
+    refused = server.run("lease", "watch", "lease_" + "0" * 32, "--json")
+    assert (refused.code, refused.document["code"]) == (1, "lease_unknown")
+
+
+@pytest.mark.parametrize("size", [1, 7, 1_000])
+def test_events_are_put_together_from_pieces_of_any_size(
+    size: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    event = {"at": "2026-11-23T00:00:00Z", "lease_id": "lease_1", "state": "active", "position": 7}
+    sent = "".join(
+        f"id: 7\nevent: {name}\ndata: {json.dumps({**event, 'type': name})}\n\n: still here\n\n"
+        for name in ("lease.opened.v1", "lease.closed.v1")
+    ).encode()
+    cli_market.watch_pieces(
+        (sent[at : at + size] for at in range(0, len(sent), size)), as_json=False
+    )
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[-1] for line in lines] == ["lease.opened.v1", "lease.closed.v1"]
+    with pytest.raises(AnswerIsNo, match="busy"):
+        cli_market.watch_pieces([b"event: problem\ndata: busy\n\n"], as_json=False)

@@ -88,6 +88,7 @@ def test_every_operation_is_there_once_under_a_verb_and_a_noun() -> None:
         "set",
         "start",
         "stop",
+        "stream",
         "submit",
         "test",
         "withdraw",
