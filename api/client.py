@@ -4528,6 +4528,21 @@ class Client(_Calls):
         )
         return cast("Explanation", found)
 
+    def stream_lease_events(
+        self,
+        *,
+        lease_id: str | None = None,
+        after: int | None = None,
+        seconds: int | None = None,
+    ) -> bytes:
+        """What happens to your leases, as it happens (server-sent events)."""
+        found = self._call(
+            "GET",
+            "/v1/lease-events",
+            query={"lease_id": lease_id, "after": after, "seconds": seconds},
+        )
+        return cast("bytes", found)
+
     def open_lease(
         self,
         body: NewLease,
