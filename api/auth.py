@@ -25,7 +25,7 @@ from projections.access import ACCESS
 if TYPE_CHECKING:
     from api.service import Service
 
-PUBLIC, KEY, NODE = "public", "key", "node"
+PUBLIC, KEY, NODE, EXECUTOR = "public", "key", "node", "executor"
 NOBODY = ""
 """No account has this id."""
 SEES_ALL = {
@@ -35,7 +35,7 @@ SEES_ALL = {
 """By kind of account: keys with one of these scopes read what is not their own account's."""
 CACHE_SECONDS = 2.0
 CACHE_MAX = 10_000
-_NODE_FORM = re.compile(r"ts_node_([0-9A-Za-z]{43})_([0-9A-Za-z]{6})")
+_MACHINE_FORM = re.compile(r"(ts_(?:node|exec)_[0-9A-Za-z]{43})_([0-9A-Za-z]{6})")
 _CHALLENGE = {"WWW-Authenticate": "Bearer"}
 
 
@@ -71,11 +71,27 @@ def nodes_or_scope(*scopes: str) -> Access:
     return Access(frozenset({KEY, NODE}), frozenset(scopes))
 
 
+def executors_only() -> Access:
+    """The key of the program that runs the work of a node's leases."""
+    return Access(frozenset({EXECUTOR}))
+
+
+def executors_or_scope(*scopes: str) -> Access:
+    return Access(frozenset({KEY, EXECUTOR}), frozenset(scopes))
+
+
+def machines_or_scope(*scopes: str) -> Access:
+    """A node's own key, its executor's, or an API key."""
+    return Access(frozenset({KEY, NODE, EXECUTOR}), frozenset(scopes))
+
+
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who is calling. `account_id` scopes everything they see; a node's is its own id."""
+    """Who is calling. `account_id` scopes everything they see; of a node and of its executor it is
+    the node's id.
+    """
 
-    kind: str  # PUBLIC, KEY, NODE
+    kind: str  # PUBLIC, KEY, NODE, EXECUTOR
     account_id: str = ""
     account_kind: str = ""
     member_id: str = ""
@@ -121,7 +137,16 @@ ANYBODY = Principal(PUBLIC)
 
 def node_key(random: bytes) -> str:
     """The key of a node, `ts_node_<43 base62>_<6 base62 CRC-32>`, from 32 random bytes."""
-    body = f"ts_node_{keys.base62(int.from_bytes(random[:32], 'big'), 43)}"
+    return _machine_key("ts_node_", random)
+
+
+def executor_key(random: bytes) -> str:
+    """The key of a node's executor, in the same form, from 32 random bytes."""
+    return _machine_key("ts_exec_", random)
+
+
+def _machine_key(prefix: str, random: bytes) -> str:
+    body = f"{prefix}{keys.base62(int.from_bytes(random[:32], 'big'), 43)}"
     return f"{body}_{keys.base62(zlib.crc32(body.encode()), 6)}"
 
 
@@ -171,6 +196,8 @@ class Authenticator:
             self._service.follow(connection, [ACCESS])
             if token.startswith("ts_node_"):
                 principal, ends_us = _of_node(access.read_node_by_token(connection, digest)), None
+            elif token.startswith("ts_exec_"):
+                principal, ends_us = _of_executor(access.read_executor(connection, digest)), None
             else:
                 row = access.read_api_key(connection, digest)
                 principal = _of_key(row, token, self._service.clock.now_us())
@@ -186,14 +213,14 @@ def _token(header: str) -> str:
     """The bearer token, its checksum tested. Raises Problem: 401."""
     scheme, _, token = header.partition(" ")
     token = token.strip()
-    if scheme.lower() != "bearer" or not (_is_node_key(token) or keys.key_id(token)):
+    if scheme.lower() != "bearer" or not (_is_machine_key(token) or keys.key_id(token)):
         raise _invalid()
     return token
 
 
-def _is_node_key(token: str) -> bool:
-    form = _NODE_FORM.fullmatch(token)
-    return form is not None and keys.base62(zlib.crc32(f"ts_node_{form[1]}".encode()), 6) == form[2]
+def _is_machine_key(token: str) -> bool:
+    form = _MACHINE_FORM.fullmatch(token)
+    return form is not None and keys.base62(zlib.crc32(form[1].encode()), 6) == form[2]
 
 
 def _of_key(row: access.ApiKey | None, token: str, now_us: int) -> Principal:
@@ -210,6 +237,12 @@ def _of_node(row: access.NodeKey | None) -> Principal:
     if row is None:
         raise _invalid()
     return Principal(NODE, row.node_id, key_id=row.key_id)
+
+
+def _of_executor(node_id: str | None) -> Principal:
+    if node_id is None:
+        raise _invalid()
+    return Principal(EXECUTOR, node_id)
 
 
 def _invalid() -> Problem:

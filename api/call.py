@@ -16,7 +16,7 @@ from fastapi import Depends, Request
 from starlette.responses import Response
 
 from api import errors, positions
-from api.auth import NODE, Principal
+from api.auth import EXECUTOR, NODE, Principal
 from api.errors import Problem
 from api.idempotency import fingerprint
 from api.lease_desk import Opening, Round
@@ -35,7 +35,7 @@ from projections.usage import USAGE
 
 T = TypeVar("T")
 REPLAYED = "Idempotent-Replayed"
-KEYS_CHANGED = frozenset({"account", "node", "operator"})
+KEYS_CHANGED = frozenset({"account", "executor", "node", "operator"})
 """Streams whose facts change who may call."""
 
 
@@ -283,6 +283,10 @@ class Call:
     def node_of_caller(self, node_id: str) -> bool:
         """Whether the caller is this node."""
         return self.principal.kind == NODE and self.principal.account_id == node_id
+
+    def executor_of_caller(self, node_id: str) -> bool:
+        """Whether the caller is the executor of this node."""
+        return self.principal.kind == EXECUTOR and self.principal.account_id == node_id
 
 
 def _stored(status: int, told: Told) -> Answer:

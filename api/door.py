@@ -19,7 +19,7 @@ from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 
 from api import auth, errors, positions
-from api.auth import KEY, NODE, PUBLIC, Authenticator, Principal
+from api.auth import EXECUTOR, KEY, NODE, PUBLIC, Authenticator, Principal
 from api.call import Call
 from api.errors import Problem
 from api.idempotency import key_of
@@ -132,7 +132,7 @@ async def _principal(authenticator: Authenticator, header: str | None) -> Princi
 
 
 def _spend(request: Request, buckets: Buckets, principal: Principal) -> None:
-    if principal.kind not in (KEY, NODE):
+    if principal.kind not in (KEY, NODE, EXECUTOR):
         return
     spent = buckets.spend(f"{principal.account_id}/{principal.key_id}")
     request.state.rate_limit = spent

@@ -33,7 +33,7 @@ from domain.node import RecordEquivocation
 from domain.pin import PinUsage
 from domain.promotion import ExpirePromotion
 from domain.stream import Stream
-from ledger import cut, job_runs, trees
+from ledger import cut, job_runs, lease_logs, trees
 from ledger.handle import LOG_AWAY
 from projections import funding, tables
 from projections.runner import Connection
@@ -261,6 +261,11 @@ def run_corrections(service: Service, connection: Connection, now_us: int) -> in
     return correct_due(service.ledger, connection, now_us)
 
 
+def run_lease_logs(_service: Service, connection: Connection, now_us: int) -> int:
+    """What work printed is forgotten a week after its last word."""
+    return lease_logs.forget(connection, now_us)
+
+
 def run_webhooks(service: Service, connection: Connection, now_us: int) -> int:
     """Endpoints are told what was recorded about their accounts."""
     return webhook_sender.run(service, connection, now_us)
@@ -317,6 +322,7 @@ def all_jobs(service: Service) -> tuple[Job, ...]:
         Job("epochs", 60, 900, run_epochs),
         *((chain_job(service),) if is_wanted(service.settings) else ()),
         Job("invoices", 600, 93_600, run_invoices),
+        Job("lease_logs", 600, 93_600, run_lease_logs),
         Job("webhooks", 5, 86_400, run_webhooks),
         Job("pin", service.settings.pin_every_s, 120, run_pin),
         Job("tree", 2, 60, run_trees),

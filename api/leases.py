@@ -23,6 +23,7 @@ from api.models import (
     Asked,
     Count,
     DeviceId,
+    Hex32,
     JobId,
     JobQuery,
     LeaseId,
@@ -70,6 +71,7 @@ SECOND_US = 1_000_000
 TERM_SECONDS_MAX = 10 * 366 * 86_400
 PROVIDER_UNSPECIFIED, EMERGENCY_STOP = 10_002, 20_002
 
+Label = Annotated[str, Field(min_length=1, max_length=128)]
 State = Literal["requested", "reserved", "active", "closing", "settled"]
 
 
@@ -78,7 +80,10 @@ class NewLease(Asked):
     else the lease runs until it is closed or `funds` end (default: one hour's price).
     `settlement` absent: whatever the account has credits for. `refill`: an open-ended lease is
     topped up from the balance, an hour at a time, before its funds end. `project_id`: the project
-    of yours that takes part in somebody's federated job; absent: the job's.
+    of yours that takes part in somebody's federated job; absent: the job's. `encryption_key`: an
+    X25519 key of yours, hex; what the node tells to reach the work is sealed to it.
+    `remoting_session_id` and `split_label` name a session of a layer that forwards calls to the
+    devices, and the part of the program it forwards; they cost nothing.
     """
 
     job_id: JobId | None = None
@@ -88,6 +93,9 @@ class NewLease(Asked):
     settlement: Literal["cash", "burn"] | None = None
     refill: bool = False
     project_id: Ref | None = None
+    encryption_key: Hex32 | None = None
+    remoting_session_id: Label | None = None
+    split_label: Label | None = None
 
     model_config = with_examples(
         {"job": EXAMPLE, "funds": {"asset": "CREDIT", "units": "5000000"}},
@@ -314,6 +322,8 @@ def _opening(body: NewLease, call: Call, lease_id: str, here: Round | None) -> l
             term_us=term_us, funds=None if body.funds is None else body.funds.amount(),
             at_us=call.now_us, settlement=body.settlement, project_id=body.project_id,
             refill=body.refill, key_id=call.principal.key_id,
+            encryption_key=body.encryption_key, remoting_session_id=body.remoting_session_id,
+            split_label=body.split_label,
         )
     )  # fmt: skip
     commands.append(

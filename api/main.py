@@ -53,6 +53,7 @@ from api import (
     tariffs,
     usage_summary,
     webhooks,
+    work,
 )
 from api.auth import Authenticator
 from api.door import Door
@@ -98,6 +99,7 @@ RESOURCES: tuple[Resource, ...] = (
     meters.resource,
     restarts.resource,
     webhooks.resource,
+    work.resource,
 )
 
 DESCRIPTION = """\

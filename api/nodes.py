@@ -15,7 +15,7 @@ from starlette.concurrency import run_in_threadpool
 
 from api import auth, secret_files
 from api.amounts import INTEGER_MAX, Units
-from api.auth import everybody, nodes_only, nodes_or_scope, with_scope
+from api.auth import everybody, machines_or_scope, nodes_only, nodes_or_scope, with_scope
 from api.call import After, Call, Caller, View
 from api.constraints import MigStart, Mode
 from api.models import (
@@ -53,6 +53,7 @@ from api.paging import LIST_LIMIT, Cursor, Limit
 from api.providers import own_region
 from api.usage import MEDIA_TYPE
 from domain.lease import Lease, ReadyLease
+from domain.money import PPM
 from domain.node import (
     JOIN_CODE_LIFE_US,
     ActivateNode,
@@ -73,11 +74,12 @@ from domain.report import lane_of
 from domain.revenue_share import OWNERS_MAX, OwnerShare, SetRevenueShares
 from domain.stream import Stream
 from ledger import codec
-from projections import access, fleet, leases, usage
+from projections import access, fleet, leases, usage, work
 from projections.access import ACCESS
 from projections.fleet import FLEET
 from projections.leases import LEASES
 from projections.usage import USAGE
+from projections.work import WORK
 
 resource = Resource("nodes")
 
@@ -325,7 +327,7 @@ def _fingerprint(public_key: str) -> str:
 # --- what happens to a node ------------------------------------------------------------------
 
 
-def _own_node(call: Call, node_id: str) -> NodeState:
+def own_node(call: Call, node_id: str) -> NodeState:
     """The node, if its provider is the caller's. Raises Refused: NODE_UNKNOWN."""
     market = call.service.ledger.market
     state = market.load(Stream("node", node_id)).state
@@ -355,7 +357,7 @@ def confirm_node(node_id: NodeInPath, body: KeyConfirmation, call: Caller) -> Re
     """The owner has compared the key with what the machine shows."""
 
     def commands() -> ConfirmNodeKey:
-        _own_node(call, node_id)
+        own_node(call, node_id)
         return ConfirmNodeKey(
             node_id=node_id, key_id=body.key_id, by=call.principal.member_id, at_us=call.now_us
         )
@@ -434,7 +436,7 @@ def admit_node(node_id: NodeInPath, body: Nothing, call: Caller) -> Response:
 
     def commands() -> AdmitNode:
         if not call.principal.is_operator:
-            joined = _own_node(call, node_id).joined
+            joined = own_node(call, node_id).joined
             assert joined is not None
             region = call.service.ledger.market.load(Stream("region", joined.region_id)).state
             assert isinstance(region, RegionState)
@@ -447,7 +449,7 @@ def admit_node(node_id: NodeInPath, body: Nothing, call: Caller) -> Response:
 
 def _may_run(call: Call, node_id: str) -> None:
     if not call.principal.is_operator:
-        _own_node(call, node_id)
+        own_node(call, node_id)
 
 
 @resource.post(
@@ -489,7 +491,7 @@ def retire_node(node_id: NodeInPath, body: Nothing, call: Caller) -> Response:
     del body
 
     def commands() -> RetireNode:
-        _own_node(call, node_id)
+        own_node(call, node_id)
         return RetireNode(node_id=node_id, by=call.principal.member_id, at_us=call.now_us)
 
     return call.record(commands, _node_state(node_id))
@@ -565,7 +567,7 @@ def list_node_keys(node_id: NodeInPath, call: Caller) -> Response:
 
 def _visible_node(call: Call, view: View, node_id: str) -> fleet.Node:
     found = fleet.read_node(view.connection, node_id)
-    allowed = call.node_of_caller(node_id)
+    allowed = call.node_of_caller(node_id) or call.executor_of_caller(node_id)
     if found is None or not (allowed or call.principal.may_see(found.account_id)):
         raise Refused(Reason.NODE_UNKNOWN, node_id=node_id)
     return found
@@ -606,6 +608,7 @@ class WorkTold(Told):
 class AssignmentTold(Told):
     """One lease on one device, in server time; without `until_us` its end is not known. `mode`
     says how the lease shares the device; a MIG instance begins at memory slice `mig_start`.
+    `executor` has taken up its work, which runs until it ended or was stopped.
     """
 
     lease_id: LeaseId
@@ -619,10 +622,15 @@ class AssignmentTold(Told):
     mig_start: MigStart | None = None
     state: Literal["active", "closing"]
     job_id: str
+    executor: str | None = None
+    work_ended: bool = False
 
 
 class PendingTold(Told):
-    """A lease that waits for the node to say that its work runs."""
+    """A lease that waits for the node to say that its work runs. `executor` has acknowledged it.
+    `memory_mib`: its part of the memory of the smallest of its devices. Credentials are sealed to
+    `encryption_key`.
+    """
 
     lease_id: LeaseId
     job_id: str
@@ -634,20 +642,41 @@ class PendingTold(Told):
     mig_starts: list[MigStart] | None = None
     reserved_at: Told_at
     work: WorkTold
+    memory_mib: Count | None = None
+    encryption_key: Hex32 | None = None
+    executor: str | None = None
+
+
+class StopTold(Told):
+    """A lease that is over while its work may still run: stop it, then acknowledge the stop."""
+
+    lease_id: LeaseId
+    workload_sha256: Hex32
+    closed_at: Told_at
+    close_code: Count
 
 
 class AssignmentsTold(Told):
-    """`data`: leases that are running or have not been reported to their end."""
+    """`data`: leases that are running or have not been reported to their end. `pending` is to be
+    started, `stopping` to be stopped.
+    """
 
     data: list[AssignmentTold]
     pending: list[PendingTold]
+    stopping: list[StopTold]
     position: Position
 
 
 class Readiness(Asked):
-    """Where the renter reaches the work, if anywhere."""
+    """Where the renter reaches the work, if anywhere. `credentials`: base64 of a libsodium sealed
+    box for the key that the renter named; only the renter can open it.
+    """
 
     endpoint: Annotated[str, Field(min_length=1, max_length=2_000)] | None = None
+    credentials: (
+        Annotated[str, Field(pattern=r"^[0-9A-Za-z+/]+={0,2}$", min_length=64, max_length=8_192)]
+        | None
+    ) = None
 
     model_config = with_examples({"endpoint": "https://10.0.0.7:8888"})
 
@@ -664,13 +693,18 @@ class ReadyTold(Told):
 
 
 @resource.get(
-    "/v1/nodes/{node_id}/assignments", READ_OR_NODE, AssignmentsTold,
+    "/v1/nodes/{node_id}/assignments", machines_or_scope("provider", "operator", "audit:read"),
+    AssignmentsTold,
     problems=[Reason.NODE_UNKNOWN],
 )  # fmt: skip
 def list_assignments(node_id: NodeInPath, call: Caller) -> Response:
     """The leases of a node: which lease works on which device from when to when."""
-    with call.read(FLEET, LEASES) as view:
-        _visible_node(call, view, node_id)
+    with call.read(FLEET, LEASES, WORK) as view:
+        node = _visible_node(call, view, node_id)
+        taken = {
+            row.lease_id: row
+            for row in work.read_on_node(view.connection, node_id, ASSIGNMENTS_MAX)
+        }
         rows = [
             row
             for state in ("reserved", "active", "closing")
@@ -679,14 +713,23 @@ def list_assignments(node_id: NodeInPath, call: Caller) -> Response:
             )
         ]
         told = AssignmentsTold(
-            data=[one for row in rows for one in _assignments(row)],
-            pending=[_pending(view, row) for row in rows if row.state == "reserved"],
+            data=[one for row in rows for one in _assignments(row, taken.get(row.lease_id))],
+            pending=[_pending(call, view, row, node) for row in rows if row.state == "reserved"],
+            stopping=[_stop(row) for row in taken.values() if row.closed_at_us is not None],
             position=view.position,
         )
         return call.answer(view, told)
 
 
-def _assignments(row: leases.LeaseRow) -> list[AssignmentTold]:
+def _stop(row: work.WorkRow) -> StopTold:
+    assert row.workload_sha256 is not None
+    return StopTold(
+        lease_id=row.lease_id, workload_sha256=row.workload_sha256,
+        closed_at=moment(row.closed_at_us or 0), close_code=row.close_code or 0,
+    )  # fmt: skip
+
+
+def _assignments(row: leases.LeaseRow, taken: work.WorkRow | None) -> list[AssignmentTold]:
     if row.opened_at_us is None:
         return []
     ends = [row.closed_at_us or row.funds_end_us, row.term_end_us]
@@ -700,16 +743,21 @@ def _assignments(row: leases.LeaseRow) -> list[AssignmentTold]:
             until_us=None if until_us is None else min(until_us, INTEGER_MAX),
             share_ppm=row.share_ppm, mem_ppm=row.mem_ppm, mode=told.mode,
             mig_profile=row.mig_profile, mig_start=start, state=told.state, job_id=row.job_id,
+            executor=None if taken is None else taken.executor,
+            work_ended=taken is not None and taken.ended_at_us is not None,
         )
         for device_id, start in zip(row.device_ids or (), starts, strict=True)
     ]  # fmt: skip
 
 
-def _pending(view: View, row: leases.LeaseRow) -> PendingTold:
+def _pending(call: Call, view: View, row: leases.LeaseRow, node: fleet.Node) -> PendingTold:
     job = leases.read_job(view.connection, row.job_id)
     assert job is not None, row.job_id
     assert row.reserved_at_us is not None
     told: Any = row
+    lease = call.service.ledger.market.load(Stream("lease", row.lease_id)).state
+    assert isinstance(lease, Lease)
+    assert lease.requested is not None
     return PendingTold(
         lease_id=row.lease_id, job_id=row.job_id, device_ids=row.device_ids or [],
         share_ppm=row.share_ppm, mem_ppm=row.mem_ppm, mode=told.mode,
@@ -719,12 +767,22 @@ def _pending(view: View, row: leases.LeaseRow) -> PendingTold:
             kind=job.kind, image=job.image, command=job.command, env_refs=job.env_refs,
             workload_sha256=job.workload_sha256,
         ),
+        memory_mib=_memory_of(row, node), encryption_key=lease.requested.encryption_key,
+        executor=None if lease.work.started is None else lease.work.started.executor,
     )  # fmt: skip
 
 
+def _memory_of(row: leases.LeaseRow, node: fleet.Node) -> int | None:
+    """The lease's part of a device's memory, in MiB, rounded down."""
+    specs = [] if node.specs is None else node.specs["devices"]
+    whole = [one["memory_mib"] for one in specs if one["device_id"] in (row.device_ids or ())]
+    return min(whole) * row.mem_ppm // PPM if whole else None
+
+
 @resource.post(
-    "/v1/nodes/{node_id}/assignments/{lease_id}/ready", nodes_or_scope("provider"), ReadyTold,
-    problems=[Reason.NODE_UNKNOWN, Reason.LEASE_UNKNOWN, Reason.LEASE_STATE],
+    "/v1/nodes/{node_id}/assignments/{lease_id}/ready", machines_or_scope("provider"), ReadyTold,
+    problems=[Reason.NODE_UNKNOWN, Reason.LEASE_UNKNOWN, Reason.LEASE_STATE,
+              Reason.ENCRYPTION_KEY_UNKNOWN],
 )  # fmt: skip
 def start_lease(
     node_id: NodeInPath, lease_id: LeaseInPath, body: Readiness, call: Caller
@@ -732,14 +790,18 @@ def start_lease(
     """The work runs: billing starts now, at the price that is locked here."""
 
     def commands() -> ReadyLease:
-        if not call.node_of_caller(node_id):
-            _own_node(call, node_id)
+        if not (call.node_of_caller(node_id) or call.executor_of_caller(node_id)):
+            own_node(call, node_id)
         lease = call.service.ledger.market.load(Stream("lease", lease_id)).state
         assert isinstance(lease, Lease)
         if lease.reserved is None or lease.reserved.node_id != node_id:
             raise Refused(Reason.LEASE_UNKNOWN, lease_id=lease_id)
         return ReadyLease(
-            lease_id=lease_id, node_id=node_id, endpoint=body.endpoint, at_us=call.now_us
+            lease_id=lease_id,
+            node_id=node_id,
+            endpoint=body.endpoint,
+            at_us=call.now_us,
+            credentials=body.credentials,
         )
 
     def told(after: After) -> Told:

@@ -60,6 +60,7 @@ def _made(app: FastAPI, operations: Sequence[Operation]) -> dict[str, Any]:
     components["securitySchemes"] = {
         "api_key": {"type": "http", "scheme": "bearer", "description": "ts_live_..."},
         "node_key": {"type": "http", "scheme": "bearer", "description": "ts_node_..."},
+        "executor_key": {"type": "http", "scheme": "bearer", "description": "ts_exec_..."},
     }
     exact: dict[str, Any] = _exact(found)
     return exact

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from api import errors
-from api.auth import KEY, NODE, PUBLIC, Access
+from api.auth import EXECUTOR, KEY, NODE, PUBLIC, Access
 from domain.refusal import Reason
 
 Method = Literal["GET", "POST", "DELETE"]
@@ -116,7 +116,7 @@ class Operation:
 
     def security(self) -> list[dict[str, list[str]]]:
         """The OpenAPI security requirement; public operations have none."""
-        schemes = {KEY: "api_key", NODE: "node_key"}
+        schemes = {EXECUTOR: "executor_key", KEY: "api_key", NODE: "node_key"}
         return [{schemes[each]: []} for each in sorted(self.access.audiences) if each in schemes]
 
 

@@ -36,10 +36,15 @@ _TABLES = """
     CREATE TABLE own.node_key (
         node_id text COLLATE "C", key_id text COLLATE "C", public_key text NOT NULL,
         confirmed_at_us bigint, position bigint NOT NULL, PRIMARY KEY (node_id, key_id));
+    CREATE TABLE own.executor (
+        node_id text COLLATE "C" PRIMARY KEY, key_sha256 text COLLATE "C",
+        at_us bigint NOT NULL, position bigint NOT NULL);
+    COMMENT ON TABLE own.executor IS 'One key a node; NULL: taken back';
 """
 
 _INDEXES = """
     CREATE INDEX ON own.node (token_sha256);
+    CREATE INDEX ON own.executor (key_sha256);
     CREATE INDEX ON own.wallet (address, position);
 """
 
@@ -134,6 +139,15 @@ _RULES = (
         """UPDATE own.node n SET equivocated_at_us = f.at_us
         FROM (SELECT node_id, min(at_us) AS at_us FROM facts GROUP BY node_id) f
         WHERE n.node_id = f.node_id AND n.equivocated_at_us IS NULL""",
+    ),
+    Rule(
+        ("node.executor_key_issued.v1", "node.executor_key_revoked.v1"),
+        "node_id text, key_sha256 text, at_us bigint",
+        """INSERT INTO own.executor
+        SELECT DISTINCT ON (node_id) node_id, key_sha256, at_us, position
+        FROM facts ORDER BY node_id, position DESC
+        ON CONFLICT (node_id) DO UPDATE SET key_sha256 = excluded.key_sha256,
+            at_us = excluded.at_us, position = excluded.position""",
     ),
 )
 
@@ -259,6 +273,16 @@ def read_node_by_token(connection: Connection, token_sha256: str) -> NodeKey | N
     """The node this bearer token (SHA-256, hex) is bound to, with its newest key."""
     sql = _NODE_KEY + "WHERE n.token_sha256 = %(h)s ORDER BY k.position DESC LIMIT 1"
     return read.one(connection, NodeKey, sql, h=token_sha256)
+
+
+def read_executor(connection: Connection, key_sha256: str) -> str | None:
+    """The node for which this key (SHA-256, hex) runs the work; a retired one has none."""
+    row = connection.execute(
+        """SELECT node_id FROM proj_access.executor e JOIN proj_access.node n USING (node_id)
+        WHERE e.key_sha256 = %s AND n.retired_at_us IS NULL""",
+        (key_sha256,),
+    ).fetchone()
+    return None if row is None else str(row[0])
 
 
 def read_wallets(connection: Connection, account_id: str) -> list[Wallet]:

@@ -42,6 +42,7 @@ from projections.statements import STATEMENTS
 from projections.usage import USAGE
 from projections.usage_hours import USAGE_HOURS
 from projections.webhooks import WEBHOOKS
+from projections.work import WORK
 
 PROJECTIONS: tuple[Projection, ...] = (
     ACCESS,
@@ -63,6 +64,7 @@ PROJECTIONS: tuple[Projection, ...] = (
     COUNTERSIGNED,
     WEBHOOKS,
     REPUTATION,
+    WORK,
 )
 BY_NAME = {projection.name: projection for projection in PROJECTIONS}
 

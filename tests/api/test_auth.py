@@ -14,7 +14,7 @@ import pytest
 from fastapi import APIRouter
 
 from api import auth, keys
-from api.auth import KEY, NODE, PUBLIC, Access
+from api.auth import EXECUTOR, KEY, NODE, PUBLIC, Access
 from api.door import Door
 from api.main import operations
 from api.operation import Operation
@@ -253,6 +253,14 @@ ROWS: dict[str, Row] = {
     "test_webhook": Row("renter", "stranger", _nothing),
     "replay_webhook": Row("renter", "stranger", lambda _s: {"from_position": 1, "to_position": 2}),
     "list_deliveries": RENTERS,
+    "issue_executor_key": Row("owner", "rival", _nothing),
+    "revoke_executor_key": Row("owner", "rival", _nothing),
+    "acknowledge_command": Row("owner", "rival", lambda _s: _acknowledgement()),
+    "end_work": Row("owner", "rival", lambda _s: {"executor": "0" * 16, "outcome": "lost"}),
+    "decline_work": Row("owner", "rival", _nothing),
+    "ingest_lease_log": Row("executor", "other_executor", lambda _s: _printed()),
+    "read_lease_log": RENTERS,
+    "read_lease_work": RENTERS,
 }
 """Every operation has a row; the marketplace's own rules are tested elsewhere."""
 
@@ -285,6 +293,16 @@ def _payment(units: int) -> dict[str, Any]:
 
 def _write_off() -> dict[str, Any]:
     return {"amount": _credits(1), "reason": "matrix"}
+
+
+def _acknowledgement() -> dict[str, str]:
+    return {
+        "command": "stop", "workload_sha256": "5a" * 32, "executor": "0" * 16, "runner": "docker"
+    }  # fmt: skip
+
+
+def _printed() -> dict[str, Any]:
+    return {"seq": 0, "data": [{"stream": "stdout", "body": "aGVsbG8K"}]}
 
 
 def _countersignature() -> dict[str, Any]:
@@ -420,7 +438,22 @@ def _caller(scene: Scene, name: str) -> Caller:
         return scene.provider.node
     if name == "other_node":
         return scene.other.node
+    if name.endswith("executor"):
+        return _executor(scene, scene.other if name == "other_executor" else scene.provider)
     found: Caller = getattr(scene, name)
+    return found
+
+
+_executors: dict[tuple[int, str], Caller] = {}
+
+
+def _executor(scene: Scene, provider: Any) -> Caller:
+    """The executor of a node; its key is issued anew when a test has taken it back."""
+    found = _executors.get((id(scene), provider.node_id))
+    if found is None or found.get(f"/v1/nodes/{provider.node_id}/assignments").status_code != 200:
+        told = provider.node.made(f"/v1/nodes/{provider.node_id}/executor-key")
+        found = Caller(scene.http, told["executor_key"], provider.node_id)
+        _executors[id(scene), provider.node_id] = found
     return found
 
 
@@ -480,6 +513,16 @@ def test_a_node_may_not_make_the_calls_of_people(
     name: str, shared: Scene, places: dict[str, str]
 ) -> None:
     response = _call(shared, BY_NAME[name], shared.provider.node, places)
+    assert (response.status_code, response.json()["code"]) == (403, "audience_wrong")
+
+
+@pytest.mark.parametrize(
+    "name", [n for n, o in BY_NAME.items() if not o.access.audiences & {EXECUTOR, PUBLIC}]
+)
+def test_an_executor_may_make_the_calls_of_executors_and_no_others(
+    name: str, shared: Scene, places: dict[str, str]
+) -> None:
+    response = _call(shared, BY_NAME[name], _executor(shared, shared.provider), places)
     assert (response.status_code, response.json()["code"]) == (403, "audience_wrong")
 
 
@@ -547,7 +590,7 @@ def test_no_operation_that_changes_anything_is_for_a_scope_that_reads() -> None:
 def test_an_auditor_records_nothing(name: str, shared: Scene, places: dict[str, str]) -> None:
     operation = BY_NAME[name]
     if KEY not in operation.access.audiences:
-        assert operation.access.audiences <= {PUBLIC, NODE}
+        assert operation.access.audiences <= {PUBLIC, NODE, EXECUTOR}
         return
     head = shared.head()
     response = _call(shared, operation, shared.auditor, places)

@@ -108,6 +108,7 @@ def test_every_job_once_does_what_is_due(running: Running) -> None:
         "corrections",
         "epochs",
         "invoices",
+        "lease_logs",
         "webhooks",
         "pin",
         "tree",

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from api import errors
-from api.auth import NODE
+from api.auth import EXECUTOR, NODE
 from api.client import ApiProblem, Client, Money, pages
 from api.main import operations
 from api.openapi import CLIENT, DOCUMENT, client_text, document_text
@@ -42,6 +42,7 @@ def test_every_operation_is_there_once_under_a_verb_and_a_noun() -> None:
     assert len(set(names)) == len(names)
     verbs = {
         "accept",
+        "acknowledge",
         "activate",
         "add",
         "admit",
@@ -52,7 +53,9 @@ def test_every_operation_is_there_once_under_a_verb_and_a_noun() -> None:
         "countersign",
         "create",
         "credit",
+        "decline",
         "delete",
+        "end",
         "erase",
         "explain",
         "export",
@@ -191,6 +194,8 @@ NOT_AS_THEY_STAND = {
     "confirm_node": "needs the key of a real machine",
     "link_wallet": "needs a real signature",
     "countersign_usage": "needs a real signature",
+    "acknowledge_command": "needs the hash of the job",
+    "end_work": "needs work that was taken up",
     "rotate_webhook": "needs an endpoint that was added",
     "stop_webhook": "needs an endpoint that was added",
     "start_webhook": "needs an endpoint that was added",
@@ -252,6 +257,8 @@ def test_an_example_does_what_it_shows(
     response = _caller(shared, name).post(path.format(**places), _with_ids(example, shared))
     if name in NOT_AS_THEY_STAND:
         assert response.json()["code"] not in ("invalid", "malformed_json")
+        if "lease_id" in places:
+            shared.renter.made(f"/v1/leases/{places['lease_id']}/close")
         return
     assert response.status_code in (200, 201), response.text
     _undo(shared, name, response.json(), places)
@@ -263,6 +270,9 @@ def _caller(scene: Scene, name: str) -> Caller:
         return scene.operator
     if name in BY_RIVAL:
         return scene.rival
+    if access.audiences == {EXECUTOR}:
+        path = f"/v1/nodes/{scene.provider.node_id}/executor-key"
+        return Caller(scene.http, scene.provider.node.made(path)["executor_key"])
     if NODE in access.audiences:
         return scene.provider.node
     return scene.owner if "provider" in access.scopes and name not in BY_RENTER else scene.renter

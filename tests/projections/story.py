@@ -27,6 +27,7 @@ from domain import (
     draw,
     edge_device,
     epoch,
+    executor_key,
     invoice,
     job,
     lease,
@@ -257,6 +258,10 @@ def _node(size: Size, index: int, at: int) -> Iterator[Told]:
             model=f"M{index % 7}", gpu_class="datacenter", memory_mib=40_960, at_us=at,
         )  # fmt: skip
     yield stream, node.NodeActivated(node_id=node_id, by="acct_operator", at_us=at)
+    yield Stream("executor", node_id), executor_key.ExecutorKeyIssued(
+        node_id=node_id, key_sha256=sha256(b"executor" + node_id.encode()).hexdigest(),
+        by=node_id, at_us=at,
+    )  # fmt: skip
     yield stream, node.NodeAdmitted(node_id=node_id, by="acct_operator", at_us=at)
     yield Stream("offer", f"offer_{index}"), offer.OfferPublished(
         offer_id=f"offer_{index}", provider_id="prov_1", node_id=node_id,
