@@ -195,6 +195,17 @@ AccountStatement = TypedDict(
 )
 
 
+class Acknowledgement(TypedDict):
+    """`workload_sha256` as the node computed it from the work it was told; `executor` names
+    the program that has it, and stays the same when that program starts again.
+    """
+
+    command: Literal["start", "stop"]
+    workload_sha256: str
+    executor: str
+    runner: Literal["process", "trusted", "docker", "other"]
+
+
 class Adjustment(TypedDict):
     """`returned` went back to who had paid; of that, `recovered` came from who had been
     paid. `charge_new`: what usage that came late costs.
@@ -268,7 +279,7 @@ class ApiKeys(TypedDict):
 class Assignment(TypedDict):
     """One lease on one device, in server time; without `until_us` its end is not known.
     `mode` says how the lease shares the device; a MIG instance begins at memory slice
-    `mig_start`.
+    `mig_start`. `executor` has taken up its work, which runs until it ended or was stopped.
     """
 
     lease_id: str
@@ -282,13 +293,18 @@ class Assignment(TypedDict):
     mig_start: NotRequired[int]
     state: Literal["active", "closing"]
     job_id: str
+    executor: NotRequired[str]
+    work_ended: NotRequired[bool]
 
 
 class Assignments(TypedDict):
-    """`data`: leases that are running or have not been reported to their end."""
+    """`data`: leases that are running or have not been reported to their end. `pending` is
+    to be started, `stopping` to be stopped.
+    """
 
     data: list[Assignment]
     pending: list[Pending]
+    stopping: list[Stop]
     position: int
 
 
@@ -1004,6 +1020,14 @@ class EvidenceAsked(TypedDict):
     sha256: NotRequired[str | None]
 
 
+class ExecutorKey(TypedDict):
+    """`executor_key` is shown once, to whoever asked; the one before it ends now."""
+
+    node_id: str
+    executor_key: NotRequired[str]
+    position: NotRequired[int]
+
+
 class Explanation(TypedDict):
     job_id: str
     matches: list[Match]
@@ -1563,6 +1587,26 @@ class LeasePage(TypedDict):
     data: list[Lease]
 
 
+class LeaseWork(TypedDict):
+    """`credentials` are sealed to the key the renter named: base64 of a libsodium sealed
+    box.
+    """
+
+    lease_id: str
+    state: Literal["requested", "reserved", "active", "closing", "settled"]
+    acknowledged_at: NotRequired[str]
+    ended_at: NotRequired[str]
+    exit_code: NotRequired[int]
+    stopped_at: NotRequired[str]
+    position: NotRequired[int]
+    executor: NotRequired[str]
+    runner: NotRequired[Literal["process", "trusted", "docker", "other"]]
+    workload_sha256: NotRequired[str]
+    outcome: NotRequired[Literal["exited", "limited", "lost"]]
+    endpoint: NotRequired[str]
+    credentials: NotRequired[str]
+
+
 class Lifetime(TypedDict):
     """Ever credited, ever matured (what the next leaf holds), ever claimed on chain."""
 
@@ -1630,11 +1674,41 @@ class LiveLease(TypedDict):
     usage_position: int
 
 
+class Log(TypedDict):
+    """Pieces from `from_seq` on. `ended`: nothing more will come."""
+
+    lease_id: str
+    next_seq: int
+    bytes: int
+    left_out: int
+    position: NotRequired[int]
+    data: list[LogPiece]
+    ended: bool
+    exit_code: NotRequired[int]
+
+
+class LogHead(TypedDict):
+    """`next_seq`: what comes next; of a piece that left a gap nothing was kept."""
+
+    lease_id: str
+    next_seq: int
+    bytes: int
+    left_out: int
+    position: NotRequired[int]
+
+
 class LogKey(TypedDict):
     """`name+key id+key`, as C2SP writes it."""
 
     verifier_key: str
     position: NotRequired[int]
+
+
+class LogPiece(TypedDict):
+    seq: int
+    stream: Literal["stdout", "stderr", "note"]
+    at: str
+    body: str
 
 
 class Match(TypedDict):
@@ -2000,7 +2074,10 @@ class NewLease(TypedDict):
     price). `settlement` absent: whatever the account has credits for. `refill`: an
     open-ended lease is topped up from the balance, an hour at a time, before its funds end.
     `project_id`: the project of yours that takes part in somebody's federated job; absent:
-    the job's.
+    the job's. `encryption_key`: an X25519 key of yours, hex; what the node tells to reach
+    the work is sealed to it. `remoting_session_id` and `split_label` name a session of a
+    layer that forwards calls to the devices, and the part of the program it forwards; they
+    cost nothing.
     """
 
     job_id: NotRequired[str | None]
@@ -2010,6 +2087,26 @@ class NewLease(TypedDict):
     settlement: NotRequired[Literal["cash", "burn"] | None]
     refill: NotRequired[bool]
     project_id: NotRequired[str | None]
+    encryption_key: NotRequired[str | None]
+    remoting_session_id: NotRequired[str | None]
+    split_label: NotRequired[str | None]
+
+
+class NewLogPiece(TypedDict):
+    """`note`: said by the executor itself, not by the work."""
+
+    stream: Literal["stdout", "stderr", "note"]
+    body: str
+
+
+class NewLogPieces(TypedDict):
+    """Pieces numbered from `seq` on; known numbers are passed over. `left_out`: bytes that
+    were printed and that the executor did not keep.
+    """
+
+    seq: int
+    left_out: NotRequired[int]
+    data: list[NewLogPiece]
 
 
 class NewMember(TypedDict):
@@ -2367,7 +2464,10 @@ class PaymentPage(TypedDict):
 
 
 class Pending(TypedDict):
-    """A lease that waits for the node to say that its work runs."""
+    """A lease that waits for the node to say that its work runs. `executor` has
+    acknowledged it. `memory_mib`: its part of the memory of the smallest of its devices.
+    Credentials are sealed to `encryption_key`.
+    """
 
     lease_id: str
     job_id: str
@@ -2379,6 +2479,9 @@ class Pending(TypedDict):
     mig_starts: NotRequired[list[int]]
     reserved_at: str
     work: Work
+    memory_mib: NotRequired[int]
+    encryption_key: NotRequired[str]
+    executor: NotRequired[str]
 
 
 class Placement(TypedDict):
@@ -2541,9 +2644,12 @@ class ProviderPage(TypedDict):
 
 
 class Readiness(TypedDict):
-    """Where the renter reaches the work, if anywhere."""
+    """Where the renter reaches the work, if anywhere. `credentials`: base64 of a libsodium
+    sealed box for the key that the renter named; only the renter can open it.
+    """
 
     endpoint: NotRequired[str | None]
+    credentials: NotRequired[str | None]
 
 
 class Ready(TypedDict):
@@ -3002,6 +3108,17 @@ class Stick(TypedDict):
     position: int
 
 
+class Stop(TypedDict):
+    """A lease that is over while its work may still run: stop it, then acknowledge the
+    stop.
+    """
+
+    lease_id: str
+    workload_sha256: str
+    closed_at: str
+    close_code: int
+
+
 class StorageNode(TypedDict):
     """The `sequence`th of its region. `charge` is up to `charged_until`; `owed` of it found
     no balance.
@@ -3332,6 +3449,28 @@ class Work(TypedDict):
     command: list[str]
     env_refs: list[str]
     workload_sha256: str
+
+
+class WorkEnd(TypedDict):
+    """`exit_code` of a process that a signal ended: 128 and its number. `limited`: a limit
+    of the lease ended it. `lost`: the node no longer has it, because it was started anew.
+    """
+
+    executor: str
+    outcome: Literal["exited", "limited", "lost"]
+    exit_code: NotRequired[int | None]
+
+
+class WorkState(TypedDict):
+    """The work of a lease as far as its node has told."""
+
+    lease_id: str
+    state: Literal["requested", "reserved", "active", "closing", "settled"]
+    acknowledged_at: NotRequired[str]
+    ended_at: NotRequired[str]
+    exit_code: NotRequired[int]
+    stopped_at: NotRequired[str]
+    position: NotRequired[int]
 
 
 class WriteOff(TypedDict):
@@ -6452,6 +6591,155 @@ class Client(_Calls):
             query={"limit": limit, "cursor": cursor},
         )
         return cast("DeliveryPage", found)
+
+    def issue_executor_key(
+        self,
+        node_id: str,
+        body: Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> ExecutorKey:
+        """A key for the program that runs the work of a node's leases; it can do nothing
+        else.
+        """
+        found = self._call(
+            "POST",
+            _at("/v1/nodes/{node_id}/executor-key", node_id=node_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("ExecutorKey", found)
+
+    def revoke_executor_key(
+        self,
+        node_id: str,
+        body: Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> ExecutorKey:
+        """Let no executor act for the node until it gets another key."""
+        found = self._call(
+            "POST",
+            _at("/v1/nodes/{node_id}/executor-key/revoke", node_id=node_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("ExecutorKey", found)
+
+    def acknowledge_command(
+        self,
+        node_id: str,
+        lease_id: str,
+        body: Acknowledgement,
+        *,
+        idempotency_key: str | None = None,
+    ) -> WorkState:
+        """The executor will start the work, or has stopped it: nothing of it runs any more."""
+        found = self._call(
+            "POST",
+            _at(
+                "/v1/nodes/{node_id}/assignments/{lease_id}/acknowledge",
+                node_id=node_id,
+                lease_id=lease_id,
+            ),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("WorkState", found)
+
+    def end_work(
+        self,
+        node_id: str,
+        lease_id: str,
+        body: WorkEnd,
+        *,
+        idempotency_key: str | None = None,
+    ) -> WorkState:
+        """The work ended by itself, or was lost: the lease ends with it, and so does its
+        bill.
+        """
+        found = self._call(
+            "POST",
+            _at(
+                "/v1/nodes/{node_id}/assignments/{lease_id}/ended",
+                node_id=node_id,
+                lease_id=lease_id,
+            ),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("WorkState", found)
+
+    def decline_work(
+        self,
+        node_id: str,
+        lease_id: str,
+        body: Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> WorkState:
+        """The node cannot or may not run this work: the lease ends uncharged, close code
+        10006.
+        """
+        found = self._call(
+            "POST",
+            _at(
+                "/v1/nodes/{node_id}/assignments/{lease_id}/decline",
+                node_id=node_id,
+                lease_id=lease_id,
+            ),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("WorkState", found)
+
+    def ingest_lease_log(
+        self,
+        node_id: str,
+        lease_id: str,
+        body: NewLogPieces,
+    ) -> LogHead:
+        """Pieces of what the work printed. Sent twice is kept once."""
+        found = self._call(
+            "POST",
+            _at(
+                "/v1/nodes/{node_id}/assignments/{lease_id}/log", node_id=node_id, lease_id=lease_id
+            ),
+            body=body,
+        )
+        return cast("LogHead", found)
+
+    def read_lease_log(
+        self,
+        lease_id: str,
+        *,
+        from_seq: int | None = None,
+    ) -> Log:
+        """What the work of a lease printed, for its renter and its provider. Kept for a
+        week.
+        """
+        found = self._call(
+            "GET",
+            _at("/v1/leases/{lease_id}/log", lease_id=lease_id),
+            query={"from_seq": from_seq},
+        )
+        return cast("Log", found)
+
+    def read_lease_work(
+        self,
+        lease_id: str,
+    ) -> LeaseWork:
+        """Whether the work of a lease was taken up, how it ended, and how it is reached."""
+        found = self._call(
+            "GET",
+            _at("/v1/leases/{lease_id}/work", lease_id=lease_id),
+        )
+        return cast("LeaseWork", found)
 
 
 def pages(first: Any, following: Any) -> Iterator[Any]:
