@@ -20,17 +20,22 @@ import msgspec
 import psycopg
 
 from domain.accrual import UsageRow
-from domain.lease import (
+from domain.close_reason import (
+    EXPIRED,
     FUNDS_ENDED,
-    HOUR_US,
     START_TIMEOUT,
     TERM_REACHED,
+    UNREACHABLE,
+)
+from domain.lease import (
+    HOUR_US,
     AccrueUsage,
     CloseLease,
     Lease,
     SettleLease,
     TopUpLease,
 )
+from domain.lease_closing import expires_us, unreachable_us
 from domain.lease_opening import refill_due
 from domain.refusal import Reason, Refused
 from domain.report import lane_of
@@ -255,15 +260,9 @@ def due_commands(
     """What is due for one lease now: the end of its start timeout, funds or term, finished hours,
     settlement.
     """
-    if lease.status == "reserved" and now_us >= lease.ready_until_us:
-        return [
-            CloseLease(
-                lease_id=lease_id, closed_at_us=lease.ready_until_us, party="job",
-                code=START_TIMEOUT, at_us=now_us,
-            )
-        ]  # fmt: skip
-    if lease.status not in ("active", "closing") or lease.opened is None:
-        return []
+    never_ran = _never_runs(lease, lease_id, now_us)
+    if lease.opened is None or lease.is_over:
+        return never_ran
     commands: list[Any] = []
     end_us = lease.window_end_us
     is_over = lease.closed is not None
@@ -271,17 +270,13 @@ def due_commands(
     if refill is not None:
         commands.append(refill)
     if not is_over and end_us <= now_us:
-        by_term = lease.opened.term_end_us == end_us
-        commands.append(
-            CloseLease(
-                lease_id=lease_id,
-                closed_at_us=end_us,
-                party="job",
-                code=TERM_REACHED if by_term else FUNDS_ENDED,
-                at_us=now_us,
-            )
-        )
+        code = TERM_REACHED if lease.term_end_us == end_us else FUNDS_ENDED
+        commands.append(_close(lease_id, end_us, code, now_us))
         is_over = True
+    silent_us = unreachable_us(lease)
+    if not is_over and silent_us is not None and silent_us <= now_us:
+        commands.append(_close(lease_id, silent_us, UNREACHABLE, now_us))
+        is_over, end_us = True, silent_us
     until_us = lease.opened.opened_at_us + (lease.hours_accrued + 1) * HOUR_US
     if not is_over and until_us > now_us:
         return commands
@@ -302,12 +297,30 @@ def due_commands(
     return commands
 
 
+def _never_runs(lease: Lease, lease_id: str, now_us: int) -> list[Any]:
+    """The end of a lease that has not opened, when its time is over."""
+    is_waiting = lease.status in ("reserved", "gang_waiting")
+    if is_waiting and now_us >= lease.ready_until_us:
+        return [_close(lease_id, lease.ready_until_us, START_TIMEOUT, now_us)]
+    ends_us = expires_us(lease)
+    if ends_us is not None and ends_us <= now_us:
+        return [_close(lease_id, ends_us, EXPIRED, now_us)]
+    return []
+
+
+def _close(lease_id: str, closed_at_us: int, code: int, now_us: int) -> CloseLease:
+    return CloseLease(
+        lease_id=lease_id, closed_at_us=closed_at_us, party="job", code=code, at_us=now_us
+    )
+
+
 def needs_reports(lease: Lease, now_us: int) -> bool:
     """Whether `due_commands` will read: an hour of the lease is over, or the lease is."""
-    if lease.status not in ("active", "closing") or lease.opened is None:
+    if lease.opened is None or lease.is_over:
         return False
     hour_us = lease.opened.opened_at_us + (lease.hours_accrued + 1) * HOUR_US
-    return lease.closed is not None or min(hour_us, lease.window_end_us) <= now_us
+    ends_us = min(hour_us, lease.window_end_us, unreachable_us(lease) or hour_us)
+    return lease.closed is not None or ends_us <= now_us
 
 
 def first_unread(lease: Lease, reader: NodeReader) -> int:

@@ -41,7 +41,21 @@ LOOK_EVERY_SECONDS = 1.0
 AccountKind = Literal["party", "client", "auditor"]
 Source = Literal["cash", "card"]
 Settlement = Literal["cash", "burn"]
-LeaseState = Literal["requested", "reserved", "active", "closing", "settled"]
+LeaseState = Literal[
+    "requested",
+    "quoted",
+    "reserved",
+    "gang_waiting",
+    "active",
+    "paused",
+    "degraded",
+    "reclaiming",
+    "closing",
+    "settled",
+    "disputed",
+    "resolved",
+    "archived",
+]
 STATES: tuple[str, ...] = get_args(LeaseState)
 
 

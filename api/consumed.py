@@ -16,8 +16,9 @@ from typing import Any
 import psycopg
 
 from api.accrual import NodeReader, first_unread, rows_of
-from domain.accrual import Reach, UsageRow, Window, count, due
+from domain.accrual import Reach, UsageRow, count, due
 from domain.lease import Lease, UsageAccrued
+from domain.lease_accrual import window_of
 from domain.stream import Stream
 from ledger.handle import Ledger
 from ledger.usage import StoredReport
@@ -76,10 +77,7 @@ def _judged(
 ) -> Iterator[Consumed]:
     assert lease.reserved is not None
     assert lease.opened is not None
-    reserved = lease.reserved
-    window = Window(
-        lease.opened.opened_at_us, lease.window_end_us, reserved.device_ids, reserved.share_ppm
-    )
+    window = window_of(lease)
     marks = {mark.device_id: mark for mark in lease.marks}
     for position, group in groupby(rows, key=lambda row: row.position):
         of_report = list(group)

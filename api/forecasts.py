@@ -94,7 +94,7 @@ def read_forecast(account_id: AccountInPath, call: Caller) -> Response:
         ids = leases.read_live_leases(view.connection, account_id)
         market = call.service.ledger.market
         states = {one: market.load(Stream("lease", one)).state for one in ids[:LEASES_MAX]}
-        running = {one: state for one, state in states.items() if state.status == "active"}
+        running = {one: state for one, state in states.items() if state.uses_funds}
         told = ForecastTold(
             account_id=account_id, at=moment(call.now_us),
             leases=[_lease(lease_id, lease) for lease_id, lease in running.items()],

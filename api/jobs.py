@@ -28,7 +28,13 @@ from api.restarts import run_restarts
 from api.service import Service
 from api.settlement import settle_due
 from domain.device import AccrueCapacity
-from domain.lease import HOUR_US, MIN_RUNWAY_US, START_TIMEOUT_US
+from domain.lease import (
+    DEGRADED_LIMIT_US,
+    HOUR_US,
+    MIN_RUNWAY_US,
+    REQUEST_TIMEOUT_US,
+    START_TIMEOUT_US,
+)
 from domain.node import RecordEquivocation
 from domain.pin import PinUsage
 from domain.promotion import ExpirePromotion
@@ -49,17 +55,22 @@ LEASES_MAX = 1_000
 """Leases listed together; a run of the accrual job goes through all of them."""
 
 _DUE_LEASES = """
-    SELECT lease_id, node_id, position FROM proj_leases.lease
-    WHERE state IN ('reserved', 'active', 'closing') AND (node_id, position) > (%(node)s, %(after)s)
+    SELECT lease_id, coalesce(node_id, ''), position FROM proj_leases.lease
+    WHERE settled_position IS NULL AND (coalesce(node_id, ''), position) > (%(node)s, %(after)s)
         AND CASE state
-            WHEN 'active' THEN least(opened_at_us + (hours + 1) * %(hour)s, term_end_us,
-                funds_end_us - %(runway)s) <= %(now)s
+            WHEN 'requested' THEN at_us + %(request)s <= %(now)s
+            WHEN 'quoted' THEN moment_us <= %(now)s
             WHEN 'reserved' THEN reserved_at_us + %(timeout)s <= %(now)s
-            ELSE true END
-    ORDER BY node_id, position LIMIT %(limit)s
+            WHEN 'gang_waiting' THEN reserved_at_us + %(timeout)s <= %(now)s
+            WHEN 'paused' THEN least(opened_at_us + (hours + 1) * %(hour)s, term_end_us) <= %(now)s
+            WHEN 'closing' THEN true
+            ELSE least(opened_at_us + (hours + 1) * %(hour)s, term_end_us,
+                funds_end_us - %(runway)s,
+                CASE state WHEN 'degraded' THEN moment_us + %(limit_us)s END) <= %(now)s END
+    ORDER BY coalesce(node_id, ''), position LIMIT %(limit)s
 """
 _OPEN_COUNT = """
-    SELECT count(*) FROM proj_leases.lease WHERE state IN ('reserved', 'active', 'closing')
+    SELECT count(*) FROM proj_leases.lease WHERE settled_position IS NULL
 """
 _DEVICES = "SELECT device_id FROM proj_fleet.device ORDER BY device_id"
 _EVIDENCE = """
@@ -112,8 +123,9 @@ def due_leases(connection: Connection, now_us: int) -> Iterator[str]:
     By node, so that a report is read once for all the leases it names.
     """
     found = {
-        "node": "", "after": 0, "now": now_us, "limit": LEASES_MAX, "hour": HOUR_US,
-        "runway": MIN_RUNWAY_US, "timeout": START_TIMEOUT_US,
+        "node": "", "after": -1, "now": now_us, "limit": LEASES_MAX, "hour": HOUR_US,
+        "runway": MIN_RUNWAY_US, "timeout": START_TIMEOUT_US, "request": REQUEST_TIMEOUT_US,
+        "limit_us": DEGRADED_LIMIT_US,
     }  # fmt: skip
     while rows := connection.execute(_DUE_LEASES, found).fetchall():
         yield from (lease_id for lease_id, _, _ in rows)

@@ -28,6 +28,7 @@ from api.models import (
     JobQuery,
     LeaseId,
     LeaseInPath,
+    LeaseState,
     NodeId,
     NodeQuery,
     OfferId,
@@ -72,7 +73,8 @@ TERM_SECONDS_MAX = 10 * 366 * 86_400
 PROVIDER_UNSPECIFIED, EMERGENCY_STOP = 10_002, 20_002
 
 Label = Annotated[str, Field(min_length=1, max_length=128)]
-State = Literal["requested", "reserved", "active", "closing", "settled"]
+State = LeaseState
+CloseParty = Literal["renter", "client", "provider", "job", "operator"]
 
 
 class NewLease(Asked):
@@ -179,9 +181,17 @@ class LeaseTold(Told):
     funds_end_at: Told_at | None = None
     term_end_at: Told_at | None = None
     closed_at: Told_at | None = None
-    closed_by: Literal["renter", "provider", "job", "operator"] | None = None
+    closed_by: CloseParty | None = None
     close_code: Count | None = None
     settled_at: Told_at | None = None
+    archived_at: Told_at | None = None
+    quoted_until: Told_at | None = None
+    paused_at: Told_at | None = None
+    degraded_since: Told_at | None = None
+    reclaim_deadline: Told_at | None = None
+    reclaim_window_seconds: Count | None = None
+    interruptible: bool | None = None
+    revised_close_code: Count | None = None
     sla_class: str | None = None
     client_account_id: AccountId | None = None
     federated_account_id: AccountId | None = None
@@ -211,7 +221,7 @@ class LeaseClosedTold(Told):
     lease_id: LeaseId
     state: State
     closed_at: Told_at
-    closed_by: Literal["renter", "provider", "job", "operator"]
+    closed_by: CloseParty
     close_code: Count
     charge: Money
     position: Position | None = None
@@ -608,6 +618,11 @@ def _fact(row: leases.LeaseFact) -> LeaseFactTold:
     )  # fmt: skip
 
 
+def _moment_in(row: leases.LeaseRow, state: str) -> str | None:
+    """The moment that goes with a state, while the lease is in it."""
+    return moment_or_none(row.moment_us) if row.state == state else None
+
+
 def _lease(row: leases.LeaseRow) -> LeaseTold:
     told: Any = row
     return LeaseTold(
@@ -630,6 +645,14 @@ def _lease(row: leases.LeaseRow) -> LeaseTold:
         term_end_at=moment_or_none(row.term_end_us),
         closed_at=moment_or_none(row.closed_at_us), closed_by=told.close_party,
         close_code=row.close_code, settled_at=moment_or_none(row.settled_at_us),
+        archived_at=moment_or_none(row.archived_at_us),
+        quoted_until=_moment_in(row, "quoted"), paused_at=_moment_in(row, "paused"),
+        degraded_since=_moment_in(row, "degraded"),
+        reclaim_deadline=_moment_in(row, "reclaiming"),
+        reclaim_window_seconds=(
+            None if row.reclaim_window_us is None else row.reclaim_window_us // SECOND_US
+        ),
+        interruptible=row.interruptible, revised_close_code=row.revised_code,
         sla_class=row.sla_class, client_account_id=row.client_account_id,
         federated_account_id=row.federated_account_id,
         federated_fee_per_hour=credits_or_none(row.federated_fee_units),

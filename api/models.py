@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import Path, Query
 from pydantic import (
@@ -24,6 +24,12 @@ from pydantic import (
 )
 
 from api.amounts import INTEGER_MAX
+
+LeaseState = Literal[
+    "requested", "quoted", "reserved", "gang_waiting", "active", "paused", "degraded", "reclaiming",
+    "closing", "settled", "disputed", "resolved", "archived",
+]  # fmt: skip
+"""Every word of `domain/lease_states.py`."""
 
 LIST_MAX = 1_000
 TEXT_MAX = 256

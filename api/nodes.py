@@ -29,6 +29,7 @@ from api.models import (
     KeyId,
     LeaseId,
     LeaseInPath,
+    LeaseState,
     MomentQuery,
     NodeId,
     NodeInPath,
@@ -52,7 +53,7 @@ from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
 from api.providers import own_region
 from api.usage import MEDIA_TYPE
-from domain.lease import Lease, ReadyLease
+from domain.lease import RUNNING, Lease, ReadyLease
 from domain.money import PPM
 from domain.node import (
     JOIN_CODE_LIFE_US,
@@ -620,7 +621,7 @@ class AssignmentTold(Told):
     mode: Mode
     mig_profile: str | None = None
     mig_start: MigStart | None = None
-    state: Literal["active", "closing"]
+    state: Literal["active", "paused", "degraded", "reclaiming", "closing"]
     job_id: str
     executor: str | None = None
     work_ended: bool = False
@@ -685,7 +686,7 @@ class ReadyTold(Told):
     """Billing starts at `opened_at`; it ends at `funds_end_at` or at the term's end."""
 
     lease_id: LeaseId
-    state: Literal["requested", "reserved", "active", "closing", "settled"]
+    state: LeaseState
     opened_at: Told_at
     funds_end_at: Told_at
     term_end_at: Told_at | None = None
@@ -707,7 +708,7 @@ def list_assignments(node_id: NodeInPath, call: Caller) -> Response:
         }
         rows = [
             row
-            for state in ("reserved", "active", "closing")
+            for state in ("reserved", *RUNNING, "closing")
             for row in leases.read_leases(
                 view.connection, node_id=node_id, state=state, limit=ASSIGNMENTS_MAX
             )
@@ -733,6 +734,8 @@ def _assignments(row: leases.LeaseRow, taken: work.WorkRow | None) -> list[Assig
     if row.opened_at_us is None:
         return []
     ends = [row.closed_at_us or row.funds_end_us, row.term_end_us]
+    if row.state == "paused":
+        ends.append(row.moment_us)  # the device may be somebody else's since then
     until_us = min((end for end in ends if end is not None), default=None)
     told: Any = row
     starts: list[int | None] = [None] * len(row.device_ids or ())

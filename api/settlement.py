@@ -46,7 +46,7 @@ Connection = psycopg.Connection[Any]
 
 _LEASES = """
     SELECT lease_id FROM proj_leases.lease
-    WHERE state IN ('active', 'closing') AND opened_at_us < %s ORDER BY lease_id
+    WHERE settled_position IS NULL AND opened_at_us < %s ORDER BY lease_id
 """
 
 
@@ -98,7 +98,7 @@ def _not_accrued(ledger: Ledger, connection: Connection, end_us: int) -> Iterato
     for (lease_id,) in connection.execute(_LEASES, (end_us,)).fetchall():
         lease = ledger.market.load(Stream("lease", lease_id)).state
         assert isinstance(lease, Lease)
-        if lease.status in ("active", "closing") and lease.accrued_until_us < end_us:
+        if lease.opened is not None and not lease.is_over and lease.accrued_until_us < end_us:
             yield f"lease {lease_id}: accrued up to {lease.accrued_until_us}, needed {end_us}"
 
 

@@ -37,7 +37,7 @@ def unbilled(
     for lease_id in lease_ids:
         lease = ledger.market.load(Stream("lease", lease_id)).state
         assert isinstance(lease, Lease)
-        if lease.status in ("active", "closing"):
+        if lease.opened is not None and not lease.is_over:
             command = unread(lease, lease_id, reader, now_us)
             found.append(Unbilled(lease, accrued_so_far(lease, command)))
     return found

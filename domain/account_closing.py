@@ -64,7 +64,7 @@ def decide_close(command: CloseAccount, world: World) -> list[Change]:
     for lease_id in command.lease_ids:
         lease = world.state(Stream("lease", lease_id))
         assert isinstance(lease, Lease)
-        if lease.status != "settled":
+        if not lease.is_over:
             raise Refused(Reason.ACCOUNT_NOT_EMPTY, lease_id=lease_id, status=lease.status)
     for node_id in command.node_ids:
         phase = node_of(world, node_id).phase

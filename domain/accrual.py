@@ -71,13 +71,29 @@ class RefusedTime:
 
 
 @dataclass(frozen=True, slots=True)
+class Pause:
+    """A stretch [from_us, to_us) in which the lease holds no device and earns nobody anything."""
+
+    from_us: int
+    to_us: int
+
+
+@dataclass(frozen=True, slots=True)
 class Window:
-    """What the server knows of the lease: [opened_us, end_us), its devices and its share."""
+    """What the server knows of the lease: [opened_us, end_us) without its pauses, its devices and
+    its share.
+    """
 
     opened_us: int
     end_us: int
     device_ids: tuple[str, ...]
     share_ppm: int
+    pauses: tuple[Pause, ...] = ()  # apart from each other, in order
+
+    def paused_us(self, from_us: int, to_us: int) -> int:
+        """How much of a stretch of time falls into pauses inside the window."""
+        first, last = max(from_us, self.opened_us), min(to_us, self.end_us)
+        return sum(max(0, min(one.to_us, last) - max(one.from_us, first)) for one in self.pauses)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,10 +186,12 @@ def _judge(
         return 0, "overlap", None
     overhang_us = max(0, window.opened_us - row.wall_start_us)
     overhang_us += max(0, row.wall_end_us - window.end_us)
+    overhang_us += window.paused_us(row.wall_start_us, row.wall_end_us)
     inside_us = max(0, row.available_us - overhang_us)
     lost["outside_window"] += row.available_us - inside_us
     before_us = mark.credited_us if mark is not None else 0
     elapsed_us = max(0, min(row.received_us, window.end_us) - window.opened_us)
+    elapsed_us -= window.paused_us(window.opened_us, row.received_us)
     credited_us = max(0, min(inside_us, elapsed_us - before_us))
     lost["faster_than_time"] += inside_us - credited_us
     reached = Watermark(

@@ -37,6 +37,9 @@ from domain.adjustment import (
     require_room,
 )
 from domain.adjustment import stream_of as adjustments_of
+from domain.lease_life import DISPUTED_US_MAX
+from domain.lease_life import disputed as disputed_on_lease
+from domain.lease_life import resolved as resolved_on_lease
 from domain.maturity import reduce, window_at, windows_of
 from domain.money import PPM, Amount, Big, credit
 from domain.refusal import Reason, Refused
@@ -200,7 +203,7 @@ class TimeOutDispute:
 
 DAY_US = 86_400_000_000
 TIMEOUT_US = 90 * DAY_US
-OPEN_US_MAX = 90 * DAY_US
+OPEN_US_MAX = DISPUTED_US_MAX
 """A charge can be disputed for so long after its posting; held is only inside its window."""
 LINES_MAX = 100
 HELD_MAX = 400
@@ -340,7 +343,8 @@ def decide_open(command: OpenDispute, world: World) -> list[Change]:
             command.by, command.at_us,
         )
     ]  # fmt: skip
-    return [Change(stream_of(command.dispute_id), opened), *frozen, *reduced, *kept]
+    told = disputed_on_lease(first.lease_id, command.dispute_id, command.at_us, world)
+    return [Change(stream_of(command.dispute_id), opened), *frozen, *reduced, *kept, *told]
 
 
 def _same_claims(opened: DisputeOpened, command: OpenDispute) -> bool:
@@ -573,7 +577,8 @@ def _resolve(
         )
     ]
     told = Change(stream_of(command.dispute_id), fact)
-    return [*taking.changes, *adjustments, told, *released]
+    on_lease = resolved_on_lease(opened.lease_id, command.dispute_id, outcome, command.at_us, world)
+    return [*taking.changes, *adjustments, told, *released, *on_lease]
 
 
 STREAMS: dict[str, tuple[Any, Any]] = {"dispute": (Dispute(), evolve)}

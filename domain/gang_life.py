@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from domain.close_reason import may_give
 from domain.gang import (
     GANG_TIMEOUT,
     CloseGang,
@@ -22,7 +23,6 @@ from domain.gang import (
 )
 from domain.lease import (
     CANCELLED_BEFORE_START,
-    PARTY_CODES,
     START_TIMEOUT,
     CloseLease,
     Lease,
@@ -82,7 +82,7 @@ def decide_close_together(command: CloseLease, world: World) -> list[Change]:
     gang = None if asked.gang_id is None else gang_of(world, asked.gang_id)
     if gang is None or gang.status != "reserved" or command.lease_id not in gang.lease_ids:
         return [*decide_close(command, world), *left_queue(lease, command)]
-    if not any(command.code in codes for codes in PARTY_CODES.get(command.party, ())):
+    if not may_give(command.party, command.code):
         raise Refused(Reason.CLOSE_CODE_PARTY, party=command.party, code=command.code)
     if command.party == "job" and command.code == START_TIMEOUT:
         _require_late(gang, command.at_us)
@@ -105,7 +105,7 @@ def decide_close_gang(command: CloseGang, world: World) -> list[Change]:
     is_timeout = (command.party, command.code) == ("job", GANG_TIMEOUT)
     if is_timeout:
         _require_late(gang, command.at_us)
-    elif not any(command.code in codes for codes in PARTY_CODES.get(command.party, ())):
+    elif not may_give(command.party, command.code):
         raise Refused(Reason.CLOSE_CODE_PARTY, party=command.party, code=command.code)
     return _closed(gang, command.party, command.code, command.at_us, world)
 

@@ -74,7 +74,7 @@ def decide_bill(command: BillLateUsage, world: World) -> list[Change]:
     ADJUSTMENT_TOO_LARGE.
     """
     lease = lease_of(world, command.lease_id)
-    if lease.status != "settled" or lease.opened is None:
+    if not lease.is_over or lease.status == "archived" or lease.opened is None:
         raise Refused(Reason.LEASE_STATE, lease_id=command.lease_id, status=lease.status)
     state = corrections_of(world, command.settled_position)
     if command.adjustment_id in state.booked:

@@ -3,14 +3,18 @@
     requested --MatchDecided + LeaseReserved--> reserved --LeaseReady + LeaseOpened--> active
     active --UsageAccrued*--> active --LeaseClosed--> closing --LeaseSettled--> settled
     requested, reserved --LeaseClosed + LeaseSettled--> settled, charge 0
+    and between these quoted, gang_waiting, paused, degraded, reclaiming; then disputed, resolved,
+    archived: every transition there is stands in `domain/lease_states.py`
 
     charged == floor(gpu_us x price_per_gpu_hour / 3_600_000_000)            after every accrual
     federated == floor(time x fee_per_hour / 3_600_000_000)                  time = gpu_us per share
     fee + provider + client + platform + burn == charge                      to the unit
     put in == charged + federated + refunded + held                          always
 
-Here is what can happen, what can be asked and what we remember. How we decide: until billing
-starts, and when it is topped up, in `domain/lease_opening.py`; then in `domain/lease_accrual.py`.
+Here is what can happen, what can be asked and what we remember; of its turns in between, facts and
+commands are in `domain/lease_turns.py`. How we decide: until billing starts, and when it is topped
+up, in `domain/lease_opening.py`; its turns in `domain/lease_life.py`; what it uses and how it ends
+in `domain/lease_accrual.py`.
 """
 
 from __future__ import annotations
@@ -18,9 +22,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, assert_never
 
-from domain.accrual import RefusedTime, UsageRow, Watermark
+from domain.accrual import Pause, RefusedTime, UsageRow, Watermark
+from domain.close_reason import CANCELLED_BEFORE_START as CANCELLED_BEFORE_START
+from domain.close_reason import COMPLETED as COMPLETED
+from domain.close_reason import FUNDS_ENDED as FUNDS_ENDED
+from domain.close_reason import RENTER_CLOSED as RENTER_CLOSED
+from domain.close_reason import START_TIMEOUT as START_TIMEOUT
+from domain.close_reason import TERM_REACHED as TERM_REACHED
 from domain.constraints import Constraints
 from domain.earnings import NOTHING, Parts
+from domain.escrow import TIME_MAX_US
 from domain.gpu_time import fee_for
 from domain.lease_budget import Counted, LeaseParty
 from domain.lease_command import (
@@ -36,6 +47,22 @@ from domain.lease_funds import (
     for_purpose,
     total,
     without,
+)
+from domain.lease_turns import (
+    FaultRevised,
+    FundsEndWarned,
+    LeaseArchived,
+    LeaseDegraded,
+    LeaseDisputed,
+    LeaseExtended,
+    LeasePaused,
+    LeaseQuoted,
+    LeaseRecovered,
+    LeaseResolved,
+    LeaseResumed,
+    ReclaimCancelled,
+    ReclaimStarted,
+    Turn,
 )
 from domain.money import PPM, Amount, Big
 from domain.refusal import Reason, Refused
@@ -165,6 +192,9 @@ class LeaseReserved:
     mode: str | None = None  # SHARING_MODES: how it shares each of its devices
     mig_profile: str | None = None
     mig_starts: tuple[int, ...] | None = None  # of its instances, in the order of `device_ids`
+    reclaim_window_us: int | None = None  # quoted: how long the provider waits to take it back
+    interruptible: bool | None = None  # may be paused
+    quote_id: str | None = None  # the quote that was accepted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,10 +270,12 @@ class LeaseClosed:
     lease_id: str
     account_id: str
     closed_at_us: int
-    party: str  # who asked: "renter", "provider", "job", "operator"
+    party: str  # who asked: "renter", "client", "provider", "job", "operator"
     code: int  # its range names the party at fault
     refund: tuple[EscrowPart, ...]  # above the largest still possible charge
     at_us: int
+    by: str | None = None  # the account or key of that party
+    evidence: str | None = None  # SHA-256 of what the party can show, in hexadecimal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,6 +286,7 @@ class LeaseSettled:
     gpu_us: Big
     refund: tuple[EscrowPart, ...]
     at_us: int
+    disputed: bool | None = None  # a dispute of one of its lines is still open
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -280,6 +313,7 @@ Fact: TypeAlias = (
     | LeaseCommandAcknowledged
     | LeaseWorkEnded
     | TermEndedEarly
+    | Turn
 )
 
 # Commands: imperative, and they carry the clock, so deciding never has to look at one.
@@ -319,7 +353,10 @@ class RequestLease:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReserveLease:
-    """Carry out a match: the matcher's inputs and choice, to be recorded and checked again."""
+    """Carry out a match: the matcher's inputs and choice, to be recorded and checked again.
+
+    `quote_id`: accept this quote; price and devices are the quote's.
+    """
 
     lease_id: str
     rule: str
@@ -330,6 +367,7 @@ class ReserveLease:
     offer_id: str
     device_ids: tuple[str, ...]
     at_us: int
+    quote_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -382,6 +420,8 @@ class CloseLease:
     party: str
     code: int
     at_us: int
+    by: str | None = None
+    evidence: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -411,16 +451,23 @@ LATE_UNITS_MAX = 2**62
 LATE_WINDOW_US = 24 * HOUR_US
 """How long a closed lease waits for reports that are still on their way."""
 
-COMPLETED, RENTER_CLOSED, TERM_REACHED, FUNDS_ENDED, CANCELLED_BEFORE_START = 0, 1, 3, 100, 101
-SCALED_DOWN = 4
-START_TIMEOUT = 10_003
-PARTY_CODES = {
-    "renter": (range(100), range(100, 10_000)),
-    "provider": (range(10_000, 20_000),),
-    "job": (range(100), range(100, 10_000), range(10_000, 20_000)),
-    "operator": (range(20_000, 30_000),),
-}
-"""Which close codes each party may give. The code's range names the party at fault."""
+REQUEST_TIMEOUT_US = 24 * HOUR_US
+"""How long a request without a quote waits; then it is closed as expired."""
+DEGRADED_AFTER_US = 180_000_000
+"""Without a healthy signed report for so long, a lease is degraded."""
+DEGRADED_LIMIT_US = 1_800_000_000
+"""A lease that stays degraded for so long is closed as unreachable."""
+QUOTES_MAX = 64
+"""Quotes a lease may have at once."""
+PAUSES_MAX = 1_000
+"""Pauses of one lease: each is remembered for as long as late reports may name its time."""
+
+# What states have in common. All of them, and how they follow on each other, are in
+# `domain/lease_states.py`.
+WAITING = ("requested", "quoted")
+HOLDING = ("reserved", "gang_waiting", "active", "degraded", "reclaiming")
+RUNNING = ("active", "paused", "degraded", "reclaiming")
+OVER = ("settled", "disputed", "resolved", "archived")
 
 
 @dataclass(frozen=True, slots=True)
@@ -447,6 +494,17 @@ class Lease:
     restarted_as: str | None = None
     work: Work = NO_WORK
     queued_in: str | None = None  # the pool it waited for
+    quotes: tuple[LeaseQuoted, ...] = ()
+    pauses: tuple[Pause, ...] = ()  # those that are over
+    paused_at_us: int | None = None
+    degraded: LeaseDegraded | None = None
+    reclaim: ReclaimStarted | None = None
+    extended_us: int | None = None  # the whole fixed term, once it was extended
+    term_end_us: int | None = None
+    warned: FundsEndWarned | None = None
+    disputes: tuple[str, ...] = ()  # open ones
+    revised: FaultRevised | None = None
+    settled_at_us: int = 0
 
     @property
     def party(self) -> LeaseParty:
@@ -478,7 +536,55 @@ class Lease:
     @property
     def is_live(self) -> bool:
         """Whether it holds devices."""
-        return self.status in ("reserved", "gang_waiting", "active")
+        return self.status in HOLDING
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it has opened and is not closed: hours of it are accrued, paused or not."""
+        return self.status in RUNNING
+
+    @property
+    def uses_funds(self) -> bool:
+        """Whether time that passes now may be charged."""
+        return self.is_running and self.paused_at_us is None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it is settled, whatever is said about it afterwards."""
+        return self.status in OVER
+
+    @property
+    def term_us(self) -> int | None:
+        """The whole fixed term, or None of an open end."""
+        assert self.requested is not None
+        return self.requested.term_us if self.extended_us is None else self.extended_us
+
+    @property
+    def quoted_until_us(self) -> int:
+        """When the last of its quotes expires."""
+        return max((quote.expires_at_us for quote in self.quotes), default=0)
+
+    def paused_us(self, until_us: int) -> int:
+        """How long it was paused before a moment."""
+        over = sum(max(0, min(one.to_us, until_us) - one.from_us) for one in self.pauses
+                   if one.from_us < until_us)  # fmt: skip
+        now = 0 if self.paused_at_us is None else max(0, until_us - self.paused_at_us)
+        return over + now
+
+    def ran_us(self, until_us: int) -> int:
+        """How long it was open and not paused before a moment: the most a device can earn."""
+        assert self.opened is not None
+        return until_us - self.opened.opened_at_us - self.paused_us(until_us)
+
+    def moment_of(self, ran_us: int) -> int:
+        """The first moment at which it has run for so long."""
+        assert self.opened is not None
+        moment_us = self.opened.opened_at_us + ran_us
+        for one in self.pauses:
+            if one.from_us >= moment_us:
+                break
+            moment_us += one.to_us - one.from_us
+        return moment_us
 
     def federated_units(self, ppm_us: int) -> int:
         """The federated fee for so much metered time, cumulative; 0 when there is none."""
@@ -502,7 +608,7 @@ class Lease:
         """
         assert self.opened is not None
         credited_us = max((mark.credited_us for mark in self.marks), default=0)
-        return max(self.accrued_until_us, self.opened.opened_at_us + credited_us)
+        return max(self.accrued_until_us, self.moment_of(credited_us))
 
     @property
     def window_end_us(self) -> int:
@@ -510,8 +616,9 @@ class Lease:
         assert self.opened is not None
         if self.closed is not None:
             return self.closed.closed_at_us
-        term_end_us = self.opened.term_end_us
-        return self.funds_end_us if term_end_us is None else min(self.funds_end_us, term_end_us)
+        # While it is paused nothing is used up, and only a term can end it.
+        funds_end_us = TIME_MAX_US if self.paused_at_us is not None else self.funds_end_us
+        return funds_end_us if self.term_end_us is None else min(funds_end_us, self.term_end_us)
 
 
 def evolve(lease: Lease, fact: Fact) -> Lease:
@@ -531,6 +638,7 @@ def evolve(lease: Lease, fact: Fact) -> Lease:
                 held=fact.escrow,
                 deposits=deposits_of(fact.escrow),
                 counted=fact.counted or (),
+                quotes=(),
             )
         case LeaseReady():
             # Alone it is followed by its opening at once; in a gang it waits for the others.
@@ -543,6 +651,7 @@ def evolve(lease: Lease, fact: Fact) -> Lease:
                 opened=fact,
                 accrued_until_us=fact.opened_at_us,
                 funds_end_us=fact.funds_end_us,
+                term_end_us=fact.term_end_us,
             )
         case LeaseToppedUp():
             return replace(
@@ -567,9 +676,11 @@ def evolve(lease: Lease, fact: Fact) -> Lease:
             )
         case LeaseClosed():
             held = without(lease.held, fact.refund)
-            return replace(lease, status="closing", closed=fact, held=held)
+            lease = _paused_until(lease, fact.closed_at_us)
+            return replace(lease, status="closing", closed=fact, held=held, quotes=())
         case LeaseSettled():
-            return replace(lease, status="settled", held=())
+            status = "disputed" if lease.disputes else "settled"
+            return replace(lease, status=status, held=(), settled_at_us=fact.at_us)
         case LeaseRestarted():
             return replace(lease, restarted_as=fact.as_lease_id)
         case LeaseCommandAcknowledged() | LeaseWorkEnded():
@@ -577,7 +688,59 @@ def evolve(lease: Lease, fact: Fact) -> Lease:
         case TermEndedEarly():
             return replace(lease, held=without(lease.held, fact.drawn))
         case _:
+            return _turned(lease, fact)
+
+
+def _turned(lease: Lease, fact: Turn) -> Lease:
+    """The lease after one of its turns."""
+    match fact:
+        case LeaseQuoted():
+            return replace(lease, status="quoted", quotes=(*lease.quotes, fact))
+        case LeasePaused():
+            return replace(lease, status="paused", paused_at_us=fact.paused_at_us)
+        case LeaseResumed():
+            lease = _paused_until(lease, fact.resumed_at_us)
+            return replace(lease, status="active", funds_end_us=fact.funds_end_us)
+        case LeaseDegraded():
+            return replace(lease, status="degraded", degraded=fact)
+        case LeaseRecovered():
+            return replace(lease, status="active", degraded=None)
+        case ReclaimStarted():
+            return replace(lease, status="reclaiming", reclaim=fact, degraded=None)
+        case ReclaimCancelled():
+            return replace(lease, status="active", reclaim=None)
+        case LeaseExtended():
+            return replace(
+                lease,
+                held=(*lease.held, *fact.parts),
+                deposits=max(lease.deposits, deposits_of(fact.parts)),
+                extended_us=fact.term_us,
+                term_end_us=fact.term_end_us,
+                funds_end_us=fact.funds_end_us or lease.funds_end_us,
+                counted=(*lease.counted, *(fact.counted or ())),
+            )
+        case FundsEndWarned():
+            return replace(lease, warned=fact)
+        case FaultRevised():
+            return replace(lease, revised=fact)
+        case LeaseDisputed():
+            status = fact.status or lease.status
+            return replace(lease, status=status, disputes=(*lease.disputes, fact.dispute_id))
+        case LeaseResolved():
+            left = tuple(one for one in lease.disputes if one != fact.dispute_id)
+            return replace(lease, status=fact.status or lease.status, disputes=left)
+        case LeaseArchived():
+            return replace(lease, status="archived")
+        case _:
             assert_never(fact)
+
+
+def _paused_until(lease: Lease, at_us: int) -> Lease:
+    """The pause that is on, if any, is over."""
+    if lease.paused_at_us is None:
+        return lease
+    pauses = (*lease.pauses, Pause(lease.paused_at_us, max(at_us, lease.paused_at_us)))
+    return replace(lease, pauses=pauses, paused_at_us=None)
 
 
 def party_of(asked: LeaseRequested) -> LeaseParty:

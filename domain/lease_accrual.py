@@ -12,7 +12,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from domain.accrual import Reach, Watermark, Window, count, due
+from domain.accrual import Pause, Reach, Watermark, Window, count, due
+from domain.close_reason import may_give
 from domain.device import device_of, release
 from domain.earnings import Parts, peel
 from domain.gpu_time import charge_for
@@ -21,8 +22,6 @@ from domain.lease import (
     HOUR_US,
     LATE_UNITS_MAX,
     LATE_WINDOW_US,
-    PARTY_CODES,
-    START_TIMEOUT,
     AccrueUsage,
     CloseLease,
     Lease,
@@ -35,6 +34,7 @@ from domain.lease import (
     lease_of,
 )
 from domain.lease_budget import uncount_budgets
+from domain.lease_closing import require_close_due
 from domain.lease_funds import FEDERATED, EscrowPart, Held, for_purpose, take, total, without
 from domain.money import PPM, credit
 from domain.quota import release as release_quotas
@@ -46,7 +46,7 @@ from domain.stream import Change, Stream, World
 def decide_accrue(command: AccrueUsage, world: World) -> list[Change]:
     """One finished hour. The hour counts from the opening, so postings fall where C-23 wants."""
     lease = lease_of(world, command.lease_id)
-    if lease.status not in ("active", "closing"):
+    if not lease.is_running and lease.status != "closing":
         raise Refused(Reason.LEASE_NOT_OPEN, lease_id=command.lease_id, status=lease.status)
     assert lease.opened is not None
     until_us = lease.opened.opened_at_us + (lease.hours_accrued + 1) * HOUR_US
@@ -61,12 +61,11 @@ def decide_accrue(command: AccrueUsage, world: World) -> list[Change]:
 def decide_close(command: CloseLease, world: World) -> list[Change]:
     """End the lease and free its devices. Closing twice gives no fact."""
     lease = lease_of(world, command.lease_id)
-    if lease.status in ("closing", "settled"):
+    if lease.closed is not None:
         return []
-    if not any(command.code in codes for codes in PARTY_CODES.get(command.party, ())):
+    if not may_give(command.party, command.code):
         raise Refused(Reason.CLOSE_CODE_PARTY, party=command.party, code=command.code)
-    if command.code == START_TIMEOUT and command.party == "job":
-        _require_start_missed(lease, command)
+    require_close_due(lease, command)
     asked, stream = lease.requested, Stream("lease", command.lease_id)
     assert asked is not None
     if lease.opened is None:
@@ -82,27 +81,22 @@ def decide_close(command: CloseLease, world: World) -> list[Change]:
         code=command.code,
         refund=_surplus(lease, closed_at_us),
         at_us=command.at_us,
+        by=command.by,
+        evidence=command.evidence,
     )
     assert lease.reserved is not None
     budgets = uncount_budgets(
         world, command.lease_id, lease.counted, closed.refund, command.at_us, is_final=False
     )
     parts = ended(asked, command.code, command.at_us, world)
-    return [
-        Change(stream, closed), *_released(lease.reserved, command.at_us, world), *budgets, *parts
-    ]  # fmt: skip
-
-
-def _require_start_missed(lease: Lease, command: CloseLease) -> None:
-    """Raises Refused: LEASE_STATE, for the timer's close of a lease that is not due for it."""
-    if lease.status != "reserved" or command.at_us < lease.ready_until_us:
-        raise Refused(Reason.LEASE_STATE, lease_id=command.lease_id, status=lease.status)
+    released = _released(lease, command.at_us, world)
+    return [Change(stream, closed), *released, *budgets, *parts]
 
 
 def decide_settle(command: SettleLease, world: World) -> list[Change]:
     """The last part of an hour, and the rest of the escrow back, in one append."""
     lease = lease_of(world, command.lease_id)
-    if lease.status == "settled":
+    if lease.is_over:
         return []
     if lease.status != "closing":
         raise Refused(Reason.LEASE_STATE, lease_id=command.lease_id, status=lease.status)
@@ -127,6 +121,7 @@ def decide_settle(command: SettleLease, world: World) -> list[Change]:
         gpu_us=after.gpu_us,
         refund=after.held,
         at_us=command.at_us,
+        disputed=True if lease.disputes else None,
     )
     budgets = uncount_budgets(
         world, command.lease_id, lease.counted, settled.refund, command.at_us, is_final=True
@@ -149,8 +144,26 @@ def accrued_so_far(lease: Lease, command: AccrueUsage) -> UsageAccrued:
     return _accrued(lease, command, until_us, rows_until_us=None)
 
 
-def _is_complete(lease: Lease, until_us: int) -> bool:
+def window_of(lease: Lease) -> Window:
+    """The time of an open lease that can be billed: a pause that is on ends it for now."""
     assert lease.reserved is not None
+    assert lease.opened is not None
+    pauses = lease.pauses
+    if lease.paused_at_us is not None:
+        pauses = (*pauses, Pause(lease.paused_at_us, lease.window_end_us))
+    return Window(
+        lease.opened.opened_at_us, lease.window_end_us, lease.reserved.device_ids,
+        lease.reserved.share_ppm, pauses,
+    )  # fmt: skip
+
+
+def _is_complete(lease: Lease, until_us: int) -> bool:
+    """A pause that lasts until then is no time to be reported."""
+    assert lease.reserved is not None
+    if lease.pauses and lease.pauses[-1].to_us >= until_us:
+        until_us = min(until_us, lease.pauses[-1].from_us)
+    elif lease.paused_at_us is not None:
+        until_us = min(until_us, lease.paused_at_us)
     reached = {mark.device_id: mark.wall_end_us for mark in lease.marks}
     return all(reached.get(device, 0) >= until_us for device in lease.reserved.device_ids)
 
@@ -165,9 +178,7 @@ def _accrued(
     assert asked is not None
     if command.usage_position < lease.usage_position:
         raise Refused(Reason.USAGE_POSITION_FELL, reached=lease.usage_position)
-    window = Window(
-        opened.opened_at_us, lease.window_end_us, reserved.device_ids, reserved.share_ppm
-    )
+    window = window_of(lease)
     reached = Reach(lease.usage_position, lease.accrued_until_us)
     fresh = due(command.rows, reached, rows_until_us)
     counted = count(fresh.rows, window, {mark.device_id: mark for mark in lease.marks})
@@ -285,6 +296,8 @@ def cancelled(lease: Lease, command: CloseLease, world: World) -> list[Change]:
         code=command.code,
         refund=(),
         at_us=command.at_us,
+        by=command.by,
+        evidence=command.evidence,
     )
     settled = LeaseSettled(
         lease_id=command.lease_id,
@@ -294,8 +307,8 @@ def cancelled(lease: Lease, command: CloseLease, world: World) -> list[Change]:
         refund=lease.held,
         at_us=command.at_us,
     )
-    reserved, stream = lease.reserved, Stream("lease", command.lease_id)
-    released = [] if reserved is None else _released(reserved, command.at_us, world)
+    stream = Stream("lease", command.lease_id)
+    released = _released(lease, command.at_us, world)
     budgets = uncount_budgets(
         world, command.lease_id, lease.counted, settled.refund, command.at_us, is_final=True
     )
@@ -303,24 +316,34 @@ def cancelled(lease: Lease, command: CloseLease, world: World) -> list[Change]:
     return [Change(stream, closed), Change(stream, settled), *released, *budgets, *parts]
 
 
-def _released(reserved: LeaseReserved, at_us: int, world: World) -> list[Change]:
-    """Every device of the lease, given back on its own stream, and what it held of quotas."""
-    devices = [
+def released_devices(lease: Lease, at_us: int, world: World) -> list[Change]:
+    """Every device the lease holds, given back on its own stream; a paused lease holds none."""
+    reserved = lease.reserved
+    if reserved is None or not lease.is_live:
+        return []
+    return [
         Change(
             Stream("device", device_id),
             release(device_of(world, device_id), reserved.lease_id, at_us),
         )
         for device_id in reserved.device_ids
     ]
-    return [*devices, *release_quotas(world, reserved.quotas or (), reserved.lease_id, at_us)]
+
+
+def _released(lease: Lease, at_us: int, world: World) -> list[Change]:
+    """Its devices, and what it held of quotas: paused or not, it counts in them until it ends."""
+    if lease.reserved is None:
+        return []
+    quotas = lease.reserved.quotas or ()
+    devices = released_devices(lease, at_us, world)
+    return [*devices, *release_quotas(world, quotas, lease.reserved.lease_id, at_us)]
 
 
 def _surplus(lease: Lease, closed_at_us: int) -> tuple[EscrowPart, ...]:
     """The part of the escrow that no report still to come can use: given back at closing."""
     assert lease.reserved is not None
     assert lease.opened is not None
-    open_us = closed_at_us - lease.opened.opened_at_us
-    most_ppm_us = lease.gpu_ppm_total * open_us
+    most_ppm_us = lease.gpu_ppm_total * lease.ran_us(closed_at_us)
     most = charge_for(most_ppm_us // PPM, lease.opened.price_per_gpu_hour.units)
     most_federated = lease.federated_units(most_ppm_us)
     due = {

@@ -18,8 +18,8 @@ from typing import Any
 from domain.account import account_of, open_account, require_open
 from domain.compute_client import instance_of, require_running
 from domain.counterparty import refusal_between
-from domain.device import DeviceState, device_of
-from domain.escrow import funds_end_us
+from domain.device import DeviceReserved, DeviceState, device_of
+from domain.escrow import TIME_MAX_US, funds_end_us
 from domain.funding import sources_of
 from domain.gpu_time import charge_for, fee_for
 from domain.group import RENT, Holder, overflow_of, quotas_of
@@ -58,7 +58,8 @@ from domain.lease_funds import (
     total,
 )
 from domain.lease_sharing import hold_devices, require_offered, shared
-from domain.money import PPM, Asset, credit
+from domain.lease_turns import ExtendLease, LeaseExtended, LeaseQuoted, QuoteLease
+from domain.money import PPM, Amount, Asset, credit
 from domain.node import NodeState, existing_node
 from domain.offer import SETTLEMENTS, OfferPublished, existing_offer, offer_of
 from domain.pool import pool_of
@@ -188,32 +189,15 @@ def decide_reserve(command: ReserveLease, world: World) -> list[Change]:
     lease = lease_of(world, command.lease_id)
     asked = lease.requested
     assert asked is not None
-    if lease.status != "requested":
-        raise Refused(Reason.LEASE_STATE, lease_id=command.lease_id, status=lease.status)
-    published = existing_offer(world, command.offer_id)
+    quote = _accepted(lease, command)
+    price = None if quote is None else quote.price_per_gpu_hour
+    terms, held = matched_terms(asked, command, price, world)
     node = existing_node(world, command.node_id)
-    if not offer_of(world, command.offer_id).is_open:
-        raise Refused(Reason.OFFER_WITHDRAWN, offer_id=command.offer_id)
-    if not node.is_matchable:
-        raise Refused(Reason.NODE_STATE, node_id=command.node_id, phase=node.phase)
-    if published.node_id != command.node_id:
-        raise Refused(Reason.OFFER_MISMATCH, offer_id=command.offer_id)
-    devices = [device_of(world, device_id) for device_id in command.device_ids]
-    provider = existing_provider(world, published.provider_id)
-    is_own = provider.account_id == asked.account_id
-    _check_parties(asked, provider.account_id, world, is_own=is_own)
-    _check_devices(command, asked, published, devices, is_own=is_own)
-    held = hold_devices(command.lease_id, asked, devices, command.at_us)
-    terms = _terms(asked, published, devices[0], provider.account_id, command.at_us, world)
-    terms = shared(terms, held)
-    cap_units = asked.max_price_per_gpu_hour.units
-    if terms.price_per_gpu_hour.units > cap_units:
-        raise Refused(Reason.PRICE_ABOVE_CAP, cap=cap_units, price=terms.price_per_gpu_hour.units)
-    if terms.price_per_gpu_hour < terms.fee_per_gpu_hour:
-        # Offered under an earlier tariff, or for devices of another class: no charge could pay it.
-        raise Refused(Reason.OFFER_MISMATCH, usage_fee=terms.fee_per_gpu_hour.units)
     _require_turn(asked, node, world)
-    reserved = replace(terms, pool_id=node.pool_id, escrow=_escrow(asked, terms, world))
+    reserved = replace(terms, pool_id=node.pool_id, quote_id=command.quote_id)
+    if quote is not None:
+        reserved = replace(reserved, reclaim_window_us=quote.reclaim_window_us)
+    reserved = replace(reserved, escrow=_escrow(asked, reserved, world))
     reserved, budgets = _counted(asked, reserved, world)
     reserved, quotas = _within_quotas(asked, reserved, world)
     stream = Stream("lease", command.lease_id)
@@ -293,6 +277,68 @@ def _require_turn(asked: LeaseRequested, node: NodeState, world: World) -> None:
         raise Refused(Reason.QUEUE_MOVED, pool_id=node.pool_id, waiting=len(queue.waiting))
 
 
+def _accepted(lease: Lease, command: ReserveLease) -> LeaseQuoted | None:
+    """The quote that is taken; None: at the offer's price, straight from the request.
+
+    Raises Refused: LEASE_STATE, OFFER_MISMATCH.
+    """
+    wrong = Refused(Reason.LEASE_STATE, lease_id=command.lease_id, status=lease.status)
+    if command.quote_id is None:
+        if lease.status != "requested":
+            raise wrong
+        return None
+    quote = next((one for one in lease.quotes if one.quote_id == command.quote_id), None)
+    if lease.status != "quoted" or quote is None:
+        raise wrong
+    if command.at_us >= quote.expires_at_us:
+        raise Refused(Reason.LEASE_STATE, quote_id=quote.quote_id, expired_us=quote.expires_at_us)
+    if (command.offer_id, command.device_ids) != (quote.offer_id, quote.device_ids):
+        raise Refused(Reason.OFFER_MISMATCH, quote_id=quote.quote_id)
+    return quote
+
+
+def matched_terms(
+    asked: LeaseRequested, match: ReserveLease | QuoteLease, price: Amount | None, world: World
+) -> tuple[LeaseReserved, list[DeviceReserved]]:
+    """The terms of a match and what each device gets, checked against the streams themselves.
+    `price`: what was quoted; None: the offer's, or the usage fee on the renter's own node.
+
+    Raises Refused: OFFER_UNKNOWN, NODE_UNKNOWN, OFFER_WITHDRAWN, NODE_STATE, OFFER_MISMATCH,
+    GPU_CLASS_UNPRICED, TARIFF_UNKNOWN, PRICE_ABOVE_CAP.
+    """
+    published = existing_offer(world, match.offer_id)
+    node = existing_node(world, match.node_id)
+    if not offer_of(world, match.offer_id).is_open:
+        raise Refused(Reason.OFFER_WITHDRAWN, offer_id=match.offer_id)
+    if not node.is_matchable:
+        raise Refused(Reason.NODE_STATE, node_id=match.node_id, phase=node.phase)
+    if published.node_id != match.node_id:
+        raise Refused(Reason.OFFER_MISMATCH, offer_id=match.offer_id)
+    devices = [device_of(world, device_id) for device_id in match.device_ids]
+    provider = existing_provider(world, published.provider_id)
+    is_own = provider.account_id == asked.account_id
+    _check_parties(asked, provider.account_id, world, is_own=is_own)
+    _check_devices(match, asked, published, devices, is_own=is_own)
+    held = hold_devices(asked.lease_id, asked, devices, match.at_us)
+    terms = _terms(asked, published, devices[0], provider.account_id, match.at_us, world)
+    terms = shared(terms, held)
+    if price is not None and not is_own:
+        terms = replace(terms, price_per_gpu_hour=price)
+    cap_units = asked.max_price_per_gpu_hour.units
+    if terms.price_per_gpu_hour.units > cap_units:
+        raise Refused(Reason.PRICE_ABOVE_CAP, cap=cap_units, price=terms.price_per_gpu_hour.units)
+    if terms.price_per_gpu_hour < terms.fee_per_gpu_hour:
+        # Offered under an earlier tariff, or for devices of another class: no charge could pay it.
+        raise Refused(Reason.OFFER_MISMATCH, usage_fee=terms.fee_per_gpu_hour.units)
+    return terms, held
+
+
+def quoted_terms(lease: Lease, command: QuoteLease, world: World) -> LeaseReserved:
+    """What a quote of these devices promises. Raises Refused like `matched_terms`."""
+    assert lease.requested is not None
+    return matched_terms(lease.requested, command, command.price_per_gpu_hour, world)[0]
+
+
 def _counted(
     asked: LeaseRequested, reserved: LeaseReserved, world: World
 ) -> tuple[LeaseReserved, list[Change]]:
@@ -309,7 +355,7 @@ def _counted(
 
 
 def _check_devices(
-    command: ReserveLease,
+    command: ReserveLease | QuoteLease,
     asked: LeaseRequested,
     offer: OfferPublished,
     devices: Sequence[DeviceState],
@@ -379,8 +425,16 @@ def _terms(
         owners=_owners_with_a_share(offer.node_id, world),
         federated=_federated(asked, tariff, world),
         sla_class=None if asked.sla_class is None else sla_class(tariff, asked.sla_class).name,
+        reclaim_window_us=None if offer.terms is None else offer.terms.reclaim_window_us,
+        interruptible=True if _is_interruptible(asked, offer) else None,
         gang_id=asked.gang_id,
     )
+
+
+def _is_interruptible(asked: LeaseRequested, offer: OfferPublished) -> bool:
+    """Whether the lease may be paused: the renter asked for it, and the offer takes such leases."""
+    wants = asked.constraints is not None and bool(asked.constraints.interruptible)
+    return wants and offer.terms is not None and bool(offer.terms.interruptible)
 
 
 def _client_with_a_share(
@@ -503,7 +557,8 @@ def decide_ready(command: ReadyLease, world: World) -> list[Change]:
     """
     lease = lease_of(world, command.lease_id)
     reserved = lease.reserved
-    if lease.status == "active" and reserved is not None and reserved.node_id == command.node_id:
+    is_the_node = reserved is not None and reserved.node_id == command.node_id
+    if is_the_node and (lease.is_running or lease.status == "gang_waiting"):
         return []
     if lease.status != "reserved" or reserved is None or reserved.node_id != command.node_id:
         raise Refused(Reason.LEASE_STATE, lease_id=command.lease_id, status=lease.status)
@@ -529,7 +584,7 @@ def opened(lease: Lease, at_us: int) -> LeaseOpened:
     assert asked is not None
     assert reserved is not None
     funded_to_us = _funded_to_us(lease, lease.held, at_us)
-    term_end_us = None if asked.term_us is None else at_us + asked.term_us
+    term_end_us = None if lease.term_us is None else at_us + lease.term_us
     if term_end_us is not None:
         # A fixed term is funded in full; its end need not be a whole second after the opening.
         funded_to_us = max(funded_to_us, term_end_us)
@@ -570,11 +625,12 @@ def _funded_to_us(lease: Lease, held: Held, opened_at_us: int) -> int:
             lease.gpu_ppm_total,
         )
     ]
+    paused_us = sum(one.to_us - one.from_us for one in lease.pauses)
     if reserved.federated is not None:
         units = lease.federated_units(lease.ppm_us) + total(for_purpose(held, FEDERATED))
         fee = reserved.federated.fee_per_hour.units
         ends.append(fee_funds_end_us(opened_at_us, units, fee))
-    return min(ends)
+    return min(min(ends) + paused_us, TIME_MAX_US)
 
 
 def decide_top_up(command: TopUpLease, world: World) -> list[Change]:
@@ -585,7 +641,8 @@ def decide_top_up(command: TopUpLease, world: World) -> list[Change]:
     """
     lease = lease_of(world, command.lease_id)
     asked, reserved = lease.requested, lease.reserved
-    if not lease.is_live or asked is None or reserved is None:
+    takes_money = lease.is_live or lease.is_running
+    if not takes_money or asked is None or reserved is None:
         raise Refused(Reason.LEASE_STATE, lease_id=command.lease_id, status=lease.status)
     if lease.opened is not None and command.at_us >= lease.window_end_us:
         raise Refused(Reason.LEASE_STATE, ended_at_us=lease.window_end_us)
@@ -609,8 +666,8 @@ def decide_top_up(command: TopUpLease, world: World) -> list[Change]:
     held = (*lease.held, *parts)
     opened = lease.opened
     ends_us = None if opened is None else _funded_to_us(lease, held, opened.opened_at_us)
-    if opened is not None and opened.term_end_us is not None and ends_us is not None:
-        ends_us = max(ends_us, opened.term_end_us)
+    if lease.term_end_us is not None and ends_us is not None:
+        ends_us = max(ends_us, lease.term_end_us)
     counted, budgets = count_budgets(world, lease.party, command.account_id, parts, command.at_us)
     topped = LeaseToppedUp(
         lease_id=command.lease_id,
@@ -625,6 +682,80 @@ def decide_top_up(command: TopUpLease, world: World) -> list[Change]:
     return [Change(Stream("lease", command.lease_id), topped), *budgets]
 
 
+def extended(
+    lease: Lease, command: ExtendLease, world: World
+) -> tuple[LeaseExtended, list[Change]]:
+    """A longer term: what the whole of it may cost above what was put in is held now.
+
+    Raises Refused: OFFER_WITHDRAWN, OFFER_MISMATCH, UNPAID_DEBT, CREDIT_TOO_LOW, BUDGET_EXHAUSTED.
+    """
+    asked, reserved, opened = lease.requested, lease.reserved, lease.opened
+    assert asked is not None
+    assert reserved is not None
+    assert lease.term_us is not None
+    term_us = lease.term_us + command.more_us
+    begins_us = command.at_us if opened is None else opened.opened_at_us
+    _require_offered(reserved.offer_id, begins_us + term_us, world)
+    parts = _for_longer_term(lease, reserved, asked, term_us, command.at_us, world)
+    counted, budgets = count_budgets(world, lease.party, asked.account_id, parts, command.at_us)
+    term_end_us = None if opened is None else opened.opened_at_us + term_us
+    ends_us = None
+    if opened is not None and term_end_us is not None:
+        ends_us = max(_funded_to_us(lease, (*lease.held, *parts), begins_us), term_end_us)
+    fact = LeaseExtended(
+        lease_id=command.lease_id,
+        account_id=asked.account_id,
+        term_us=term_us,
+        parts=parts,
+        put_in=credit(lease.put_in_units + total(parts)),
+        term_end_us=term_end_us,
+        funds_end_us=ends_us,
+        at_us=command.at_us,
+        counted=counted or None,
+    )
+    return fact, budgets
+
+
+def _require_offered(offer_id: str, until_us: int, world: World) -> None:
+    """Raises Refused: OFFER_WITHDRAWN, OFFER_MISMATCH."""
+    if not offer_of(world, offer_id).is_open:
+        raise Refused(Reason.OFFER_WITHDRAWN, offer_id=offer_id)
+    available_until_us = existing_offer(world, offer_id).available_until_us
+    if available_until_us is not None and available_until_us < until_us:
+        raise Refused(Reason.OFFER_MISMATCH, available_until_us=available_until_us)
+
+
+def _for_longer_term(
+    lease: Lease,
+    reserved: LeaseReserved,
+    asked: LeaseRequested,
+    term_us: int,
+    at_us: int,
+    world: World,
+) -> Held:
+    """What is missing of the largest possible charge, and of the federated fee."""
+    terms = replace(reserved, at_us=at_us)
+    whole = charge_for(lease.gpu_ppm_total * term_us // PPM, reserved.price_per_gpu_hour.units)
+    missing = max(0, whole - lease.charge_units - lease.held_units)
+    parts: Held = ()
+    if missing:
+        _require_no_debt(world, asked.account_id)
+        parts = _collected(
+            world, asked.account_id, terms, missing, missing, lease=asked, deposits=lease.deposits
+        )
+    if reserved.federated is None:
+        return parts
+    fee = fee_for(term_us, reserved.federated.fee_per_hour.units)
+    put_in = lease.federated_units(lease.ppm_us) + total(for_purpose(lease.held, FEDERATED))
+    if fee <= put_in:
+        return parts
+    _require_no_debt(world, reserved.federated.account_id)
+    return (*parts, *_collected(
+        world, reserved.federated.account_id, terms, fee - put_in, fee - put_in, lease=asked,
+        deposits=lease.deposits, taken=parts, purpose=FEDERATED,
+    ))  # fmt: skip
+
+
 def refill_due(lease: Lease, lease_id: str, now_us: int) -> TopUpLease | None:
     """The top-up that keeps a lease with `refill` going: an hour more, when less than half of one
     is funded.
@@ -632,12 +763,14 @@ def refill_due(lease: Lease, lease_id: str, now_us: int) -> TopUpLease | None:
     asked, opened = lease.requested, lease.opened
     if asked is None or not asked.refill or opened is None or lease.closed is not None:
         return None
+    if lease.paused_at_us is not None:
+        return None
     price = opened.price_per_gpu_hour.units
     # The hold that it adds to: where the federated fee's hold ends first, more for usage moves no
     # end, and it would be asked again and again until the balance is empty.
     funds_us = funds_end_us(
         opened.opened_at_us, lease.charge_units + lease.held_units, price, lease.gpu_ppm_total
-    )
+    ) + lease.paused_us(now_us)
     if not now_us < lease.window_end_us or funds_us >= now_us + MIN_RUNWAY_US // 2:
         return None
     hour = charge_for(lease.gpu_ppm_total * MIN_RUNWAY_US // PPM, price)

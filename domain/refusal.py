@@ -78,6 +78,7 @@ class Reason(Enum):
     LEASE_EXISTS = "lease_exists"
     LEASE_NOT_OPEN = "lease_not_open"
     LEASE_STATE = "lease_state"
+    LEASE_NOT_DUE = "lease_not_due"
     GANG_UNKNOWN = "gang_unknown"
     GANG_EXISTS = "gang_exists"
     GANG_STATE = "gang_state"

@@ -27,6 +27,7 @@ from domain.draw import Drawn, draw
 from domain.earnings import NOTHING, Parts, peel
 from domain.funding import sources_of
 from domain.lease import Lease, LeaseReserved, lease_of
+from domain.lease_accrual import window_of
 from domain.money import Amount, Big, credit
 from domain.refusal import Reason, Refused
 from domain.stream import Change, Stream, World
@@ -227,7 +228,7 @@ def decide_accrue(command: AccrueResource, world: World) -> list[Change]:
     assert positions == sorted(set(positions)), positions
     if positions and positions[0] <= state.through_position:
         raise Refused(Reason.USAGE_POSITION_FELL, reached=state.through_position)
-    if lease.reserved is None or (lease.opened is None and lease.status != "settled"):
+    if lease.reserved is None or (lease.opened is None and not lease.is_over):
         return []  # whether it ever runs is not known yet
     due = _due(command)
     if not due:
@@ -313,6 +314,9 @@ class _Bill:
         self._reserved = reserved
         self._rate = rate
         self._window = None if lease.opened is None else _window(lease, state, command.meter)
+        # What is on a disk stays there while the lease is paused; nothing else is used then.
+        is_compute = lease.opened is not None and command.meter != STORAGE
+        self._running = window_of(lease) if is_compute else None
         self._charge_max = state.charge_units + _fundable(reserved, world, command.at_us)
         self.sources = state.sources
         self.quantity = state.quantity
@@ -365,6 +369,8 @@ class _Bill:
         assert self._window is not None
         from_us, to_us = self._window
         inside_us = min(event.to_us, to_us) - max(event.from_us, from_us)
+        if self._running is not None:
+            inside_us -= self._running.paused_us(event.from_us, event.to_us)
         return event.quantity * max(0, inside_us) // (event.to_us - event.from_us)
 
 

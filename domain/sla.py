@@ -1,6 +1,6 @@
 """SLA credits: a lease that was promised availability and did not get it is credited by itself.
 
-    promised     == floor(share_ppm of all devices x (closed - opened) / 10^6)           GPU-us
+    promised     == floor(share_ppm of all devices x (closed - opened - paused) / 10^6)  GPU-us
     availability == floor(metered x 10^6 / promised)                                 ppm
     credit       == floor(charge x credit_ppm / 10^6)       by the worst tier it is below
     credited     == sum of the lease's adjustments for it <= credit;   no charge gives back twice
@@ -162,7 +162,7 @@ def decide_credit(command: CreditSla, world: World) -> list[Change]:
 
 def _assess(lease: Lease, command: CreditSla, world: World) -> SlaAssessed:
     reserved = lease.reserved
-    if lease.status != "settled" or reserved is None or reserved.sla_class is None:
+    if not lease.is_over or reserved is None or reserved.sla_class is None:
         raise Refused(Reason.LEASE_STATE, lease_id=command.lease_id, status=lease.status)
     promised = _promised(lease, reserved)
     ppm = availability(lease.gpu_us, promised)
@@ -190,8 +190,8 @@ def _promised(lease: Lease, reserved: LeaseReserved) -> int:
     """All devices from the opening to the close; a lease that never opened promised nothing."""
     if lease.opened is None or lease.closed is None:
         return 0
-    open_us = lease.closed.closed_at_us - lease.opened.opened_at_us
-    return len(reserved.device_ids) * reserved.share_ppm * open_us // PPM
+    ran_us = lease.ran_us(lease.closed.closed_at_us)
+    return len(reserved.device_ids) * reserved.share_ppm * ran_us // PPM
 
 
 def _room(line: ChargedLine, world: World) -> int:

@@ -52,6 +52,7 @@ from domain.lease import (
     LeaseToppedUp,
     UsageAccrued,
 )
+from domain.lease_turns import LeaseExtended
 from domain.maturity import EarningsForgone, EarningsMatured, EarningsSwept
 from domain.money import Amount, Asset
 from domain.payment import (
@@ -250,7 +251,7 @@ def _reserved(fact: LeaseReserved) -> Iterable[Entry]:
     return _deposited(fact.account_id, fact.lease_id, fact.escrow, 1)
 
 
-def _topped_up(fact: LeaseToppedUp) -> Iterable[Entry]:
+def _topped_up(fact: LeaseToppedUp | LeaseExtended) -> Iterable[Entry]:
     return _deposited(fact.account_id, fact.lease_id, fact.parts, 1)
 
 
@@ -529,6 +530,7 @@ _BOOKS: dict[type[Any], Callable[[Any], Iterable[Entry]]] = {
     PromotionExpired: _promotion_expired,
     LeaseReserved: _reserved,
     LeaseToppedUp: _topped_up,
+    LeaseExtended: _topped_up,
     LeaseClosed: _closed,
     LeaseSettled: _closed,
     UsageAccrued: _accrued,

@@ -2,7 +2,7 @@
 
 The state of a lease follows from its facts alone:
 
-    requested -> reserved -> active -> closing -> settled
+    requested -> reserved -> active -> closing -> settled    and the turns of `domain/lease_states`
 
 `lease` holds the present, `lease_history` one row per fact with the state after it; a total that a
 fact does not carry is NULL there. Totals never fall, so as of N each is the largest up to N.
@@ -43,6 +43,8 @@ _TABLES = """
         closed_position bigint, closed_at_us bigint, close_party text, close_code int,
         settled_position bigint, settled_at_us bigint, sla_class text, client_account_id text,
         restart_of text, constraints json, restarted_as text, restarted_position bigint,
+        archived_position bigint, archived_at_us bigint, revised_position bigint, revised_code int,
+        reclaim_window_us bigint, interruptible boolean, gang_id text, moment_us bigint,
         federated_account_id text, federated_fee_units bigint,
         mode text, mig_profile text, mig_starts int[],
         state text NOT NULL, charge_units bigint NOT NULL, gpu_us bigint NOT NULL,
@@ -52,7 +54,7 @@ _TABLES = """
         lease_id text COLLATE "C" NOT NULL, position bigint NOT NULL, version bigint NOT NULL,
         topic text NOT NULL, at_us bigint NOT NULL, state text NOT NULL, charge_units bigint,
         gpu_us bigint, hours int, usage_position bigint, escrow_units bigint,
-        funds_end_us bigint);
+        funds_end_us bigint, term_end_us bigint, moment_us bigint);
     CREATE TABLE own.stake (
         account_id text COLLATE "C" NOT NULL, lease_id text COLLATE "C" NOT NULL,
         PRIMARY KEY (account_id, lease_id));
@@ -68,9 +70,13 @@ _INDEXES = """
     CREATE INDEX ON own.lease (job_id, position);
     CREATE INDEX ON own.lease (provider_account_id, position);
     CREATE INDEX ON own.lease (node_id, position);
-    CREATE INDEX ON own.lease (node_id, position) WHERE state <> 'settled';
+    CREATE INDEX ON own.lease (coalesce(node_id, ''), position) WHERE settled_position IS NULL;
+    CREATE INDEX ON own.lease (settled_at_us)
+        WHERE settled_position IS NOT NULL AND archived_position IS NULL;
+    CREATE INDEX ON own.lease (position) WHERE close_code = 10004 AND revised_code IS NULL;
     CREATE INDEX ON own.lease (job_id, position) WHERE close_code = 100 AND restarted_as IS NULL;
-    CREATE INDEX ON own.lease (account_id, position) WHERE state IN ('active', 'closing');
+    CREATE INDEX ON own.lease (account_id, position)
+        WHERE opened_position IS NOT NULL AND settled_position IS NULL;
 """
 
 _LEASE_FACTS = (
@@ -86,11 +92,35 @@ _LEASE_FACTS = (
     "lease.restarted.v1",
     "lease.command_acknowledged.v1",
     "lease.work_ended.v1",
+    "lease.quoted.v1",
+    "lease.paused.v1",
+    "lease.resumed.v1",
+    "lease.degraded.v1",
+    "lease.recovered.v1",
+    "lease.reclaim_started.v1",
+    "lease.reclaim_cancelled.v1",
+    "lease.extended.v1",
+    "lease.funds_end_warned.v1",
+    "lease.fault_revised.v1",
+    "lease.disputed.v1",
+    "lease.resolved.v1",
+    "lease.archived.v1",
 )
 
-_STATE = """CASE WHEN l.settled_position <= {at} THEN 'settled'
-    WHEN l.closed_position <= {at} THEN 'closing' WHEN l.opened_position <= {at} THEN 'active'
-    WHEN l.reserved_position <= {at} THEN 'reserved' ELSE 'requested' END"""
+_MOVES = """CASE f.topic WHEN 'lease.requested.v1' THEN 'requested'
+    WHEN 'lease.quoted.v1' THEN 'quoted' WHEN 'lease.reserved.v1' THEN 'reserved'
+    WHEN 'lease.ready.v1' THEN CASE WHEN l.gang_id IS NOT NULL THEN 'gang_waiting' END
+    WHEN 'lease.opened.v1' THEN 'active' WHEN 'lease.paused.v1' THEN 'paused'
+    WHEN 'lease.resumed.v1' THEN 'active' WHEN 'lease.degraded.v1' THEN 'degraded'
+    WHEN 'lease.recovered.v1' THEN 'active' WHEN 'lease.reclaim_started.v1' THEN 'reclaiming'
+    WHEN 'lease.reclaim_cancelled.v1' THEN 'active' WHEN 'lease.closed.v1' THEN 'closing'
+    WHEN 'lease.settled.v1' THEN CASE WHEN f.disputed THEN 'disputed' ELSE 'settled' END
+    WHEN 'lease.disputed.v1' THEN f.status WHEN 'lease.resolved.v1' THEN f.status
+    WHEN 'lease.archived.v1' THEN 'archived' END"""
+"""The state a fact leads to; NULL: it stays."""
+
+_MOMENT = "coalesce(f.open_until_us, f.paused_at_us, f.since_us, f.deadline_us)"
+"""The moment that goes with a state: end of quotes, begin of a pause or silence, deadline."""
 
 _RULES = (
     Rule(
@@ -148,7 +178,8 @@ _RULES = (
         " device_ids text[], gpu_class text, price_per_gpu_hour json, settlement text,"
         " own boolean, tariff_version int, fee_per_gpu_hour json, at_us bigint,"
         " sla_class text, client_account_id text, federated json, share_ppm int, mem_ppm int,"
-        " mode text, mig_profile text, mig_starts int[]",
+        " mode text, mig_profile text, mig_starts int[], reclaim_window_us bigint,"
+        " interruptible boolean, gang_id text",
         """UPDATE own.lease l SET reserved_position = f.position, node_id = f.node_id,
             share_ppm = f.share_ppm, mem_ppm = f.mem_ppm, mode = coalesce(f.mode, CASE
                 WHEN f.share_ppm = 1000000 AND f.mem_ppm = 1000000 THEN 'whole'
@@ -160,13 +191,14 @@ _RULES = (
             own = f.own, tariff_version = f.tariff_version,
             fee_units = (f.fee_per_gpu_hour->>'units')::bigint,
             reserved_at_us = f.at_us, sla_class = f.sla_class,
-            client_account_id = f.client_account_id,
+            client_account_id = f.client_account_id, reclaim_window_us = f.reclaim_window_us,
+            interruptible = f.interruptible, gang_id = f.gang_id,
             federated_account_id = f.federated->>'account_id',
             federated_fee_units = (f.federated->'fee_per_hour'->>'units')::bigint
         FROM facts f WHERE l.lease_id = f.lease_id""",
     ),
     Rule(
-        ("lease.reserved.v1", "lease.topped_up.v1"),
+        ("lease.reserved.v1", "lease.topped_up.v1", "lease.extended.v1"),
         "lease_id text, client_account_id text, federated json, owners json, escrow json,"
         " parts json",
         """INSERT INTO own.stake
@@ -187,9 +219,8 @@ _RULES = (
     ),
     Rule(
         ("lease.opened.v1",),
-        "lease_id text, opened_at_us bigint, term_end_us bigint",
-        """UPDATE own.lease l SET opened_position = f.position, opened_at_us = f.opened_at_us,
-            term_end_us = f.term_end_us
+        "lease_id text, opened_at_us bigint",
+        """UPDATE own.lease l SET opened_position = f.position, opened_at_us = f.opened_at_us
         FROM facts f WHERE l.lease_id = f.lease_id""",
     ),
     Rule(
@@ -206,6 +237,25 @@ _RULES = (
         FROM facts f WHERE l.lease_id = f.lease_id""",
     ),
     Rule(
+        ("lease.resumed.v1",),
+        "lease_id text, mig_starts int[]",
+        """UPDATE own.lease l SET mig_starts = f.mig_starts
+        FROM (SELECT DISTINCT ON (lease_id) * FROM facts ORDER BY lease_id, position DESC) f
+        WHERE l.lease_id = f.lease_id""",
+    ),
+    Rule(
+        ("lease.archived.v1",),
+        "lease_id text, at_us bigint",
+        """UPDATE own.lease l SET archived_position = f.position, archived_at_us = f.at_us
+        FROM facts f WHERE l.lease_id = f.lease_id""",
+    ),
+    Rule(
+        ("lease.fault_revised.v1",),
+        "lease_id text, code int",
+        """UPDATE own.lease l SET revised_position = f.position, revised_code = f.code
+        FROM facts f WHERE l.lease_id = f.lease_id""",
+    ),
+    Rule(
         ("lease.restarted.v1",),
         "lease_id text, as_lease_id text",
         """UPDATE own.lease l SET restarted_as = f.as_lease_id, restarted_position = f.position
@@ -214,28 +264,43 @@ _RULES = (
     Rule(
         _LEASE_FACTS,
         "lease_id text, at_us bigint, charge json, gpu_us bigint, hour_index int,"
-        " usage_position bigint, escrow json, put_in json, funds_end_us bigint",
-        f""", told AS (
+        " usage_position bigint, escrow json, put_in json, funds_end_us bigint,"
+        " term_end_us bigint, disputed boolean, status text, open_until_us bigint,"
+        " paused_at_us bigint, since_us bigint, deadline_us bigint",
+        f""", moved AS (
+            SELECT f.*, {_MOVES} AS state, {_MOMENT} AS moment_us, l.state AS state_before,
+                l.moment_us AS moment_before
+            FROM facts f JOIN own.lease l ON l.lease_id = f.lease_id
+        ), last_moves AS (
+            SELECT m.*, max(position) FILTER (WHERE state IS NOT NULL)
+                OVER (PARTITION BY lease_id ORDER BY position) AS move_position
+            FROM moved m
+        ), told AS (
             INSERT INTO own.lease_history
             SELECT f.lease_id, f.position, f.stream_version, f.topic, f.at_us,
-                {_STATE.format(at="f.position")}, (f.charge->>'units')::bigint, f.gpu_us,
+                coalesce(m.state, f.state_before), (f.charge->>'units')::bigint, f.gpu_us,
                 f.hour_index + 1, f.usage_position, coalesce((f.put_in->>'units')::bigint, (
                     SELECT sum((part->'amount'->>'units')::bigint)
-                    FROM json_array_elements(f.escrow) part)), f.funds_end_us
-            FROM facts f JOIN own.lease l ON l.lease_id = f.lease_id
+                    FROM json_array_elements(f.escrow) part)), f.funds_end_us, f.term_end_us,
+                CASE WHEN m.state IS NULL THEN f.moment_before ELSE m.moment_us END
+            FROM last_moves f
+            LEFT JOIN moved m ON m.lease_id = f.lease_id AND m.position = f.move_position
             RETURNING *
         )
-        UPDATE own.lease l SET state = {_STATE.format(at="t.position")}, version = t.version,
+        UPDATE own.lease l SET state = t.state, moment_us = t.moment_us, version = t.version,
             charge_units = coalesce(t.charge_units, l.charge_units),
             gpu_us = coalesce(t.gpu_us, l.gpu_us), hours = coalesce(t.hours, l.hours),
             usage_position = coalesce(t.usage_position, l.usage_position),
             escrow_units = coalesce(t.escrow_units, l.escrow_units),
-            funds_end_us = coalesce(t.funds_end_us, l.funds_end_us)
+            funds_end_us = greatest(t.funds_end_us, l.funds_end_us),
+            term_end_us = greatest(t.term_end_us, l.term_end_us)
         FROM (
-            SELECT lease_id, max(position) AS position, max(version) AS version,
-                max(charge_units) AS charge_units, max(gpu_us) AS gpu_us, max(hours) AS hours,
+            SELECT lease_id, (array_agg(state ORDER BY position DESC))[1] AS state,
+                (array_agg(moment_us ORDER BY position DESC))[1] AS moment_us,
+                max(version) AS version, max(charge_units) AS charge_units,
+                max(gpu_us) AS gpu_us, max(hours) AS hours,
                 max(usage_position) AS usage_position, max(escrow_units) AS escrow_units,
-                max(funds_end_us) AS funds_end_us
+                max(funds_end_us) AS funds_end_us, max(term_end_us) AS term_end_us
             FROM told GROUP BY lease_id) t
         WHERE l.lease_id = t.lease_id""",
     ),
@@ -332,6 +397,14 @@ class LeaseRow:
     settled_at_us: int | None
     sla_class: str | None
     client_account_id: str | None
+    archived_position: int | None
+    archived_at_us: int | None
+    revised_position: int | None
+    revised_code: int | None
+    reclaim_window_us: int | None
+    interruptible: bool | None
+    gang_id: str | None
+    moment_us: int | None
     federated_account_id: str | None
     federated_fee_units: int | None
     mode: str | None
@@ -365,6 +438,8 @@ class LeaseFact:
     usage_position: int | None
     escrow_units: int | None
     funds_end_us: int | None
+    term_end_us: int | None
+    moment_us: int | None
 
 
 _PARTY = """
@@ -402,7 +477,8 @@ def read_jobs(
 def read_live_leases(connection: Connection, account_id: str) -> list[str]:
     """The renter's leases that run or wait for their last reports, in order of request."""
     sql = b"""SELECT lease_id FROM proj_leases.lease
-        WHERE account_id = %s AND state IN ('active', 'closing') ORDER BY position"""
+        WHERE account_id = %s AND opened_position IS NOT NULL AND settled_position IS NULL
+        ORDER BY position"""
     return [row[0] for row in connection.execute(sql, (account_id,))]
 
 
@@ -456,7 +532,7 @@ def read_unsettled(connection: Connection, account_id: str, limit: int = 50) -> 
     """Ids of leases that are not settled, in order of request: of this renter or provider, or with
     credits of this account in their escrow, or with a part of their charge for it.
     """
-    sql = f"""SELECT lease_id FROM proj_leases.lease WHERE state <> 'settled' AND ({_PARTY}
+    sql = f"""SELECT lease_id FROM proj_leases.lease WHERE settled_position IS NULL AND ({_PARTY}
             OR lease_id IN (SELECT lease_id FROM proj_leases.stake WHERE account_id = %(account)s))
         ORDER BY position LIMIT %(limit)s"""
     rows = connection.execute(sql.encode(), {"account": account_id, "limit": limit})
@@ -496,11 +572,14 @@ _SINCE = {
         "device_ids", "gpu_class", "price_units", "settlement", "own", "tariff_version",
         "fee_units", "reserved_at_us", "sla_class", "client_account_id",
         "federated_account_id", "federated_fee_units", "mode", "mig_profile", "mig_starts",
+        "reclaim_window_us", "interruptible", "gang_id",
     ),
     "ready_position": ("ready_position", "ready_at_us", "endpoint"),
-    "opened_position": ("opened_position", "opened_at_us", "term_end_us"),
+    "opened_position": ("opened_position", "opened_at_us"),
     "closed_position": ("closed_position", "closed_at_us", "close_party", "close_code"),
     "settled_position": ("settled_position", "settled_at_us"),
+    "archived_position": ("archived_position", "archived_at_us"),
+    "revised_position": ("revised_position", "revised_code"),
     "restarted_position": ("restarted_as", "restarted_position"),
 }  # fmt: skip
 
@@ -516,7 +595,9 @@ _AS_OF = f"""
             coalesce(max(h.charge_units), 0) AS charge_units, coalesce(max(h.gpu_us), 0) AS gpu_us,
             coalesce(max(h.hours), 0) AS hours,
             coalesce(max(h.usage_position), 0) AS usage_position, max(h.version) AS version,
-            max(h.escrow_units) AS escrow_units, max(h.funds_end_us) AS funds_end_us
+            max(h.escrow_units) AS escrow_units, max(h.funds_end_us) AS funds_end_us,
+            max(h.term_end_us) AS term_end_us,
+            (array_agg(h.moment_us ORDER BY h.position DESC))[1] AS moment_us
         FROM proj_leases.lease_history h
         WHERE h.lease_id = l.lease_id AND h.position <= %(at)s) s
     WHERE l.position <= %(at)s

@@ -393,7 +393,8 @@ def read_due(
     """
     sql = """SELECT l.position, l.lease_id, l.meter FROM public.meter_last l
         JOIN proj_leases.lease s ON s.lease_id = l.lease_id
-            AND (s.opened_at_us IS NOT NULL OR s.state = 'settled' AND s.node_id IS NOT NULL)
+            AND (s.opened_at_us IS NOT NULL
+                OR s.settled_position IS NOT NULL AND s.node_id IS NOT NULL)
         LEFT JOIN proj_meters.resource r ON r.lease_id = l.lease_id AND r.meter = l.meter
         WHERE l.position > greatest(coalesce(r.through_position, 0), %s)
         ORDER BY l.position LIMIT %s"""

@@ -38,6 +38,7 @@ KINDS: Mapping[str, str | tuple[str, str]] = {
     "promotion.expired.v1": "breakage",
     "lease.reserved.v1": "hold",
     "lease.topped_up.v1": "hold",
+    "lease.extended.v1": "hold",
     "lease.usage_accrued.v1": ("usage", "earning"),
     "lease.closed.v1": "refund",
     "lease.settled.v1": "refund",
@@ -185,7 +186,7 @@ _MOVEMENTS = f"""WITH moved AS (
 _RULES = (
     Rule(("lease.reserved.v1",), "lease_id text, account_id text, escrow json", _ESCROW),
     Rule(
-        ("lease.topped_up.v1",),
+        ("lease.topped_up.v1", "lease.extended.v1"),
         "lease_id text, account_id text, parts json",
         _ESCROW.replace("f.escrow", "f.parts"),
     ),

@@ -212,7 +212,8 @@ class Scene:
 
     def settle_lease(self, lease_id: str, start_us: int, length_us: int) -> None:
         """Honest usage of its whole window, accrued hour by hour; then closed and settled."""
-        at, end_us = {"at_us": self.now_us}, start_us + length_us
+        end_us = start_us + length_us
+        at: Any = {"at_us": self.now_us}
         read: dict[str, Any] = {"lease_id": lease_id, "lane": lane_of(NODE), **at}
         bounds = [*range(start_us, end_us, HOUR_US), end_us]
         hours = [_usage(*bound, self.now_us) for bound in pairwise(bounds)]

@@ -24,6 +24,7 @@ from domain import (
     funding,
     grant,
     lease,
+    lease_turns,
     maturity,
     payment,
     payout,
@@ -166,6 +167,13 @@ def shared(draw: st.DrawFn, fact: lease.UsageAccrued) -> lease.UsageAccrued:
     return replace(
         fact, parts=parts, parts_new=parts, client_account_id="client_1", owners=owners,
         federated=credit(federated), federated_new=credit(federated), drawn=(*fact.drawn, paid),
+    )  # fmt: skip
+
+
+def extended(units: int) -> lease_turns.LeaseExtended:
+    return lease_turns.LeaseExtended(
+        lease_id=LEASE, account_id=RENTER, term_us=2, parts=topped_up(units).parts,
+        put_in=credit(units + 1), term_end_us=None, funds_end_us=None, at_us=AT_US,
     )  # fmt: skip
 
 
@@ -424,6 +432,7 @@ FACTS: dict[type[Any], st.SearchStrategy[Any]] = {
     lease.LeaseClosed: closings(),
     lease.LeaseSettled: settlements(),
     lease.LeaseToppedUp: positive.map(topped_up),
+    lease_turns.LeaseExtended: positive.map(extended),
     grant.GrantOpened: st.builds(grant_opened, units, units),
     grant.MilestoneAccepted: positive.map(milestone_accepted),
     grant.GrantClawedBack: st.builds(clawed_back, units, units),

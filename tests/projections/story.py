@@ -32,6 +32,7 @@ from domain import (
     job,
     lease,
     lease_command,
+    lease_turns,
     maturity,
     node,
     offer,
@@ -359,6 +360,8 @@ def _lease(size: Size, index: int) -> Iterator[Told]:
         max_price_per_gpu_hour=credit(2 * PRICE), settlement=None, term_us=None,
         funds=None, at_us=at, constraints=demands, **common,
     )  # fmt: skip
+    if index == 4:
+        yield stream, _quoted(lease_id, node_id, device_id, at)
     candidate = lease.Candidate(node_id, f"offer_{index % size.nodes}", PRICE, 0, 0)
     yield stream, lease.MatchDecided(
         lease_id=lease_id, rule="lowest_cost/1", fleet_position=index, candidates=(candidate,),
@@ -396,6 +399,9 @@ def _lease(size: Size, index: int) -> Iterator[Told]:
             lease_id=lease_id, account_id=who, depositor_account_id=who, parts=more,
             put_in=credit(escrow + 5), funds_end_us=at + GPU_HOUR_US * (size.hours + 2), at_us=at,
         )  # fmt: skip
+    if index == 4:
+        more = (lease.EscrowPart(source, credit(7), 2),)
+        yield from _turns(stream, who, more, escrow + 7, at)
     if index == 0:
         yield from _stick(lease_id, who, at)
         yield from _hooks(who, at)
@@ -423,6 +429,8 @@ def _lease(size: Size, index: int) -> Iterator[Told]:
         ),
         at_us=at + size.hours * GPU_HOUR_US,
     )  # fmt: skip
+    if index == 4:
+        yield from _afterwards(stream, who, at)
     ended = job.JobCompleted if index % 4 else job.JobCancelled
     yield (
         Stream("job", job_id),
@@ -432,6 +440,69 @@ def _lease(size: Size, index: int) -> Iterator[Told]:
             else job.JobCancelled(job_id=job_id, by=who, at_us=at)
         ),
     )
+
+
+def _quoted(lease_id: str, node_id: str, device_id: str, at: int) -> lease_turns.LeaseQuoted:
+    return lease_turns.LeaseQuoted(
+        lease_id=lease_id, quote_id="quote_4", rule="posted/1", provider_id="prov_1",
+        node_id=node_id, offer_id="offer_1", device_ids=(device_id,),
+        price_per_gpu_hour=credit(PRICE), reclaim_window_us=GPU_HOUR_US,
+        expires_at_us=at + 60, open_until_us=at + 60, at_us=at,
+    )  # fmt: skip
+
+
+def _turns(
+    stream: Stream, who: str, more: tuple[lease.EscrowPart, ...], put_in: int, at: int
+) -> Iterator[Told]:
+    """What may happen to a lease that runs: every turn once."""
+    lease_id = stream.id
+    told: tuple[Any, ...] = (
+        lease_turns.LeasePaused(
+            lease_id=lease_id, reason="outbid", by="job", paused_at_us=at + 1, at_us=at + 1
+        ),
+        lease_turns.LeaseResumed(
+            lease_id=lease_id, by="job", resumed_at_us=at + 2,
+            funds_end_us=at + 6 * GPU_HOUR_US, at_us=at + 2,
+        ),
+        lease_turns.LeaseDegraded(
+            lease_id=lease_id, since_us=at + 3, lane=0, usage_position=0, at_us=at + 4
+        ),
+        lease_turns.LeaseRecovered(lease_id=lease_id, healthy_us=at + 4, gap_us=1, at_us=at + 4),
+        lease_turns.ReclaimStarted(
+            lease_id=lease_id, code=10_001, deadline_us=at + 9, by="prov_1", at_us=at + 5
+        ),
+        lease_turns.ReclaimCancelled(lease_id=lease_id, by="prov_1", at_us=at + 6),
+        lease_turns.LeaseExtended(
+            lease_id=lease_id, account_id=who, term_us=2 * GPU_HOUR_US, parts=more,
+            put_in=credit(put_in), term_end_us=at + 2 * GPU_HOUR_US,
+            funds_end_us=at + 7 * GPU_HOUR_US, at_us=at + 7,
+        ),
+        lease_turns.FundsEndWarned(
+            lease_id=lease_id, account_id=who, funds_end_us=at + 2 * GPU_HOUR_US,
+            ahead_us=GPU_HOUR_US, at_us=at + 8,
+        ),
+    )  # fmt: skip
+    yield from ((stream, fact) for fact in told)
+
+
+def _afterwards(stream: Stream, who: str, at: int) -> Iterator[Told]:
+    """What may be said of a lease that is settled."""
+    lease_id = stream.id
+    told: tuple[Any, ...] = (
+        lease_turns.FaultRevised(
+            lease_id=lease_id, provider_account_id="acct_provider", from_code=10_004, code=20_004,
+            since_us=at, closed_at_us=at + 1, lane=0, usage_position=1, at_us=at + 2,
+        ),
+        lease_turns.LeaseDisputed(
+            lease_id=lease_id, dispute_id="disp_4", status="disputed", at_us=at + 3
+        ),
+        lease_turns.LeaseResolved(
+            lease_id=lease_id, dispute_id="disp_4", outcome="rejected", status="resolved",
+            at_us=at + 4,
+        ),
+        lease_turns.LeaseArchived(lease_id=lease_id, account_id=who, epoch=1, at_us=at + 5),
+    )  # fmt: skip
+    yield from ((stream, fact) for fact in told)
 
 
 def _sla(lease_id: str, credit_units: int) -> Iterator[Told]:
