@@ -700,7 +700,11 @@ def _turned(lease: Lease, fact: Turn) -> Lease:
             return replace(lease, status="paused", paused_at_us=fact.paused_at_us)
         case LeaseResumed():
             lease = _paused_until(lease, fact.resumed_at_us)
-            return replace(lease, status="active", funds_end_us=fact.funds_end_us)
+            assert lease.reserved is not None
+            reserved = replace(lease.reserved, mig_starts=fact.mig_starts)
+            return replace(
+                lease, status="active", reserved=reserved, funds_end_us=fact.funds_end_us
+            )
         case LeaseDegraded():
             return replace(lease, status="degraded", degraded=fact)
         case LeaseRecovered():

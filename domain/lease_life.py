@@ -142,23 +142,23 @@ def decide_resume(command: ResumeLease, world: World) -> list[Change]:
     assert reserved is not None
     assert paused_us is not None
     resumed_us = max(command.at_us, paused_us)
+    held = [
+        reserve(
+            device_of(world, device_id), command.lease_id, reserved.share_ppm, reserved.mem_ppm,
+            command.at_us, mode=reserved.mode, profile=reserved.mig_profile,
+        )
+        for device_id in reserved.device_ids
+    ]  # fmt: skip
+    starts = tuple(one.start for one in held if one.start is not None)
     fact = LeaseResumed(
         lease_id=command.lease_id,
         by=command.by,
         resumed_at_us=resumed_us,
         funds_end_us=lease.funds_end_us + resumed_us - paused_us,
         at_us=command.at_us,
+        mig_starts=starts or None,
     )
-    devices = [
-        Change(
-            Stream("device", device_id),
-            reserve(
-                device_of(world, device_id), command.lease_id, reserved.share_ppm,
-                reserved.mem_ppm, command.at_us,
-            ),
-        )
-        for device_id in reserved.device_ids
-    ]  # fmt: skip
+    devices = [Change(Stream("device", one.device_id), one) for one in held]
     return [*_turned(command.lease_id, fact), *devices]
 
 

@@ -55,6 +55,7 @@ class LeaseResumed:
     resumed_at_us: int
     funds_end_us: int
     at_us: int
+    mig_starts: tuple[int, ...] | None = None  # of its instances now, which may be others
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
