@@ -280,7 +280,8 @@ _RULES = (
             SELECT f.lease_id, f.position, f.stream_version, f.topic, f.at_us,
                 coalesce(m.state, f.state_before), (f.charge->>'units')::bigint, f.gpu_us,
                 f.hour_index + 1,
-                CASE WHEN f.hour_index IS NOT NULL THEN f.usage_position END, coalesce((f.put_in->>'units')::bigint, (
+                CASE WHEN f.hour_index IS NOT NULL THEN f.usage_position END,
+                coalesce((f.put_in->>'units')::bigint, (
                     SELECT sum((part->'amount'->>'units')::bigint)
                     FROM json_array_elements(f.escrow) part)), f.funds_end_us, f.term_end_us,
                 CASE WHEN m.state IS NULL THEN f.moment_before ELSE m.moment_us END
