@@ -291,7 +291,7 @@ class Assignment(TypedDict):
     mode: Literal["whole", "mig", "mps", "time_slice", "memory"]
     mig_profile: NotRequired[str]
     mig_start: NotRequired[int]
-    state: Literal["active", "closing"]
+    state: Literal["active", "paused", "degraded", "reclaiming", "closing"]
     job_id: str
     executor: NotRequired[str]
     work_ended: NotRequired[bool]
@@ -1394,7 +1394,21 @@ class Lease(TypedDict):
     client_id: str
     project_id: str
     end_user_ref: str
-    state: Literal["requested", "reserved", "active", "closing", "settled"]
+    state: Literal[
+        "requested",
+        "quoted",
+        "reserved",
+        "gang_waiting",
+        "active",
+        "paused",
+        "degraded",
+        "reclaiming",
+        "closing",
+        "settled",
+        "disputed",
+        "resolved",
+        "archived",
+    ]
     gpu_count: int
     share_ppm: int
     mem_ppm: int
@@ -1424,9 +1438,17 @@ class Lease(TypedDict):
     funds_end_at: NotRequired[str]
     term_end_at: NotRequired[str]
     closed_at: NotRequired[str]
-    closed_by: NotRequired[Literal["renter", "provider", "job", "operator"]]
+    closed_by: NotRequired[Literal["renter", "client", "provider", "job", "operator"]]
     close_code: NotRequired[int]
     settled_at: NotRequired[str]
+    archived_at: NotRequired[str]
+    quoted_until: NotRequired[str]
+    paused_at: NotRequired[str]
+    degraded_since: NotRequired[str]
+    reclaim_deadline: NotRequired[str]
+    reclaim_window_seconds: NotRequired[int]
+    interruptible: NotRequired[bool]
+    revised_close_code: NotRequired[int]
     sla_class: NotRequired[str]
     client_account_id: NotRequired[str]
     federated_account_id: NotRequired[str]
@@ -1474,9 +1496,23 @@ class LeaseClosed(TypedDict):
     """Closing twice is closing once: the second answer tells how the first one ended."""
 
     lease_id: str
-    state: Literal["requested", "reserved", "active", "closing", "settled"]
+    state: Literal[
+        "requested",
+        "quoted",
+        "reserved",
+        "gang_waiting",
+        "active",
+        "paused",
+        "degraded",
+        "reclaiming",
+        "closing",
+        "settled",
+        "disputed",
+        "resolved",
+        "archived",
+    ]
     closed_at: str
-    closed_by: Literal["renter", "provider", "job", "operator"]
+    closed_by: Literal["renter", "client", "provider", "job", "operator"]
     close_code: int
     charge: Money
     position: NotRequired[int]
@@ -1485,7 +1521,21 @@ class LeaseClosed(TypedDict):
 class LeaseFact(TypedDict):
     type: str
     at: str
-    state: Literal["requested", "reserved", "active", "closing", "settled"]
+    state: Literal[
+        "requested",
+        "quoted",
+        "reserved",
+        "gang_waiting",
+        "active",
+        "paused",
+        "degraded",
+        "reclaiming",
+        "closing",
+        "settled",
+        "disputed",
+        "resolved",
+        "archived",
+    ]
     version: int
     position: int
 
@@ -1560,7 +1610,21 @@ class LeaseOpened(TypedDict):
 
     lease_id: str
     job_id: str
-    state: Literal["requested", "reserved", "active", "closing", "settled"]
+    state: Literal[
+        "requested",
+        "quoted",
+        "reserved",
+        "gang_waiting",
+        "active",
+        "paused",
+        "degraded",
+        "reclaiming",
+        "closing",
+        "settled",
+        "disputed",
+        "resolved",
+        "archived",
+    ]
     node_id: str
     offer_id: str
     device_ids: list[str]
@@ -1593,7 +1657,21 @@ class LeaseWork(TypedDict):
     """
 
     lease_id: str
-    state: Literal["requested", "reserved", "active", "closing", "settled"]
+    state: Literal[
+        "requested",
+        "quoted",
+        "reserved",
+        "gang_waiting",
+        "active",
+        "paused",
+        "degraded",
+        "reclaiming",
+        "closing",
+        "settled",
+        "disputed",
+        "resolved",
+        "archived",
+    ]
     acknowledged_at: NotRequired[str]
     ended_at: NotRequired[str]
     exit_code: NotRequired[int]
@@ -2656,7 +2734,21 @@ class Ready(TypedDict):
     """Billing starts at `opened_at`; it ends at `funds_end_at` or at the term's end."""
 
     lease_id: str
-    state: Literal["requested", "reserved", "active", "closing", "settled"]
+    state: Literal[
+        "requested",
+        "quoted",
+        "reserved",
+        "gang_waiting",
+        "active",
+        "paused",
+        "degraded",
+        "reclaiming",
+        "closing",
+        "settled",
+        "disputed",
+        "resolved",
+        "archived",
+    ]
     opened_at: str
     funds_end_at: str
     term_end_at: NotRequired[str]
@@ -2867,7 +2959,21 @@ class Restarted(TypedDict):
 
     lease_id: str
     job_id: str
-    state: Literal["requested", "reserved", "active", "closing", "settled"]
+    state: Literal[
+        "requested",
+        "quoted",
+        "reserved",
+        "gang_waiting",
+        "active",
+        "paused",
+        "degraded",
+        "reclaiming",
+        "closing",
+        "settled",
+        "disputed",
+        "resolved",
+        "archived",
+    ]
     node_id: str
     offer_id: str
     device_ids: list[str]
@@ -3465,7 +3571,21 @@ class WorkState(TypedDict):
     """The work of a lease as far as its node has told."""
 
     lease_id: str
-    state: Literal["requested", "reserved", "active", "closing", "settled"]
+    state: Literal[
+        "requested",
+        "quoted",
+        "reserved",
+        "gang_waiting",
+        "active",
+        "paused",
+        "degraded",
+        "reclaiming",
+        "closing",
+        "settled",
+        "disputed",
+        "resolved",
+        "archived",
+    ]
     acknowledged_at: NotRequired[str]
     ended_at: NotRequired[str]
     exit_code: NotRequired[int]
@@ -4701,7 +4821,22 @@ class Client(_Calls):
     def list_leases(
         self,
         *,
-        state: Literal["requested", "reserved", "active", "closing", "settled"] | None = None,
+        state: Literal[
+            "requested",
+            "quoted",
+            "reserved",
+            "gang_waiting",
+            "active",
+            "paused",
+            "degraded",
+            "reclaiming",
+            "closing",
+            "settled",
+            "disputed",
+            "resolved",
+            "archived",
+        ]
+        | None = None,
         job_id: str | None = None,
         node_id: str | None = None,
         limit: int | None = None,
