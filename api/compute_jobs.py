@@ -36,7 +36,15 @@ from api.models import (
 from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
 from domain import mig
-from domain.job import PARTICIPANTS_MAX, CancelJob, JobState, SubmitJob, workload_hash
+from domain.constraints import NOTHING
+from domain.job import (
+    PARTICIPANTS_MAX,
+    CancelJob,
+    JobState,
+    SubmitJob,
+    require_sharing,
+    workload_hash,
+)
 from domain.job_plan import (
     CHUNKS_MAX,
     MEMBERS_MAX,
@@ -173,8 +181,12 @@ class NewJob(Asked):
         return self
 
     def submit(self, call: Call, job_id: str) -> SubmitJob:
-        """The command. Memory goes with the share unless it is named."""
+        """The command. Memory goes with the share unless it is named. Raises Refused: as
+        `domain.job.require_sharing`, so that a lease that none can give is no mere "no match".
+        """
         share_ppm, mem_ppm = self._shares()
+        constraints = None if self.constraints is None else self.constraints.constraints()
+        require_sharing(constraints or NOTHING, share_ppm, mem_ppm, tuple(self.models))
         is_client = call.principal.account_kind == "client"
         return SubmitJob(
             job_id=job_id, account_id=call.principal.account_id,
@@ -186,7 +198,7 @@ class NewJob(Asked):
             max_price_per_gpu_hour=self.max_price_per_gpu_hour.amount(), at_us=call.now_us,
             federated=self.federated, participants=tuple(self.participants) or None,
             sla_class=self.sla_class, auto_restart=self.auto_restart,
-            constraints=None if self.constraints is None else self.constraints.constraints(),
+            constraints=constraints,
             work=self.work, plan=None if self.plan is None else self.plan.plan(),
             references=tuple(Reference(one.kind, one.name) for one in self.references) or None,
             parent_job_id=self.parent_job_id, key_id=call.principal.key_id,

@@ -337,8 +337,7 @@ def decide_submit(command: SubmitJob, world: World) -> list[Change]:
     _require_parent(command, world)
     asked = command.constraints or NOTHING
     require_constraints(asked)
-    require_mode(asked.mode, asked.mig_profile, command.share_ppm, command.mem_ppm)
-    _require_model(asked.mig_profile, command.models)
+    require_sharing(asked, command.share_ppm, command.mem_ppm, command.models)
     return [Change(Stream("job", command.job_id), submitted)]
 
 
@@ -373,14 +372,18 @@ def require_shape(gpu_count: int, share_ppm: int, mem_ppm: int) -> None:
         raise Refused(Reason.SHARE_OUT_OF_RANGE, share_ppm=share_ppm, mem_ppm=mem_ppm)
 
 
-def _require_model(mig_profile: str | None, models: tuple[str, ...]) -> None:
-    """Raises Refused: MODE_NOT_SUPPORTED, when no model that is allowed has the profile."""
-    if mig_profile is None or not models:
-        return
-    if not any(has_profile(model, mig_profile) for model in models):
+def require_sharing(
+    asked: Constraints, share_ppm: int, mem_ppm: int, models: tuple[str, ...]
+) -> None:
+    """That some device can be shared so. Raises Refused: UNKNOWN_MODE, UNKNOWN_PROFILE,
+    SHARE_OUT_OF_RANGE, and MODE_NOT_SUPPORTED when no model that is allowed has the profile.
+    """
+    require_mode(asked.mode, asked.mig_profile, share_ppm, mem_ppm)
+    profile = asked.mig_profile
+    if profile is not None and models and not any(has_profile(one, profile) for one in models):
         raise Refused(
-            Reason.MODE_NOT_SUPPORTED, mode=MIG, mig_profile=mig_profile,
-            models=", ".join(models), rule="mig_not_on_this_model",
+            Reason.MODE_NOT_SUPPORTED, mode=MIG, mig_profile=profile, models=", ".join(models),
+            rule="mig_not_on_this_model",
         )  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from domain import report
 HOUR_US = 3_600_000_000
 ASSIGNMENTS_MAX = 1_000
 _LEASE = re.compile(report.LEASE_PATTERN)
+_WORD = re.compile(r"[0-9a-z_.+-]{1,32}")
 _DEVICE = re.compile(report.DEVICE_PATTERN)
 
 
@@ -28,6 +29,8 @@ class Window:
     until_us: int | None = None
     share_ppm: int = report.PPM
     mem_ppm: int = report.PPM
+    mode: str | None = None  # how the lease shares the device; None: by its share
+    mig_profile: str | None = None
 
     def covers(self, wall_us: int) -> bool:
         return self.from_us <= wall_us and (self.until_us is None or wall_us < self.until_us)
@@ -93,10 +96,16 @@ def _window(item: Any) -> Window:
         until_us=None if until_us is None else _whole(until_us),
         share_ppm=_whole(item.get("share_ppm", report.PPM)),
         mem_ppm=_whole(item.get("mem_ppm", report.PPM)),
+        mode=_word_or_none(item.get("mode")),
+        mig_profile=_word_or_none(item.get("mig_profile")),
     )
     if not (1 <= window.share_ppm <= report.PPM and 1 <= window.mem_ppm <= report.PPM):
         raise AssignmentsUnreadable(f"share of {window.lease_id}")
     return window
+
+
+def _word_or_none(value: Any) -> str | None:
+    return None if value is None else _text(value, _WORD)
 
 
 def _text(value: Any, form: re.Pattern[str]) -> str:

@@ -152,11 +152,10 @@ def _pieces(
 
 def _leased(device: Device, window: Window, part: Sequence[Step], why: str) -> Stretch:
     shared = window.share_ppm != report.PPM
-    described = device.reported()
+    described = replace(device.reported(), shape=_shape(device.reported().shape, window))
     if shared:
         described = replace(
             described,
-            shape=_shared_shape(described.shape, window.share_ppm),
             share_ppm=window.share_ppm,
             mem_ppm=window.mem_ppm,
             busy_source="none",
@@ -168,15 +167,27 @@ def _leased(device: Device, window: Window, part: Sequence[Step], why: str) -> S
     return Stretch(device=described, lease=window.lease_id, row=row)
 
 
-def _shared_shape(shape: str, share_ppm: int) -> str:
-    """A lease on a part of a whole board is a time slice of it, its weight out of 100,000.
+def _shape(shape: str, window: Window) -> str:
+    """A lease on a part of a whole board says how it shares it: a MIG instance, a percentage of MPS
+    threads, or else a time slice, its weight out of 100,000.
 
     The form allows six digits, so weight and total are written in tens of ppm, rounded down and
     never 0; the exact share stands in `share_ppm`.
     """
     if shape != "whole":
+        return shape  # the reader can tell a part of a board by itself
+    if window.mode == "mig" and window.mig_profile is not None:
+        return f"mig:{window.mig_profile}"
+    if window.share_ppm == report.PPM:
         return shape
-    return f"ts:{max(1, share_ppm // 10)}/{report.PPM // 10}"
+    if window.mode == "mps" and window.share_ppm % _PERCENT_PPM == 0:
+        return f"mps:{window.share_ppm // _PERCENT_PPM}"
+    if window.mode == "time_slice":
+        return f"ts:1/{report.PPM // window.share_ppm}"
+    return f"ts:{max(1, window.share_ppm // 10)}/{report.PPM // 10}"
+
+
+_PERCENT_PPM = 10_000
 
 
 def _row(part: Sequence[Step], why: str, share_ppm: int) -> report.Row:

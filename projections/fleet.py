@@ -211,18 +211,21 @@ _RULES = (
         _HELD,
         "device_id text, lease_id text, share_ppm int, mem_ppm int, at_us bigint, mode text,"
         " profile text, start int",
-        """, gone AS (
-            DELETE FROM own.holding h USING facts f WHERE f.topic = 'device.released.v1'
+        """, last AS (
+            SELECT DISTINCT ON (device_id, lease_id) * FROM facts
+            ORDER BY device_id, lease_id, position DESC
+        ), gone AS (
+            DELETE FROM own.holding h USING last f WHERE f.topic = 'device.released.v1'
                 AND h.device_id = f.device_id AND h.lease_id = f.lease_id
         )
         INSERT INTO own.holding
         SELECT device_id, lease_id, share_ppm, mem_ppm, at_us, coalesce(mode, CASE
             WHEN share_ppm = 1000000 AND mem_ppm = 1000000 THEN 'whole' ELSE 'memory' END),
             profile, start
-        FROM facts f
-        WHERE f.topic = 'device.reserved.v1' AND NOT EXISTS (
-            SELECT FROM facts g WHERE g.topic = 'device.released.v1'
-                AND g.device_id = f.device_id AND g.lease_id = f.lease_id)""",
+        FROM last WHERE topic = 'device.reserved.v1'
+        ON CONFLICT (device_id, lease_id) DO UPDATE SET share_ppm = excluded.share_ppm,
+            mem_ppm = excluded.mem_ppm, at_us = excluded.at_us, mode = excluded.mode,
+            profile = excluded.profile, start = excluded.start""",
     ),
     Rule(
         _HELD,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 
 import pytest
@@ -103,6 +104,31 @@ def test_leases_that_share_a_device_each_get_a_row_at_their_share() -> None:
     assert all(s.row.busy_us is None and s.device.energy_scope == "board_share" for s in found)
 
 
+@pytest.mark.parametrize(
+    ("mode", "profile", "share_ppm", "shape"),
+    [
+        ("whole", None, report.PPM, "whole"),
+        ("mig", "3g.40gb", 428_571, "mig:3g.40gb"),
+        ("mig", "7g.80gb", report.PPM, "mig:7g.80gb"),
+        ("mps", None, 370_000, "mps:37"),
+        ("mps", None, report.PPM, "whole"),
+        ("time_slice", None, 333_333, "ts:1/3"),
+        ("memory", None, 370_000, "ts:37000/100000"),
+        (None, None, 5, "ts:1/100000"),
+    ],
+)
+def test_a_row_says_how_its_lease_shares_the_board(
+    mode: str | None, profile: str | None, share_ppm: int, shape: str
+) -> None:
+    told = {
+        "lease_id": "lease_12345678", "device_id": "GPU-1", "from_us": WALL_US, "mode": mode,
+        "mig_profile": profile, "share_ppm": share_ppm,
+    }  # fmt: skip
+    (found,) = rows_of(DEVICE, minutes(1), parse_windows({"data": [told]}), 0, "tick")
+    assert (found.device.shape, found.device.share_ppm) == (shape, share_ppm)
+    assert re.fullmatch(report.SHAPE_PATTERN, shape)
+
+
 def test_a_gap_says_so_in_every_row_it_is_cut_into() -> None:
     gap = Step(
         start_us=0,
@@ -143,6 +169,10 @@ def test_an_unreadable_list_of_assignments_is_refused_whole() -> None:
             parse_windows(bad)
     with pytest.raises(AssignmentsUnreadable):
         parse_windows({"data": [good | {"share_ppm": 0}]})
+    for name in ("mode", "mig_profile"):
+        for bad_word in (7, "", "3G 40", "x" * 33):
+            with pytest.raises(AssignmentsUnreadable):
+                parse_windows({"data": [good | {name: bad_word}]})
 
 
 def test_edges_lie_inside_and_name_every_hour_of_a_lease() -> None:

@@ -350,6 +350,7 @@ def _lease(size: Size, index: int) -> Iterator[Told]:
         "account_id": who, "client_id": "client_1", "project_id": "prj", "end_user_ref": "u1",
     }  # fmt: skip
     demands = Constraints(arch="x86_64", capabilities=("cuda",)) if index % 2 else None
+    mode = ("whole" if share == PPM else "memory") if index % 2 else None
     yield Stream("job", job_id), job.JobSubmitted(
         job_id=job_id, kind="batch", image="img", command=("run", "it"), env_refs=(),
         workload_sha256="00" * 32, gpu_count=1, share_ppm=share, mem_ppm=share, models=(),
@@ -377,13 +378,18 @@ def _lease(size: Size, index: int) -> Iterator[Told]:
         provider_share_ppm=500_000, burn_share_ppm=200_000,
         escrow=(lease.EscrowPart(source, credit(escrow)),), at_us=at,
         sla_class=None if index % 2 else "standard",
-        client_account_id="client_story" if index == 5 else None, **common,
+        client_account_id="client_story" if index == 5 else None, mode=mode, **common,
     )  # fmt: skip
     here = Stream("device", device_id)
     yield (
         here,
         device.DeviceReserved(
-            device_id=device_id, lease_id=lease_id, share_ppm=share, mem_ppm=share, at_us=at
+            device_id=device_id,
+            lease_id=lease_id,
+            share_ppm=share,
+            mem_ppm=share,
+            at_us=at,
+            mode=mode,
         ),
     )
     yield stream, _acknowledged(lease_id, node_id, at)

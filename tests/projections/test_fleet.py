@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import psycopg
@@ -123,6 +124,59 @@ def test_what_is_free_is_what_nobody_holds(connection: psycopg.Connection[Any]) 
     free = fleet.read_devices(connection, device_id=gpu)[0]
     assert (free.share_free, free.mem_free) == (PPM * 3 // 4, PPM * 7 // 8)
     assert [h.lease_id for h in fleet.read_holdings(connection, lease_id="lease_2")] == ["lease_2"]
+
+
+def _held(connection: psycopg.Connection[Any], gpu: str) -> list[tuple[Any, ...]]:
+    tables.step_all(connection, only=("fleet",))
+    return [
+        (one.lease_id, one.mode, one.profile, one.start)
+        for one in fleet.read_holdings(connection, device_id=gpu)
+    ]
+
+
+def test_a_device_shows_the_mode_of_those_who_hold_it_and_none_when_nobody_does(
+    connection: psycopg.Connection[Any],
+) -> None:
+    writer = Writer(connection)
+    writer.write(story(SIZE))
+    gpu = SIZE.device(0, 0)
+    stream = Stream("device", gpu)
+    three = device.DeviceReserved(
+        device_id=gpu, lease_id="lease_1", share_ppm=428_571, mem_ppm=500_000, at_us=START_US,
+        mode="mig", profile="3g.40gb", start=4,
+    )  # fmt: skip
+    gone = device.DeviceReleased(
+        device_id=gpu, lease_id="lease_1", share_ppm=428_571, mem_ppm=500_000, at_us=START_US
+    )
+    writer.write([(stream, three)])
+    assert _held(connection, gpu) == [("lease_1", "mig", "3g.40gb", 4)]
+    assert fleet.read_devices(connection, device_id=gpu)[0].mode == "mig"
+    # Released and held again, elsewhere on the device, between two looks.
+    writer.write([(stream, gone), (stream, replace(three, start=0))])
+    assert _held(connection, gpu) == [("lease_1", "mig", "3g.40gb", 0)]
+    writer.write([(stream, gone)])
+    assert _held(connection, gpu) == []
+    free = fleet.read_devices(connection, device_id=gpu)[0]
+    assert (free.mode, free.share_free, free.mem_free) == (None, PPM, PPM)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "share_free = -1, mode = 'memory'",
+        "mem_free = -1, mode = 'memory'",
+        "share_free = 1000001",
+        "share_free = 500000",
+        "mode = 'memory'",
+    ],
+)
+def test_the_database_refuses_a_device_that_is_leased_more_than_once_or_in_no_mode(
+    connection: psycopg.Connection[Any], change: str
+) -> None:
+    Writer(connection).write(story(SIZE))
+    tables.step_all(connection, only=("fleet",))
+    with pytest.raises(psycopg.errors.CheckViolation):
+        connection.execute(f"UPDATE proj_fleet.device SET {change} WHERE share_free = 1000000")
 
 
 def test_a_node_in_maintenance_and_a_withdrawn_offer_are_no_candidates(
