@@ -80,6 +80,7 @@ app.add_typer(cli_payout.app, name="payout")
 app.add_typer(cli_audit.app, name="audit")
 app.add_typer(cli_trace.app, name="trace")
 cli_billing.register(app)
+cli_pool_use.register(app)
 app.add_typer(cli_export.app, name="export")
 app.add_typer(cli_invoice.app, name="invoice")
 

@@ -52,6 +52,7 @@ from api import (
     statements,
     tariffs,
     usage_summary,
+    utilisation,
     webhooks,
     work,
 )
@@ -91,6 +92,7 @@ RESOURCES: tuple[Resource, ...] = (
     grants.resource,
     promotions.resource,
     usage_summary.resource,
+    utilisation.resource,
     forecasts.resource,
     cash_outs.resource,
     countersign.resource,

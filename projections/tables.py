@@ -41,6 +41,7 @@ from projections.runner import LANES, REBUILD_FACTS_MAX, RETIRED, Connection, Pr
 from projections.statements import STATEMENTS
 from projections.usage import USAGE
 from projections.usage_hours import USAGE_HOURS
+from projections.utilisation import UTILISATION
 from projections.webhooks import WEBHOOKS
 from projections.work import WORK
 
@@ -53,6 +54,7 @@ PROJECTIONS: tuple[Projection, ...] = (
     MOVEMENTS,
     DISPUTES,
     USAGE_HOURS,
+    UTILISATION,
     EARNINGS,
     EPOCHS,
     INVOICES,

@@ -107,6 +107,8 @@ ROWS: dict[str, Row] = {
     "list_lease_usage": RENTERS,
     "list_lease_charges": RENTERS,
     "stream_lease_events": Row("renter"),
+    "list_utilisation": Row("renter"),
+    "list_fragmentation": Row("renter"),
     "list_lease_history": RENTERS,
     "report_usage_events": Row("owner", None, _nothing),
     "list_usage_events": Row("owner"),
