@@ -1074,6 +1074,33 @@ class Forgone(TypedDict):
     position: NotRequired[int]
 
 
+class Fragmentation(TypedDict):
+    """What is free now, in ppm of a device. `fragmented_ppm`: which part of that is on
+    devices somebody holds a part of, so that it cannot be sold whole. `room_N`: how many
+    requests for N whole devices of one node fit side by side.
+    """
+
+    pool: NotRequired[str]
+    region: NotRequired[str]
+    model: NotRequired[str]
+    devices: int
+    whole_free: int
+    partly_free: int
+    free_ppm: str
+    free_on_parts_ppm: str
+    unsellable_ppm: str
+    fragmented_ppm: int
+    room_1: int
+    room_2: int
+    room_4: int
+    room_8: int
+
+
+class Fragmentations(TypedDict):
+    data: list[Fragmentation]
+    position: int
+
+
 class FundedAccount(TypedDict):
     """`used`: of the cap, this month. Without a cap nothing is counted."""
 
@@ -3461,6 +3488,35 @@ class UsedPage(TypedDict):
     data: list[Used]
 
 
+class Utilisation(TypedDict):
+    """Milliseconds of one group: leased + idle + stranded + unavailable = physical. `asset`
+    is GPU_MS, or SEAT_MS for software. `pool` is empty for nodes of no pool.
+    """
+
+    hour: NotRequired[str]
+    day: NotRequired[str]
+    pool: NotRequired[str]
+    region: NotRequired[str]
+    model: NotRequired[str]
+    node: NotRequired[str]
+    asset: str
+    physical: str
+    leased: str
+    idle: str
+    stranded: str
+    unavailable: str
+    leased_ppm: int
+
+
+class UtilisationPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Utilisation]
+
+
 class Wallet(TypedDict):
     """Paid from `effective_at` on: the first wallet at once, a changed one after 72 hours."""
 
@@ -5721,6 +5777,45 @@ class Client(_Calls):
             },
         )
         return cast("UsedPage", found)
+
+    def list_utilisation(
+        self,
+        *,
+        by: str | None = None,
+        pool_id: str | None = None,
+        from_: str | None = None,
+        to: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> UtilisationPage:
+        """Where the accelerators' time went: leased, idle, stranded, unavailable."""
+        found = self._call(
+            "GET",
+            "/v1/utilisation",
+            query={
+                "by": by,
+                "pool_id": pool_id,
+                "from": from_,
+                "to": to,
+                "limit": limit,
+                "cursor": cursor,
+            },
+        )
+        return cast("UtilisationPage", found)
+
+    def list_fragmentation(
+        self,
+        *,
+        by: str | None = None,
+        pool_id: str | None = None,
+    ) -> Fragmentations:
+        """What is free now, and whether it can be sold as whole devices."""
+        found = self._call(
+            "GET",
+            "/v1/fragmentation",
+            query={"by": by, "pool_id": pool_id},
+        )
+        return cast("Fragmentations", found)
 
     def read_forecast(
         self,
