@@ -32,6 +32,7 @@ from api import (
     cli_meters,
     cli_payment,
     cli_payout,
+    cli_pool_use,
     cli_stick,
     cli_supply,
     cli_tariff,
