@@ -109,6 +109,7 @@ class DeviceForm(Asked):
     connection: Literal["pcie", "sxm"] = "pcie"
     pcie_gen: Small | None = None
     pcie_lanes: Small | None = None
+    kind: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_.-]{0,31}$")] | None = None
 
     def spec(self) -> DeviceSpec:
         return DeviceSpec(**self.model_dump())
@@ -130,7 +131,9 @@ class HostForm(Asked):
 _DEVICE = {"device_id": "GPU-5c1d8f3e", "vendor": "nvidia", "model": "NVIDIA H100 80GB HBM3",
            "memory_mib": 81559, "connection": "sxm"}  # fmt: skip
 _SPECS = {"devices": [_DEVICE], "host": {"arch": "x86_64", "os": "linux"}}
-Devices = Annotated[list[DeviceForm], Field(max_length=64)]
+DEVICES_MAX = 256
+"""Of one node, seats of licences among them."""
+Devices = Annotated[list[DeviceForm], Field(max_length=DEVICES_MAX)]
 
 
 class Specs(Asked):
@@ -341,7 +344,7 @@ def own_node(call: Call, node_id: str) -> NodeState:
     raise Refused(Reason.NODE_UNKNOWN, node_id=node_id)
 
 
-def _node_state(node_id: str) -> Any:
+def node_state(node_id: str) -> Any:
     def told(after: After) -> Told:
         state: NodeState = after.state(Stream("node", node_id))
         phase: Any = state.phase
@@ -363,7 +366,7 @@ def confirm_node(node_id: NodeInPath, body: KeyConfirmation, call: Caller) -> Re
             node_id=node_id, key_id=body.key_id, by=call.principal.member_id, at_us=call.now_us
         )
 
-    return call.record(commands, _node_state(node_id))
+    return call.record(commands, node_state(node_id))
 
 
 class OwnerShareRow(Asked):
@@ -415,7 +418,7 @@ def set_revenue_shares(node_id: NodeInPath, body: NewRevenueShares, call: Caller
 def read_revenue_shares(node_id: NodeInPath, call: Caller) -> Response:
     """Who shares what the node's provider earns."""
     with call.read(FLEET) as view:
-        _visible_node(call, view, node_id)
+        visible_node(call, view, node_id)
         shares = call.service.ledger.market.load(Stream("revenue", node_id)).state.shares
         return call.answer(view, _shares(node_id, shares))
 
@@ -445,10 +448,10 @@ def admit_node(node_id: NodeInPath, body: Nothing, call: Caller) -> Response:
                 raise Refused(Reason.NOT_PERMITTED, region_id=joined.region_id)
         return AdmitNode(node_id=node_id, by=call.principal.member_id, at_us=call.now_us)
 
-    return call.record(commands, _node_state(node_id))
+    return call.record(commands, node_state(node_id))
 
 
-def _may_run(call: Call, node_id: str) -> None:
+def may_run(call: Call, node_id: str) -> None:
     if not call.principal.is_operator:
         own_node(call, node_id)
 
@@ -462,10 +465,10 @@ def activate_node(node_id: NodeInPath, body: Nothing, call: Caller) -> Response:
     del body
 
     def commands() -> ActivateNode:
-        _may_run(call, node_id)
+        may_run(call, node_id)
         return ActivateNode(node_id=node_id, by=call.principal.member_id, at_us=call.now_us)
 
-    return call.record(commands, _node_state(node_id))
+    return call.record(commands, node_state(node_id))
 
 
 @resource.post(
@@ -477,10 +480,10 @@ def start_maintenance(node_id: NodeInPath, body: Nothing, call: Caller) -> Respo
     del body
 
     def commands() -> StartMaintenance:
-        _may_run(call, node_id)
+        may_run(call, node_id)
         return StartMaintenance(node_id=node_id, by=call.principal.member_id, at_us=call.now_us)
 
-    return call.record(commands, _node_state(node_id))
+    return call.record(commands, node_state(node_id))
 
 
 @resource.post(
@@ -495,7 +498,7 @@ def retire_node(node_id: NodeInPath, body: Nothing, call: Caller) -> Response:
         own_node(call, node_id)
         return RetireNode(node_id=node_id, by=call.principal.member_id, at_us=call.now_us)
 
-    return call.record(commands, _node_state(node_id))
+    return call.record(commands, node_state(node_id))
 
 
 @resource.post(
@@ -513,7 +516,7 @@ def report_specs(node_id: NodeInPath, body: Specs, call: Caller) -> Response:
             host=body.host.spec(), at_us=call.now_us,
         )  # fmt: skip
 
-    return call.record(commands, _node_state(node_id))
+    return call.record(commands, node_state(node_id))
 
 
 # --- reading ---------------------------------------------------------------------------------
@@ -544,7 +547,7 @@ def list_nodes(
 def read_node(node_id: NodeInPath, call: Caller) -> Response:
     """Read a node."""
     with call.read(FLEET) as view:
-        return call.answer(view, _node(_visible_node(call, view, node_id)))
+        return call.answer(view, _node(visible_node(call, view, node_id)))
 
 
 @resource.get("/v1/nodes/{node_id}/keys", everybody(), NodeKeysTold, problems=[Reason.NODE_UNKNOWN])
@@ -566,9 +569,13 @@ def list_node_keys(node_id: NodeInPath, call: Caller) -> Response:
         return call.answer(view, NodeKeysTold(node_id=node_id, data=told))
 
 
-def _visible_node(call: Call, view: View, node_id: str) -> fleet.Node:
+def visible_node(call: Call, view: View, node_id: str, *, to_renters: bool = False) -> fleet.Node:
+    """The node, for its owner, itself and whoever sees all; `to_renters`: for everybody with a key.
+
+    Raises Refused: NODE_UNKNOWN.
+    """
     found = fleet.read_node(view.connection, node_id)
-    allowed = call.node_of_caller(node_id) or call.executor_of_caller(node_id)
+    allowed = to_renters or call.node_of_caller(node_id) or call.executor_of_caller(node_id)
     if found is None or not (allowed or call.principal.may_see(found.account_id)):
         raise Refused(Reason.NODE_UNKNOWN, node_id=node_id)
     return found
@@ -701,7 +708,7 @@ class ReadyTold(Told):
 def list_assignments(node_id: NodeInPath, call: Caller) -> Response:
     """The leases of a node: which lease works on which device from when to when."""
     with call.read(FLEET, LEASES, WORK) as view:
-        node = _visible_node(call, view, node_id)
+        node = visible_node(call, view, node_id)
         taken = {
             row.lease_id: row
             for row in work.read_on_node(view.connection, node_id, ASSIGNMENTS_MAX)
@@ -989,7 +996,7 @@ def read_node_usage(
 ) -> Response:
     """What of a node's usage was stored, and what of it earns nothing, by which rule."""
     with call.read(FLEET, USAGE) as view:
-        _visible_node(call, view, node_id)
+        visible_node(call, view, node_id)
         connection = view.connection
         counted = usage.read_node_reports(connection, node_id)
         flagged = usage.read_flagged(connection, node_id, after=after_seq, limit=500)
@@ -1047,7 +1054,7 @@ def list_node_hours(
     """What a node reported, by UTC hour; hours that begin in [from, to)."""
     place = call.place(cursor, [-1])
     with call.read(FLEET, USAGE) as view:
-        _visible_node(call, view, node_id)
+        visible_node(call, view, node_id)
         rows = usage.read_node_hours(
             view.connection, node_id, from_us=from_ or 0, to_us=to or 2**53,
             after=place.after[0], limit=limit + 1,
@@ -1068,6 +1075,6 @@ async def _must_see(call: Call, node_id: str) -> None:
 
     def look() -> None:
         with call.read(FLEET) as view:
-            _visible_node(call, view, node_id)
+            visible_node(call, view, node_id)
 
     await run_in_threadpool(look)

@@ -45,7 +45,7 @@ from projections.fleet import FLEET
 resource = Resource("offers")
 
 Settlement = Literal["cash", "burn"]
-GpuClass = Literal["development", "professional", "datacenter"]
+GpuClass = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_.-]{0,31}$")]
 PRICE_MAX = 10**12
 PriceQuery = Annotated[
     Annotated[int, Field(ge=0, le=PRICE_MAX), Digits] | None,

@@ -30,6 +30,8 @@ from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
 from domain.provider import (
     REGION_NAME_PATTERN,
+    SECURITY_TIERS,
+    WORKLOADS_MAX,
     OpenRegion,
     ProviderState,
     RegionState,
@@ -38,7 +40,7 @@ from domain.provider import (
 )
 from domain.refusal import Reason, Refused
 from domain.stream import Stream
-from projections import fleet
+from projections import fleet, supply
 from projections.fleet import FLEET
 
 resource = Resource("providers")
@@ -50,6 +52,9 @@ Kind = Literal["physical", "gcp"]
 StorageMode = Literal["local", "central"]
 Setting = Literal["edge", "datacenter"]
 Admission = Literal["operator", "permissionless"]
+Workload = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
+Workloads = Annotated[list[Workload], Field(max_length=WORKLOADS_MAX)]
+Tier = Annotated[int, Field(ge=0, le=SECURITY_TIERS[-1])]
 Name = Annotated[str, Field(pattern=f"^{REGION_NAME_PATTERN}$", examples=["lab-1"])]
 
 
@@ -90,9 +95,19 @@ class NewRegion(Asked):
 
 
 class RegionPolicy(Asked):
-    allow_public_jobs: bool
+    """What is left out stays as it is. Edge regions start with `ip_lease` refused and
+    `large_storage` ranked down; `security_tier`: what the region promises, 0 is nothing.
+    """
 
-    model_config = with_examples({"allow_public_jobs": False})
+    allow_public_jobs: bool
+    refused_workloads: Workloads | None = None
+    down_ranked_workloads: Workloads | None = None
+    security_tier: Tier | None = None
+
+    model_config = with_examples(
+        {"allow_public_jobs": False},
+        {"allow_public_jobs": True, "refused_workloads": ["ip_lease"], "security_tier": 2},
+    )
 
 
 class RegionTold(Told):
@@ -103,6 +118,9 @@ class RegionTold(Told):
     setting: Setting
     admission: Admission
     allow_public_jobs: bool
+    refused_workloads: list[str] | None = None
+    down_ranked_workloads: list[str] | None = None
+    security_tier: int | None = None
     opened_at: Told_at | None = None
     position: Position | None = None
 
@@ -225,27 +243,37 @@ def list_regions(
             view.connection, provider_id=provider_id, account_id=call.principal.only,
             after=place.after[0], limit=limit + 1,
         )  # fmt: skip
-        return call.page(view, place, rows, limit, lambda row: [row.position], _region)
+        policies = supply.read_policies(view.connection, [row.region_id for row in rows])
+        return call.page(
+            view, place, rows, limit, lambda row: [row.position],
+            lambda row: _region(row, policies[row.region_id]),
+        )  # fmt: skip
 
 
 @resource.get("/v1/regions/{region_id}", READ, RegionTold, problems=[Reason.REGION_UNKNOWN])
 def read_region(region_id: RegionInPath, call: Caller) -> Response:
     """Read a region."""
     with call.read(FLEET) as view:
-        return call.answer(view, _region(_visible_region(call, view.connection, region_id)))
+        found = visible_region(call, view.connection, region_id)
+        policy = supply.read_policies(view.connection, [region_id])[region_id]
+        return call.answer(view, _region(found, policy))
 
 
 @resource.post(
-    "/v1/regions/{region_id}/policy", WRITE, RegionTold, problems=[Reason.REGION_UNKNOWN]
+    "/v1/regions/{region_id}/policy", WRITE, RegionTold,
+    problems=[Reason.REGION_UNKNOWN, Reason.COUNT_OUT_OF_RANGE, Reason.UNKNOWN_MODE],
 )  # fmt: skip
 def set_region_policy(region_id: RegionInPath, body: RegionPolicy, call: Caller) -> Response:
-    """Say whether others' jobs may run in a region."""
+    """Say whose jobs may run in a region, what it refuses or ranks down, and how safe it is."""
     stream = Stream("region", region_id)
 
     def commands() -> SetRegionPolicy:
         own_region(call, region_id)
         return SetRegionPolicy(
             region_id=region_id, allow_public_jobs=body.allow_public_jobs,
+            refused_workloads=_words(body.refused_workloads),
+            down_ranked_workloads=_words(body.down_ranked_workloads),
+            security_tier=body.security_tier,
             by=call.principal.member_id, at_us=call.now_us,
         )  # fmt: skip
 
@@ -255,10 +283,17 @@ def set_region_policy(region_id: RegionInPath, body: RegionPolicy, call: Caller)
         return RegionTold(
             region_id=region_id, provider_id=opened.provider_id, name=opened.name,
             storage_mode=opened.storage_mode, setting=opened.setting, admission=opened.admission,
-            allow_public_jobs=state.allow_public_jobs, opened_at=moment(opened.at_us),
+            allow_public_jobs=state.allow_public_jobs,
+            refused_workloads=list(state.refused_workloads),
+            down_ranked_workloads=list(state.down_ranked_workloads),
+            security_tier=state.security_tier, opened_at=moment(opened.at_us),
         )  # fmt: skip
 
     return call.record(commands, told)
+
+
+def _words(words: list[str] | None) -> tuple[str, ...] | None:
+    return None if words is None else tuple(words)
 
 
 @resource.get(
@@ -271,14 +306,14 @@ def list_region_nodes(
     """The nodes of a region in order of joining."""
     place = call.place(cursor, [0])
     with call.read(FLEET) as view:
-        _visible_region(call, view.connection, region_id)
+        visible_region(call, view.connection, region_id)
         rows = fleet.read_nodes(
             view.connection, region_id=region_id, after=place.after[0], limit=limit + 1
         )
         return call.page(view, place, rows, limit, lambda row: [row.position], _region_node)
 
 
-def _visible_region(call: Call, connection: Any, region_id: str) -> fleet.Region:
+def visible_region(call: Call, connection: Any, region_id: str) -> fleet.Region:
     found = fleet.read_regions(
         connection, region_id=region_id, account_id=call.principal.only, limit=1
     )
@@ -287,12 +322,14 @@ def _visible_region(call: Call, connection: Any, region_id: str) -> fleet.Region
     return found[0]
 
 
-def _region(row: fleet.Region) -> RegionTold:
+def _region(row: fleet.Region, policy: supply.Policy) -> RegionTold:
     told: Any = row
     return RegionTold(
         region_id=told.region_id, provider_id=told.provider_id, name=told.name,
         storage_mode=told.storage_mode, setting=told.setting, admission=told.admission,
-        allow_public_jobs=told.allow_public_jobs, opened_at=moment(told.at_us),
+        allow_public_jobs=told.allow_public_jobs, refused_workloads=policy.refused_workloads,
+        down_ranked_workloads=policy.down_ranked_workloads, security_tier=policy.security_tier,
+        opened_at=moment(told.at_us),
     )  # fmt: skip
 
 

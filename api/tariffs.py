@@ -29,7 +29,7 @@ from domain.tariff import (
 
 resource = Resource("tariffs")
 
-GpuClass = Literal["development", "professional", "datacenter"]
+GpuClass = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_.-]{0,31}$")]
 Bucket = Literal["provider", "client", "platform", "burn"]
 Meter = Literal["cpu", "memory", "storage", "network"]
 Share = Annotated[int, Field(ge=0, le=1_000_000, description="Parts per million")]

@@ -223,14 +223,6 @@ class StartMaintenance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DrainNode:
-    node_id: str
-    keep_leases: bool
-    by: str
-    at_us: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RetireNode:
     node_id: str
     by: str
@@ -526,24 +518,6 @@ def decide_maintenance(command: StartMaintenance, world: World) -> list[Change]:
     return [_on(command.node_id, started)]
 
 
-def decide_drain(command: DrainNode, world: World) -> list[Change]:
-    """No new leases from now on, until the node is activated again. Raises Refused: NODE_UNKNOWN,
-    NODE_STATE.
-    """
-    state = existing_node(world, command.node_id)
-    if not state.is_admitted:
-        raise Refused(Reason.NODE_STATE, node_id=command.node_id, phase=_told(state))
-    if state.phase == "draining":
-        return []
-    started = NodeDrainStarted(
-        node_id=command.node_id,
-        keep_leases=command.keep_leases,
-        by=command.by,
-        at_us=command.at_us,
-    )
-    return [_on(command.node_id, started)]
-
-
 def decide_retire(command: RetireNode, world: World) -> list[Change]:
     """The node leaves for good, with its devices, which may then join on another node."""
     state = existing_node(world, command.node_id)
@@ -681,7 +655,6 @@ DECIDERS: dict[type[Any], Callable[[Any, World], list[Change]]] = {
     AdmitNode: decide_admit,
     ActivateNode: decide_activate,
     StartMaintenance: decide_maintenance,
-    DrainNode: decide_drain,
     RetireNode: decide_retire,
     RecordEquivocation: decide_equivocation,
 }

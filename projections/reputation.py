@@ -261,6 +261,13 @@ def read_reputation(
     return Reputation(score(Tally(int(row[0]), int(row[1])), seen), by_party)
 
 
+def has_rented_to(connection: Connection, owner_account_id: str, account_id: str) -> bool:
+    """Whether a lease of this renter was ever on a node of the owner's."""
+    sql = """SELECT FROM proj_reputation.lease l JOIN proj_fleet.provider p USING (provider_id)
+        WHERE l.account_id = %s AND p.account_id = %s AND NOT l.own LIMIT 1"""
+    return connection.execute(sql, (account_id, owner_account_id)).fetchone() is not None
+
+
 @dataclass(frozen=True, slots=True)
 class Setting:
     """What leases of strangers got on nodes of this setting. `served_gpu_us` of what was promised,

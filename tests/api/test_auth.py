@@ -81,6 +81,25 @@ ROWS: dict[str, Row] = {
     "start_maintenance": Row("owner", "rival", _nothing),
     "retire_node": Row("owner", "rival", _nothing),
     "report_specs": Row("node", "other_node", lambda s: _specs(s)),
+    "schedule_maintenance": Row("owner", "rival", lambda _s: _maintenance()),
+    "cancel_maintenance": Row("owner", "rival", _nothing),
+    "list_maintenances": Row("renter"),
+    "drain_node": Row("owner", "rival", _nothing),
+    "set_node_role": Row("owner", "rival", lambda _s: {"role": "worker"}),
+    "read_ingress_load": OWNERS,
+    "list_resource_kinds": Row("anybody"),
+    "register_resource_kind": Row("operator", None, lambda _s: _kind()),
+    "class_model": Row("operator", None, lambda _s: _model_class()),
+    "grant_licence": Row("owner", None, lambda s: _licence(s)),
+    "list_licences": Row("owner"),
+    "revoke_licence": Row("owner", "rival", _nothing),
+    "state_attribute": Row("renter", None, lambda s: _statement(s)),
+    "list_attributes": Row("anybody"),
+    "revoke_attribute": Row("renter", "stranger", _nothing),
+    "read_node_reputation": Row("renter"),
+    "read_provider_reputation": Row("renter"),
+    "read_renter_reputation": RENTERS,
+    "list_settings": Row("anybody"),
     "list_nodes": Row("owner"),
     "read_node": OWNERS,
     "list_assignments": Row("node", "other_node"),
@@ -276,6 +295,7 @@ NOTHING_YET = {
     "stop_funding", "read_promotion", "grant_promotion", "list_promotion_grants",
     "close_promotion", "read_cash_out", "cancel_cash_out", "confirm_cash_out",
     "report_cash_out_failed", "close_payout_difference", "confirm_refund", "set_auto_top_up",
+    "state_attribute", "revoke_attribute",
 }  # fmt: skip
 """Nothing was made of these yet: who is let through is told so."""
 
@@ -381,6 +401,33 @@ def _edge_device(scene: Scene) -> dict[str, Any]:
     return {"region_id": scene.provider.region_id, "model": "jetson-orin-nano"}
 
 
+def _maintenance() -> dict[str, Any]:
+    return {"kind": "planned", "from": "2026-12-01T02:00:00Z", "until": "2026-12-01T04:00:00Z"}
+
+
+def _kind() -> dict[str, Any]:
+    return {"kind": "npu", "vendor": "acme", "dimensions": ["compute", "memory"],
+            "memory": "dedicated", "divisible": False, "capacity_asset": "GPU_MS",
+            "effective_from": "2027-01-01T00:00:00Z"}  # fmt: skip
+
+
+def _model_class() -> dict[str, Any]:
+    from_ = "2027-01-01T00:00:00Z"
+    return {"model": "Acme One", "gpu_class": "accelerator", "effective_from": from_}
+
+
+def _licence(scene: Scene) -> dict[str, Any]:
+    return {"provider_id": scene.provider.provider_id, "vendor": "thirdai",
+            "model": "ThirdAI Bolt", "seats": 2, "terms_sha256": "0a" * 32,
+            "from": "2026-11-20T00:00:00Z"}  # fmt: skip
+
+
+def _statement(scene: Scene) -> dict[str, Any]:
+    return {"subject_id": scene.provider.node_id, "name": "location", "value": "DE-BE",
+            "signer_account_id": scene.renter.account_id, "key_id": "0" * 16,
+            "signature": "0" * 128, "stated_at": "2026-11-20T00:00:00Z"}  # fmt: skip
+
+
 def _offer(scene: Scene) -> dict[str, Any]:
     price = {"asset": "CREDIT", "units": "2500000"}
     return {
@@ -410,6 +457,9 @@ def places(shared: Scene) -> dict[str, str]:
         "region_id": shared.provider.region_id,
         "node_id": shared.provider.node_id,
         "device_id": shared.provider.device_ids[0],
+        "maintenance_id": _planned(shared),
+        "licence_id": shared.owner.made("/v1/licences", _licence(shared))["licence_id"],
+        "statement_id": "stmt_" + "1" * 32,
         "edge_device_id": shared.owner.made("/v1/edge-devices", _edge_device(shared))["device_id"],
         "meter": "cpu",
         "offer_id": shared.provider.offer_id,
@@ -433,6 +483,11 @@ def places(shared: Scene) -> dict[str, str]:
         "endpoint_id": webhook["endpoint_id"],
         "funded_account_id": shared.rival.account_id,
     }
+
+
+def _planned(scene: Scene) -> str:
+    path = f"/v1/nodes/{scene.provider.node_id}/maintenances"
+    return str(scene.owner.made(path, _maintenance())["maintenance_id"])
 
 
 def _caller(scene: Scene, name: str) -> Caller:

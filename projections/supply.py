@@ -1,0 +1,197 @@
+"""Reading what the fleet's projection keeps of supply beside free devices (`supply_tables`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from projections import read
+from projections.runner import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    kind: str
+    vendor: str
+    dimensions: list[str]
+    memory: str
+    is_divisible: bool
+    capacity_asset: str
+    effective_from_us: int
+    at_us: int
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class ModelClass:
+    model: str
+    gpu_class: str
+    effective_from_us: int
+    at_us: int
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Licence:
+    licence_id: str
+    provider_id: str
+    vendor: str
+    model: str
+    seats: int
+    terms_sha256: str
+    from_us: int
+    until_us: int | None
+    revoked_at_us: int | None
+    at_us: int
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Maintenance:
+    maintenance_id: str
+    node_id: str
+    kind: str
+    from_us: int
+    until_us: int
+    keep_leases: bool
+    cancelled_at_us: int | None
+    at_us: int
+    position: int
+
+    def status(self, at_us: int) -> str:
+        """As `domain.maintenance.Window.status`: by the time alone."""
+        if self.cancelled_at_us is not None:
+            return "cancelled"
+        if at_us < self.from_us:
+            return "scheduled"
+        return "running" if at_us < self.until_us else "over"
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    statement_id: str
+    subject_id: str
+    name: str
+    value: str
+    signer_account_id: str
+    key_id: str
+    signature: str
+    stated_at_us: int
+    expires_at_us: int | None
+    revoked_at_us: int | None
+    at_us: int
+    position: int
+
+    def counts(self, at_us: int) -> bool:
+        """Whether it is neither taken back nor expired."""
+        return self.revoked_at_us is None and (
+            self.expires_at_us is None or at_us < self.expires_at_us
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What a region's policy says of workloads and security (K-8)."""
+
+    region_id: str
+    setting: str
+    refused_workloads: list[str]
+    down_ranked_workloads: list[str]
+    security_tier: int
+
+
+@dataclass(frozen=True, slots=True)
+class IngressLoad:
+    """Who stands behind an ingress node: `leases` that hold something of its workers now, and the
+    GPU time they have served in the open epoch.
+    """
+
+    node_id: str
+    region_id: str
+    workers: int
+    leases: int
+    served_gpu_us: int
+
+
+def read_kinds(connection: Connection) -> list[Kind]:
+    """What the network registered, in order; the seeded kinds are in the domain."""
+    return read.many(connection, Kind, "SELECT * FROM proj_fleet.kind ORDER BY position")
+
+
+def read_model_classes(connection: Connection) -> list[ModelClass]:
+    sql = "SELECT * FROM proj_fleet.model_class ORDER BY position"
+    return read.many(connection, ModelClass, sql)
+
+
+def read_licences(
+    connection: Connection,
+    *,
+    provider_id: str | None = None,
+    account_id: str | None = None,
+    after: int = 0,
+    limit: int = 50,
+) -> list[Licence]:
+    """In the order of their grant; `after` is the last position of the page before."""
+    sql = """SELECT l.* FROM proj_fleet.licence l JOIN proj_fleet.provider p USING (provider_id)
+        WHERE l.position > %(after)s
+        AND (%(provider)s::text IS NULL OR l.provider_id = %(provider)s)
+        AND (%(account)s::text IS NULL OR p.account_id = %(account)s)
+        ORDER BY l.position LIMIT %(limit)s"""
+    return read.many(
+        connection, Licence, sql, provider=provider_id, account=account_id, after=after,
+        limit=limit,
+    )  # fmt: skip
+
+
+def read_maintenance(
+    connection: Connection, node_id: str, *, after: int = 0, limit: int = 50
+) -> list[Maintenance]:
+    """Of one node, in the order in which they were announced."""
+    sql = """SELECT * FROM proj_fleet.maintenance WHERE node_id = %(node)s
+        AND position > %(after)s ORDER BY position LIMIT %(limit)s"""
+    return read.many(connection, Maintenance, sql, node=node_id, after=after, limit=limit)
+
+
+def read_attributes(
+    connection: Connection,
+    *,
+    subject_ids: list[str] | None = None,
+    name: str | None = None,
+    signer_account_id: str | None = None,
+    after: int = 0,
+    limit: int = 50,
+) -> list[Attribute]:
+    """Statements in the order in which they came, those that do not count any more included."""
+    sql = """SELECT * FROM proj_fleet.attribute WHERE position > %(after)s
+        AND (%(subjects)s::text[] IS NULL OR subject_id = ANY(%(subjects)s))
+        AND (%(name)s::text IS NULL OR name = %(name)s)
+        AND (%(signer)s::text IS NULL OR signer_account_id = %(signer)s)
+        ORDER BY position LIMIT %(limit)s"""
+    return read.many(
+        connection, Attribute, sql, subjects=subject_ids, name=name, signer=signer_account_id,
+        after=after, limit=limit,
+    )  # fmt: skip
+
+
+def read_policies(connection: Connection, region_ids: list[str]) -> dict[str, Policy]:
+    """By region."""
+    sql = "SELECT * FROM proj_fleet.region_policy WHERE region_id = ANY(%(ids)s)"
+    found = read.many(connection, Policy, sql, ids=region_ids)
+    return {policy.region_id: policy for policy in found}
+
+
+def read_ingress_load(connection: Connection, region_id: str) -> list[IngressLoad]:
+    """One row for each ingress node of a region, by id (K-13)."""
+    sql = """SELECT r.node_id, n.region_id, count(w.node_id)::int AS workers,
+            coalesce(sum(h.leases), 0)::int AS leases,
+            coalesce(sum(s.gpu_us), 0)::bigint AS served_gpu_us
+        FROM proj_fleet.role r JOIN proj_fleet.node n ON n.node_id = r.node_id
+        LEFT JOIN proj_fleet.role w ON w.ingress_node_id = r.node_id AND w.role = 'worker'
+        LEFT JOIN LATERAL (
+            SELECT count(DISTINCT o.lease_id) AS leases
+            FROM proj_fleet.device d JOIN proj_fleet.holding o USING (device_id)
+            WHERE d.node_id = w.node_id) h ON true
+        LEFT JOIN proj_fleet.served s ON s.node_id = w.node_id
+            AND s.epoch = (SELECT coalesce(max(epoch), 0) FROM proj_fleet.epoch)
+        WHERE r.role = 'ingress' AND n.region_id = %(region)s
+        GROUP BY r.node_id, n.region_id ORDER BY r.node_id"""
+    return read.many(connection, IngressLoad, sql, region=region_id)
