@@ -19,6 +19,7 @@ MATCH_AGAIN = frozenset(
     {
         Reason.DEVICE_TAKEN, Reason.DEVICE_UNKNOWN, Reason.OFFER_WITHDRAWN, Reason.OFFER_MISMATCH,
         Reason.NODE_STATE,
+        Reason.NODE_IN_MAINTENANCE,
     }
 )  # fmt: skip
 """What was matched is gone: somebody else was faster. Look again."""

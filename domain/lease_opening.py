@@ -59,6 +59,7 @@ from domain.lease_funds import (
 )
 from domain.lease_sharing import hold_devices, require_offered, shared
 from domain.lease_turns import ExtendLease, LeaseExtended, LeaseQuoted, QuoteLease
+from domain.maintenance import window_within
 from domain.money import PPM, Amount, Asset, credit
 from domain.node import NodeState, existing_node
 from domain.offer import SETTLEMENTS, OfferPublished, existing_offer, offer_of
@@ -218,6 +219,19 @@ def decide_reserve(command: ReserveLease, world: World) -> list[Change]:
     return [*changes, *carried, *budgets, *quotas]
 
 
+def _require_no_maintenance(node_id: str, from_us: int, until_us: int, world: World) -> None:
+    """A fixed term never reaches into a maintenance that was announced, and no lease starts in one.
+
+    Raises Refused: NODE_IN_MAINTENANCE.
+    """
+    window = window_within(world, node_id, from_us, until_us)
+    if window is not None:
+        raise Refused(
+            Reason.NODE_IN_MAINTENANCE, node_id=node_id,
+            maintenance_id=window.told.maintenance_id, from_us=window.told.from_us,
+        )  # fmt: skip
+
+
 def _check_parties(
     asked: LeaseRequested, provider_account_id: str, world: World, *, is_own: bool
 ) -> None:
@@ -303,8 +317,8 @@ def matched_terms(
     """The terms of a match and what each device gets, checked against the streams themselves.
     `price`: what was quoted; None: the offer's, or the usage fee on the renter's own node.
 
-    Raises Refused: OFFER_UNKNOWN, NODE_UNKNOWN, OFFER_WITHDRAWN, NODE_STATE, OFFER_MISMATCH,
-    GPU_CLASS_UNPRICED, TARIFF_UNKNOWN, PRICE_ABOVE_CAP.
+    Raises Refused: OFFER_UNKNOWN, NODE_UNKNOWN, OFFER_WITHDRAWN, NODE_STATE, NODE_IN_MAINTENANCE,
+    OFFER_MISMATCH, GPU_CLASS_UNPRICED, TARIFF_UNKNOWN, PRICE_ABOVE_CAP.
     """
     published = existing_offer(world, match.offer_id)
     node = existing_node(world, match.node_id)
@@ -312,6 +326,7 @@ def matched_terms(
         raise Refused(Reason.OFFER_WITHDRAWN, offer_id=match.offer_id)
     if not node.is_matchable:
         raise Refused(Reason.NODE_STATE, node_id=match.node_id, phase=node.phase)
+    _require_no_maintenance(match.node_id, match.at_us, match.at_us + (asked.term_us or 1), world)
     if published.node_id != match.node_id:
         raise Refused(Reason.OFFER_MISMATCH, offer_id=match.offer_id)
     devices = [device_of(world, device_id) for device_id in match.device_ids]
@@ -687,7 +702,8 @@ def extended(
 ) -> tuple[LeaseExtended, list[Change]]:
     """A longer term: what the whole of it may cost above what was put in is held now.
 
-    Raises Refused: OFFER_WITHDRAWN, OFFER_MISMATCH, UNPAID_DEBT, CREDIT_TOO_LOW, BUDGET_EXHAUSTED.
+    Raises Refused: OFFER_WITHDRAWN, OFFER_MISMATCH, NODE_IN_MAINTENANCE, UNPAID_DEBT,
+    CREDIT_TOO_LOW, BUDGET_EXHAUSTED.
     """
     asked, reserved, opened = lease.requested, lease.reserved, lease.opened
     assert asked is not None
@@ -696,6 +712,9 @@ def extended(
     term_us = lease.term_us + command.more_us
     begins_us = command.at_us if opened is None else opened.opened_at_us
     _require_offered(reserved.offer_id, begins_us + term_us, world)
+    _require_no_maintenance(
+        reserved.node_id, begins_us + lease.term_us, begins_us + term_us, world
+    )
     parts = _for_longer_term(lease, reserved, asked, term_us, command.at_us, world)
     counted, budgets = count_budgets(world, lease.party, asked.account_id, parts, command.at_us)
     term_end_us = None if opened is None else opened.opened_at_us + term_us

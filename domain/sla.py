@@ -1,9 +1,14 @@
 """SLA credits: a lease that was promised availability and did not get it is credited by itself.
 
-    promised     == floor(share_ppm of all devices x (closed - opened - paused) / 10^6)  GPU-us
+    asked        == floor(share_ppm of all devices x (closed - opened - paused) / 10^6)  GPU-us
+    excused      == min(asked - metered, the same for the announced maintenance)         GPU-us
+    promised     == asked - excused
     availability == floor(metered x 10^6 / promised)                                 ppm
     credit       == floor(charge x credit_ppm / 10^6)       by the worst tier it is below
     credited     == sum of the lease's adjustments for it <= credit;   no charge gives back twice
+
+Announced maintenance counts only beyond its announced length: as much missing time as was
+announced before it began is excused, an emergency never (`domain/maintenance.py`).
 
 Assessed once, right after settlement, under the tariff that the lease keeps. The credit is spread
 over the lease's charges, the newest first, each up to what has not been given back of it, and is
@@ -19,6 +24,7 @@ from typing import Any, assert_never
 
 from domain.adjustment import ADJUSTMENTS_MAX, ChargedLine, Taking, corrections_of, refund
 from domain.lease import Lease, LeaseReserved, lease_of
+from domain.maintenance import announced_us
 from domain.money import PPM, Amount, Big, credit
 from domain.refusal import Reason, Refused
 from domain.stream import Change, Stream, World, derive_id
@@ -44,6 +50,7 @@ class SlaAssessed:
     charge: Amount
     credit: Amount
     at_us: int
+    excused_gpu_us: Big | None = None  # announced maintenance, already taken off `promised_gpu_us`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +171,9 @@ def _assess(lease: Lease, command: CreditSla, world: World) -> SlaAssessed:
     reserved = lease.reserved
     if not lease.is_over or reserved is None or reserved.sla_class is None:
         raise Refused(Reason.LEASE_STATE, lease_id=command.lease_id, status=lease.status)
-    promised = _promised(lease, reserved)
+    asked = _promised(lease, reserved)
+    excused = min(max(0, asked - lease.gpu_us), _announced(lease, reserved, world))
+    promised = asked - excused
     ppm = availability(lease.gpu_us, promised)
     tariff = tariff_version(world, reserved.tariff_version)
     tier = None if reserved.own else tier_of(sla_class(tariff, reserved.sla_class).tiers, ppm)
@@ -183,7 +192,17 @@ def _assess(lease: Lease, command: CreditSla, world: World) -> SlaAssessed:
         charge=credit(lease.charge_units),
         credit=credit(lease.charge_units * credit_ppm // PPM),
         at_us=command.at_us,
+        excused_gpu_us=excused or None,
     )
+
+
+def _announced(lease: Lease, reserved: LeaseReserved, world: World) -> int:
+    """GPU time of the lease's devices in maintenance that was announced before it began."""
+    if lease.opened is None or lease.closed is None:
+        return 0
+    opened_us, closed_us = lease.opened.opened_at_us, lease.closed.closed_at_us
+    us = announced_us(world, reserved.node_id, opened_us, closed_us)
+    return len(reserved.device_ids) * reserved.share_ppm * us // PPM
 
 
 def _promised(lease: Lease, reserved: LeaseReserved) -> int:

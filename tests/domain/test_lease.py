@@ -5,11 +5,13 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.accrual import UsageRow
 from domain.device import DeviceReleased
+from domain.drain import DrainNode
 from domain.lease import (
     LATE_WINDOW_US,
     START_TIMEOUT,
@@ -22,6 +24,7 @@ from domain.lease import (
     LeaseSettled,
     UsageAccrued,
 )
+from domain.maintenance import ScheduleMaintenance
 from domain.money import credit
 from domain.node import StartMaintenance
 from domain.offer import WithdrawOffer
@@ -157,6 +160,32 @@ def test_a_withdrawn_offer_and_a_node_in_maintenance_take_no_new_leases() -> Non
     gone.when(reserve()).then_refused(Reason.OFFER_WITHDRAWN)
     closed = asked.after(StartMaintenance(node_id=NODE, by="o", at_us=NOON_US))
     closed.when(reserve()).then_refused(Reason.NODE_STATE)
+    drained = asked.after(DrainNode(node_id=NODE, keep_leases=True, by="o", at_us=NOON_US))
+    drained.when(reserve()).then_refused(Reason.NODE_STATE)
+
+
+@pytest.mark.parametrize(
+    ("term_us", "from_us", "is_refused"),
+    [
+        (HOUR_US, HOUR_US - 1, True),
+        (HOUR_US, HOUR_US, False),
+        (None, 1, False),  # open end: it is told, and may end before
+        (None, 0, True),
+    ],
+)
+def test_no_fixed_term_reaches_into_an_announced_maintenance(
+    term_us: int | None, from_us: int, is_refused: bool
+) -> None:
+    planned = ScheduleMaintenance(
+        maintenance_id="maint_1", node_id=NODE, kind="planned", from_us=NOON_US + from_us,
+        until_us=NOON_US + 9 * HOUR_US, keep_leases=False, by="o", at_us=NOON_US,
+    )  # fmt: skip
+    asked = request(term_us, None if term_us else 10_000_000)
+    told = scene().after(job()).after(asked).after(planned)
+    if is_refused:
+        told.when(reserve()).then_refused(Reason.NODE_IN_MAINTENANCE)
+    else:
+        assert any(isinstance(one.fact, LeaseReserved) for one in told.when(reserve()).changes())
 
 
 def test_the_wrong_number_or_model_of_devices_is_refused() -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from domain.adjustment import AdjustmentBooked, GrantGoodwill, corrections_of
 from domain.lease import LeaseReserved, SettleLease
+from domain.maintenance import MaintenanceScheduled, MaintenanceState, Window
 from domain.maturity import EarningsReduced
 from domain.refusal import Reason, Refused
 from domain.sla import CreditSla, SlaAssessed, SlaCredited, availability, sla_of, tier_of
@@ -106,6 +107,28 @@ def test_v_6_a_breach_credits_the_renter_by_itself_from_both_parts_pro_rata() ->
     assert [one.reason for one in booked] == ["sla"]
     assert booked[0].corrects_position == world.lines()[-1].position
     assert world.do(credit_sla(world)) == [], "once per lease"
+
+
+@pytest.mark.parametrize(
+    ("announced_us", "excused_us", "ppm"),
+    [(HOUR_US, HOUR_US, 1_000_000), (HOUR_US // 2, HOUR_US // 2, 857_142), (0, 0, 750_000),
+     (2 * HOUR_US, HOUR_US, 1_000_000)],
+)  # fmt: skip
+def test_v_8_announced_maintenance_counts_only_beyond_its_announced_length(
+    announced_us: int, excused_us: int, ppm: int
+) -> None:
+    """Four hours at 45 of 60 minutes miss an hour: what was announced of it is excused."""
+    world = settled(4, used_us=HOUR_US * 3 // 4)
+    told = MaintenanceScheduled(
+        maintenance_id="maint_1", node_id=market.NODE, kind="planned", from_us=NOON_US + HOUR_US,
+        until_us=NOON_US + HOUR_US + announced_us, keep_leases=True, by="o", at_us=NOON_US,
+    )  # fmt: skip
+    world._states[Stream("maintenance", market.NODE)] = MaintenanceState((Window(told),))
+    world.do(credit_sla(world))
+    assessed = world.facts(SlaAssessed)[0]
+    assert assessed.excused_gpu_us == (excused_us or None)
+    assert assessed.promised_gpu_us == 4 * HOUR_US - excused_us
+    assert assessed.availability_ppm == ppm
 
 
 def test_a_promise_that_was_kept_is_assessed_and_costs_nothing() -> None:

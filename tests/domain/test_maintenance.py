@@ -1,0 +1,192 @@
+"""Maintenance is told ahead, keeps new leases away, and excuses what it announced and no more."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from domain.drain import DrainNode
+from domain.maintenance import (
+    AHEAD_US_MAX,
+    DAY_US,
+    LENGTH_US_MAX,
+    CancelMaintenance,
+    MaintenanceScheduled,
+    ScheduleMaintenance,
+    announced_us,
+    kept_until_us,
+    maintenance_of,
+    stream_of,
+    window_within,
+)
+from domain.node import (
+    SPEC_CONFIRM_US,
+    ActivateNode,
+    NodeSpecConfirmed,
+    ReportSpecs,
+    StartMaintenance,
+    node_of,
+)
+from domain.node_role import SetNodeRole, role_of
+from domain.refusal import Reason
+from tests.domain import supply
+from tests.domain.supply import NODE, NODE_STREAM, NOON_US
+
+HOUR_US = 3_600_000_000
+PLANNED = ScheduleMaintenance(
+    maintenance_id="maint_1", node_id=NODE, kind="planned", from_us=NOON_US + DAY_US,
+    until_us=NOON_US + DAY_US + 2 * HOUR_US, keep_leases=True, by="mem_alice", at_us=NOON_US,
+)  # fmt: skip
+CANCEL = CancelMaintenance(
+    maintenance_id="maint_1", node_id=NODE, by="mem_alice", at_us=NOON_US + HOUR_US
+)
+ACTIVE = supply.with_active_node
+
+
+def test_the_status_follows_from_the_time() -> None:
+    scene = ACTIVE.after(PLANNED)
+    (window,) = maintenance_of(scene, NODE).windows
+    times = (PLANNED.from_us - 1, PLANNED.from_us, PLANNED.until_us - 1, PLANNED.until_us)
+    assert [window.status(at) for at in times] == ["scheduled", "running", "running", "over"]
+    (window,) = maintenance_of(scene.after(CANCEL), NODE).windows
+    assert window.status(CANCEL.at_us) == window.status(PLANNED.until_us) == "cancelled"
+    assert window.status(CANCEL.at_us - 1) == "scheduled"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "rule"),
+    [
+        ({"until_us": PLANNED.from_us}, "length"),
+        ({"until_us": PLANNED.from_us + LENGTH_US_MAX + 1}, "length"),
+        ({"from_us": NOON_US - 1, "until_us": NOON_US + HOUR_US}, "not_past"),
+        (
+            {"from_us": NOON_US + AHEAD_US_MAX + 1, "until_us": NOON_US + AHEAD_US_MAX + 2},
+            "ahead",
+        ),
+    ],
+)
+def test_a_window_too_long_too_far_or_past_is_refused(wrong: dict[str, Any], rule: str) -> None:
+    ACTIVE.when(replace(PLANNED, **wrong)).then_refused(Reason.MAINTENANCE_WINDOW)
+    del rule
+
+
+def test_the_longest_and_the_furthest_are_accepted() -> None:
+    far = NOON_US + AHEAD_US_MAX
+    command = replace(PLANNED, from_us=far, until_us=far + LENGTH_US_MAX)
+    (change,) = ACTIVE.when(command).changes()
+    assert change.stream == stream_of(NODE)
+    assert isinstance(change.fact, MaintenanceScheduled)
+    ACTIVE.after(PLANNED).when(PLANNED).then_nothing()
+    ACTIVE.when(replace(PLANNED, kind="holiday")).then_refused(Reason.UNKNOWN_MODE)
+    supply.with_confirmed_node.when(PLANNED).then_refused(Reason.NODE_STATE)
+
+
+def test_calling_off_ends_it_and_what_is_over_stays() -> None:
+    scene = ACTIVE.after(PLANNED)
+    scene.after(CANCEL).when(CANCEL).then_nothing()
+    scene.when(replace(CANCEL, at_us=PLANNED.until_us)).then_refused(Reason.MAINTENANCE_WINDOW)
+    unknown = replace(CANCEL, maintenance_id="maint_9")
+    scene.when(unknown).then_refused(Reason.MAINTENANCE_UNKNOWN)
+
+
+def test_a_term_that_reaches_into_a_window_meets_it_and_one_that_ends_before_does_not() -> None:
+    scene = ACTIVE.after(PLANNED)
+    assert window_within(scene, NODE, NOON_US, PLANNED.from_us) is None
+    assert window_within(scene, NODE, NOON_US, PLANNED.from_us + 1) is not None
+    assert window_within(scene, NODE, PLANNED.until_us, PLANNED.until_us + 1) is None
+    cancelled = scene.after(CANCEL)
+    assert window_within(cancelled, NODE, NOON_US, PLANNED.until_us) is None
+
+
+def test_silence_is_kept_for_the_announced_length_only_where_leases_are_kept() -> None:
+    scene = ACTIVE.after(PLANNED)
+    assert kept_until_us(scene, NODE, PLANNED.from_us - 1) is None
+    assert kept_until_us(scene, NODE, PLANNED.from_us) == PLANNED.until_us
+    assert kept_until_us(scene, NODE, PLANNED.until_us) is None
+    plain = ACTIVE.after(replace(PLANNED, keep_leases=False))
+    assert kept_until_us(plain, NODE, PLANNED.from_us) is None
+
+
+def test_what_was_not_announced_before_it_began_excuses_nothing() -> None:
+    span = (NOON_US, NOON_US + 30 * DAY_US)
+    assert announced_us(ACTIVE.after(PLANNED), NODE, *span) == 2 * HOUR_US
+    sudden = replace(PLANNED, from_us=NOON_US, until_us=NOON_US + HOUR_US)
+    assert announced_us(ACTIVE.after(sudden), NODE, *span) == 0
+    emergency = replace(PLANNED, kind="emergency")
+    assert announced_us(ACTIVE.after(emergency), NODE, *span) == 0
+    early = replace(CANCEL, at_us=PLANNED.from_us + HOUR_US)
+    assert announced_us(ACTIVE.after(PLANNED).after(early), NODE, *span) == HOUR_US
+
+
+@given(st.lists(st.tuples(st.integers(1, 500), st.integers(1, 200)), max_size=8))
+def test_time_that_two_windows_share_is_excused_once(windows: list[tuple[int, int]]) -> None:
+    scene = ACTIVE
+    covered: set[int] = set()
+    for number, (start, length) in enumerate(windows):
+        from_us = NOON_US + start
+        told = replace(
+            PLANNED, maintenance_id=f"maint_{number}", from_us=from_us, until_us=from_us + length
+        )
+        scene = scene.after(told)
+        covered |= set(range(from_us, from_us + length))
+    inside = {at for at in covered if NOON_US + 100 <= at < NOON_US + 400}
+    assert announced_us(scene, NODE, NOON_US + 100, NOON_US + 400) == len(inside)
+
+
+# --- drains ----------------------------------------------------------------------------------
+
+DRAIN = DrainNode(node_id=NODE, keep_leases=True, by="mem_alice", at_us=NOON_US)
+
+
+def test_a_draining_node_takes_no_lease_and_comes_back_when_it_is_activated() -> None:
+    scene = ACTIVE.after(DRAIN)
+    state = node_of(scene, NODE)
+    assert (state.phase, state.is_matchable, state.is_admitted) == ("draining", False, True)
+    scene.when(DRAIN).then_nothing()
+    active = scene.after(ActivateNode(node_id=NODE, by="mem_alice", at_us=NOON_US))
+    assert node_of(active, NODE).is_matchable
+    worked_on = scene.after(StartMaintenance(node_id=NODE, by="mem_alice", at_us=NOON_US))
+    assert node_of(worked_on, NODE).phase == "maintenance"
+    supply.with_confirmed_node.when(DRAIN).then_refused(Reason.NODE_STATE)
+
+
+# --- freshness -------------------------------------------------------------------------------
+
+
+def test_the_same_inventory_told_again_is_fresh_and_not_every_call_is_recorded() -> None:
+    told = ReportSpecs(node_id=NODE, devices=supply.specs.devices, host=supply.HOST, at_us=NOON_US)
+    ACTIVE.when(replace(told, at_us=NOON_US + SPEC_CONFIRM_US - 1)).then_nothing()
+    later = replace(told, at_us=NOON_US + SPEC_CONFIRM_US)
+    ACTIVE.when(later).then((NODE_STREAM, NodeSpecConfirmed(node_id=NODE, at_us=later.at_us)))
+    assert node_of(ACTIVE, NODE).specs_at_us == NOON_US
+    assert node_of(ACTIVE.after(later), NODE).specs_at_us == later.at_us
+
+
+# --- roles -----------------------------------------------------------------------------------
+
+
+def _role(node_id: str, role: str, ingress: str | None = None) -> SetNodeRole:
+    return SetNodeRole(
+        node_id=node_id, role=role, ingress_node_id=ingress, by="mem_alice", at_us=NOON_US
+    )
+
+
+def test_a_worker_stands_behind_an_ingress_of_its_region_and_nobody_else_does() -> None:
+    from domain.stream import Stream
+
+    second = replace(supply.joined, node_id="node_2")
+    far = replace(supply.joined, node_id="node_3", region_id="region_far")
+    scene = ACTIVE.given((Stream("node", "node_2"), second), (Stream("node", "node_3"), far))
+    scene.when(_role(NODE, "worker", "node_2")).then_refused(Reason.NODE_ROLE)
+    scene = scene.after(_role("node_2", "ingress")).after(_role("node_3", "ingress"))
+    scene.when(_role(NODE, "control", "node_2")).then_refused(Reason.NODE_ROLE)
+    scene.when(_role(NODE, "worker", "node_3")).then_refused(Reason.NODE_ROLE)
+    scene.when(_role(NODE, "gateway")).then_refused(Reason.UNKNOWN_MODE)
+    behind = scene.after(_role(NODE, "worker", "node_2"))
+    assert role_of(behind, NODE).ingress_node_id == "node_2"
+    behind.when(_role(NODE, "worker", "node_2")).then_nothing()
+    assert role_of(scene, NODE).role == "worker"
