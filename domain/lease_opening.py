@@ -712,9 +712,7 @@ def extended(
     term_us = lease.term_us + command.more_us
     begins_us = command.at_us if opened is None else opened.opened_at_us
     _require_offered(reserved.offer_id, begins_us + term_us, world)
-    _require_no_maintenance(
-        reserved.node_id, begins_us + lease.term_us, begins_us + term_us, world
-    )
+    _require_no_maintenance(reserved.node_id, begins_us + lease.term_us, begins_us + term_us, world)
     parts = _for_longer_term(lease, reserved, asked, term_us, command.at_us, world)
     counted, budgets = count_budgets(world, lease.party, asked.account_id, parts, command.at_us)
     term_end_us = None if opened is None else opened.opened_at_us + term_us
