@@ -105,7 +105,7 @@ class AttributeRevokedTold(Told):
               Reason.BAD_PERIOD, Reason.ATTRIBUTE_REVOKED, Reason.UNKNOWN_MODE,
               "signature_invalid"],
 )  # fmt: skip
-def state_attribute(body: NewAttribute, call: Caller) -> Response:
+def add_attribute(body: NewAttribute, call: Caller) -> Response:
     """Record what a third party has signed about a node or a provider."""
     command = StateAttribute(
         subject_id=body.subject_id, name=body.name, value=body.value,

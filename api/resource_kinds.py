@@ -191,7 +191,7 @@ def register_resource_kind(body: NewResourceKind, call: Caller) -> Response:
     "/v1/resource-kinds/models", with_scope("governance"), ModelClassTold, status=201,
     problems=[Reason.UNKNOWN_MODE, Reason.COUNT_OUT_OF_RANGE, Reason.TARIFF_NOTICE],
 )  # fmt: skip
-def class_model(body: NewModelClass, call: Caller) -> Response:
+def register_model_class(body: NewModelClass, call: Caller) -> Response:
     """Put a model into a class, from a date on: what it pays is the tariff's row of that class."""
     command = ClassModel(
         model=body.model, gpu_class=body.gpu_class, effective_from_us=body.effective_from,

@@ -89,11 +89,11 @@ ROWS: dict[str, Row] = {
     "read_ingress_load": OWNERS,
     "list_resource_kinds": Row("anybody"),
     "register_resource_kind": Row("operator", None, lambda _s: _kind()),
-    "class_model": Row("operator", None, lambda _s: _model_class()),
+    "register_model_class": Row("operator", None, lambda _s: _model_class()),
     "grant_licence": Row("owner", None, lambda s: _licence(s)),
     "list_licences": Row("owner"),
     "revoke_licence": Row("owner", "rival", _nothing),
-    "state_attribute": Row("renter", None, lambda s: _statement(s)),
+    "add_attribute": Row("renter", None, lambda s: _statement(s)),
     "list_attributes": Row("anybody"),
     "revoke_attribute": Row("renter", "stranger", _nothing),
     "read_node_reputation": Row("renter"),
@@ -295,7 +295,7 @@ NOTHING_YET = {
     "stop_funding", "read_promotion", "grant_promotion", "list_promotion_grants",
     "close_promotion", "read_cash_out", "cancel_cash_out", "confirm_cash_out",
     "report_cash_out_failed", "close_payout_difference", "confirm_refund", "set_auto_top_up",
-    "state_attribute", "revoke_attribute",
+    "add_attribute", "revoke_attribute",
 }  # fmt: skip
 """Nothing was made of these yet: who is let through is told so."""
 
