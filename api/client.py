@@ -308,12 +308,44 @@ class Assignments(TypedDict):
     position: int
 
 
+class Attribute(TypedDict):
+    """`valid`: neither taken back by its signer nor expired."""
+
+    statement_id: str
+    subject_id: str
+    name: str
+    value: str
+    signer_account_id: str
+    key_id: str
+    signature: str
+    stated_at: str
+    expires_at: NotRequired[str]
+    revoked_at: NotRequired[str]
+    valid: bool
+    position: NotRequired[int]
+
+
 class AttributeAsked(TypedDict):
     """`value` absent: any. `signers`: one of these signed it; absent: whoever."""
 
     name: str
     value: NotRequired[str | None]
     signers: NotRequired[list[str] | None]
+
+
+class AttributePage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Attribute]
+
+
+class AttributeRevoked(TypedDict):
+    statement_id: str
+    revoked: bool
+    position: NotRequired[int]
 
 
 class AutoTopUp(TypedDict):
@@ -712,6 +744,7 @@ class DeviceForm(TypedDict):
     connection: NotRequired[Literal["pcie", "sxm"]]
     pcie_gen: NotRequired[int | None]
     pcie_lanes: NotRequired[int | None]
+    kind: NotRequired[str | None]
 
 
 class DevicePage(TypedDict):
@@ -837,6 +870,14 @@ class DisputedLine(TypedDict):
     gpu_us: str
     upheld: NotRequired[Money]
     adjustment_id: NotRequired[str]
+
+
+class Drain(TypedDict):
+    """Without `keep_leases` every running lease is reclaimed, within the window it was
+    quoted.
+    """
+
+    keep_leases: NotRequired[bool]
 
 
 class Drawn(TypedDict):
@@ -1225,6 +1266,23 @@ class Ingested(TypedDict):
     head: str
     server_time_us: int
     results: list[Stored]
+
+
+class IngressLoad(TypedDict):
+    """`leases`: those that hold something of its workers now. `served_gpu_us`: in this
+    epoch.
+    """
+
+    node_id: str
+    workers: int
+    leases: int
+    served_gpu_us: str
+
+
+class IngressLoads(TypedDict):
+    region_id: str
+    data: list[IngressLoad]
+    position: int
 
 
 class Inventory(TypedDict):
@@ -1712,6 +1770,39 @@ class LeaseWork(TypedDict):
     credentials: NotRequired[str]
 
 
+Licence = TypedDict(
+    "Licence",
+    {
+        "licence_id": "str",
+        "provider_id": "str",
+        "vendor": "str",
+        "model": "str",
+        "seats": "int",
+        "terms_sha256": "str",
+        "from": "str",
+        "until": "NotRequired[str]",
+        "granted_at": "str",
+        "revoked_at": "NotRequired[str]",
+        "position": "NotRequired[int]",
+    },
+)
+
+
+class LicencePage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Licence]
+
+
+class LicenceRevoked(TypedDict):
+    licence_id: str
+    revoked: bool
+    position: NotRequired[int]
+
+
 class Lifetime(TypedDict):
     """Ever credited, ever matured (what the next leaf holds), ever claimed on chain."""
 
@@ -1814,6 +1905,32 @@ class LogPiece(TypedDict):
     stream: Literal["stdout", "stderr", "note"]
     at: str
     body: str
+
+
+Maintenance = TypedDict(
+    "Maintenance",
+    {
+        "maintenance_id": "str",
+        "node_id": "str",
+        "kind": 'Literal["planned", "emergency", "security", "network", "capacity"]',
+        "from": "str",
+        "until": "str",
+        "keep_leases": "bool",
+        "status": 'Literal["scheduled", "running", "over", "cancelled"]',
+        "announced_at": "str",
+        "cancelled_at": "NotRequired[str]",
+        "position": "NotRequired[int]",
+    },
+)
+
+
+class MaintenancePage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Maintenance]
 
 
 class Match(TypedDict):
@@ -1959,6 +2076,13 @@ class MilestoneDone(TypedDict):
     evidence: str
 
 
+class ModelClass(TypedDict):
+    model: str
+    gpu_class: str
+    effective_from: str
+    position: NotRequired[int]
+
+
 class Money(TypedDict):
     """Units of one asset: micro-credits, 10^-8 TOKEN, GPU- or seat-milliseconds."""
 
@@ -2031,6 +2155,23 @@ class NewApiKey(TypedDict):
         ]
     ]
     member_id: NotRequired[str | None]
+    expires_at: NotRequired[str | None]
+
+
+class NewAttribute(TypedDict):
+    """`signature` (hex, Ed25519) is over five lines joined by newlines:
+    `tallystick/attribute/v1`, `subject ID`, `NAME VALUE`, `stated_at_us N`, and
+    `expires_at_us N` or `expires_at_us never`. The key is one of the signer's signing keys.
+    Whoever has the statement may hand it in.
+    """
+
+    subject_id: str
+    name: str
+    value: str
+    signer_account_id: str
+    key_id: str
+    signature: str
+    stated_at: str
     expires_at: NotRequired[str | None]
 
 
@@ -2197,6 +2338,20 @@ class NewLease(TypedDict):
     split_label: NotRequired[str | None]
 
 
+NewLicence = TypedDict(
+    "NewLicence",
+    {
+        "provider_id": "str",
+        "vendor": "str",
+        "model": "str",
+        "seats": "int",
+        "terms_sha256": "str",
+        "from": "str",
+        "until": "NotRequired[str | None]",
+    },
+)
+
+
 class NewLogPiece(TypedDict):
     """`note`: said by the executor itself, not by the work."""
 
@@ -2214,6 +2369,17 @@ class NewLogPieces(TypedDict):
     data: list[NewLogPiece]
 
 
+NewMaintenance = TypedDict(
+    "NewMaintenance",
+    {
+        "kind": 'Literal["planned", "emergency", "security", "network", "capacity"]',
+        "from": "str",
+        "until": "str",
+        "keep_leases": "NotRequired[bool]",
+    },
+)
+
+
 class NewMember(TypedDict):
     """`member_id` absent: a new one."""
 
@@ -2223,6 +2389,14 @@ class NewMember(TypedDict):
 
 class NewMinimum(TypedDict):
     minimum: Money
+
+
+class NewModelClass(TypedDict):
+    """Models with these words in their name pay this class's fee: a row of the tariff."""
+
+    model: str
+    gpu_class: str
+    effective_from: str
 
 
 class NewOffer(TypedDict):
@@ -2292,10 +2466,29 @@ class NewRegion(TypedDict):
     allow_public_jobs: bool
 
 
+class NewResourceKind(TypedDict):
+    """A vendor's devices of a kind. Seats count in SEAT_MS and have no memory of their own."""
+
+    kind: str
+    vendor: str
+    dimensions: list[Literal["compute", "memory", "seats"]]
+    memory: Literal["dedicated", "unified", "none"]
+    divisible: bool
+    capacity_asset: Literal["GPU_MS", "SEAT_MS"]
+    effective_from: str
+
+
 class NewRevenueShares(TypedDict):
     """Who shares what the node's provider earns; the provider's own account owns the rest."""
 
     shares: list[OwnerShareRow]
+
+
+class NewRole(TypedDict):
+    """`ingress_node_id`: the ingress of the same region a worker is reached through."""
+
+    role: Literal["worker", "ingress", "control"]
+    ingress_node_id: NotRequired[str | None]
 
 
 class NewSigningKey(TypedDict):
@@ -2452,7 +2645,7 @@ class Offer(TypedDict):
     terms: NotRequired[Promises]
     withdrawn_at: NotRequired[str]
     models: NotRequired[list[str]]
-    gpu_classes: NotRequired[list[Literal["development", "professional", "datacenter"]]]
+    gpu_classes: NotRequired[list[str]]
     devices_free: NotRequired[int]
     published_at: str
     position: NotRequired[int]
@@ -2490,6 +2683,18 @@ class Part(TypedDict):
 
     part: str
     balance: Money
+
+
+class Parties(TypedDict):
+    """How many closed leases ended through whose fault; the network's and a client's cost
+    nobody else anything.
+    """
+
+    none: int
+    renter: int
+    provider: int
+    network: int
+    client: int
 
 
 class Partition(TypedDict):
@@ -2833,6 +3038,9 @@ class Region(TypedDict):
     setting: Literal["edge", "datacenter"]
     admission: Literal["operator", "permissionless"]
     allow_public_jobs: bool
+    refused_workloads: NotRequired[list[str]]
+    down_ranked_workloads: NotRequired[list[str]]
+    security_tier: NotRequired[int]
     opened_at: NotRequired[str]
     position: NotRequired[int]
 
@@ -2862,7 +3070,14 @@ class RegionPage(TypedDict):
 
 
 class RegionPolicy(TypedDict):
+    """What is left out stays as it is. Edge regions start with `ip_lease` refused and
+    `large_storage` ranked down; `security_tier`: what the region promises, 0 is nothing.
+    """
+
     allow_public_jobs: bool
+    refused_workloads: NotRequired[list[str] | None]
+    down_ranked_workloads: NotRequired[list[str] | None]
+    security_tier: NotRequired[int | None]
 
 
 class Rejected(TypedDict):
@@ -2901,6 +3116,25 @@ class Replayed(TypedDict):
 
     endpoint_id: str
     count: int
+
+
+class Reputation(TypedDict):
+    """`good` of `total` leases that count. `score_ppm` is the lower bound of their
+    proportion with a start of 800,000 ppm that weighs ten leases; provisional below ten.
+    `client_id`: what came through one client, which starts from everybody else's
+    experience.
+    """
+
+    kind: Literal["node", "provider", "renter"]
+    subject_id: str
+    client_id: NotRequired[str]
+    good: int
+    total: int
+    completion_ppm: NotRequired[int]
+    score_ppm: int
+    provisional: bool
+    closed_by_fault: Parties
+    position: int
 
 
 class Reserve(TypedDict):
@@ -2969,6 +3203,25 @@ class ResourceChargePage(TypedDict):
     next_cursor: NotRequired[str]
     position: int
     data: list[ResourceCharge]
+
+
+class ResourceKind(TypedDict):
+    kind: str
+    vendor: str
+    dimensions: list[Literal["compute", "memory", "seats"]]
+    memory: Literal["dedicated", "unified", "none"]
+    divisible: bool
+    capacity_asset: Literal["GPU_MS", "SEAT_MS"]
+    effective_from: str
+    position: NotRequired[int]
+
+
+class ResourceKinds(TypedDict):
+    """The seeded kinds and those the network registered, and models it has classed."""
+
+    data: list[ResourceKind]
+    models: list[ModelClass]
+    position: int
 
 
 class Resources(TypedDict):
@@ -3044,6 +3297,13 @@ class RewardPage(TypedDict):
     data: list[Reward]
 
 
+class Role(TypedDict):
+    node_id: str
+    role: Literal["worker", "ingress", "control"]
+    ingress_node_id: NotRequired[str]
+    position: NotRequired[int]
+
+
 class Root(TypedDict):
     """`committed` is the sum of all leaves: lifetime totals, never less than before."""
 
@@ -3091,6 +3351,23 @@ class Sent(TypedDict):
     accepted: int
     duplicate: int
     rejected: list[Rejected]
+
+
+class Setting(TypedDict):
+    """What strangers' leases got on nodes of this setting so far. `availability_ppm`:
+    served of the time promised, over settled leases. `offline_ppm`: leases that ended
+    because their node was silent for too long, of all that closed.
+    """
+
+    setting: Literal["edge", "datacenter"]
+    leases: int
+    availability_ppm: NotRequired[int]
+    offline_ppm: NotRequired[int]
+
+
+class Settings(TypedDict):
+    data: list[Setting]
+    position: int
 
 
 class SignedMoney(TypedDict):
@@ -3447,7 +3724,7 @@ class UsageEnvelope(TypedDict):
 
 
 class UsageFeeRow(TypedDict):
-    gpu_class: Literal["development", "professional", "datacenter"]
+    gpu_class: str
     per_gpu_hour: Money
 
 
@@ -4218,7 +4495,9 @@ class Client(_Calls):
         *,
         idempotency_key: str | None = None,
     ) -> Region:
-        """Say whether others' jobs may run in a region."""
+        """Say whose jobs may run in a region, what it refuses or ranks down, and how safe
+        it is.
+        """
         found = self._call(
             "POST",
             _at("/v1/regions/{region_id}/policy", region_id=region_id),
@@ -4559,6 +4838,317 @@ class Client(_Calls):
         )
         return cast("Device", found)
 
+    def list_resource_kinds(
+        self,
+    ) -> ResourceKinds:
+        """Every kind of resource that can be rented, by kind and vendor."""
+        found = self._call(
+            "GET",
+            "/v1/resource-kinds",
+        )
+        return cast("ResourceKinds", found)
+
+    def register_resource_kind(
+        self,
+        body: NewResourceKind,
+        *,
+        idempotency_key: str | None = None,
+    ) -> ResourceKind:
+        """Make a vendor's devices of a kind known, from a date on."""
+        found = self._call(
+            "POST",
+            "/v1/resource-kinds",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("ResourceKind", found)
+
+    def register_model_class(
+        self,
+        body: NewModelClass,
+        *,
+        idempotency_key: str | None = None,
+    ) -> ModelClass:
+        """Put a model into a class, from a date on: what it pays is the tariff's row of
+        that class.
+        """
+        found = self._call(
+            "POST",
+            "/v1/resource-kinds/models",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("ModelClass", found)
+
+    def grant_licence(
+        self,
+        body: NewLicence,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Licence:
+        """Record a licence that one of your providers holds: its nodes may list the seats."""
+        found = self._call(
+            "POST",
+            "/v1/licences",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Licence", found)
+
+    def list_licences(
+        self,
+        *,
+        provider_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> LicencePage:
+        """Licences in the order of their grant: your own, or all for operators and
+        auditors.
+        """
+        found = self._call(
+            "GET",
+            "/v1/licences",
+            query={"provider_id": provider_id, "limit": limit, "cursor": cursor},
+        )
+        return cast("LicencePage", found)
+
+    def revoke_licence(
+        self,
+        licence_id: str,
+        body: Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> LicenceRevoked:
+        """Let its seats come into no more nodes; leases that hold some run to their end."""
+        found = self._call(
+            "POST",
+            _at("/v1/licences/{licence_id}/revoke", licence_id=licence_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("LicenceRevoked", found)
+
+    def schedule_maintenance(
+        self,
+        node_id: str,
+        body: NewMaintenance,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Maintenance:
+        """Tell ahead when a node will be worked on: no lease is reserved over that time."""
+        found = self._call(
+            "POST",
+            _at("/v1/nodes/{node_id}/maintenances", node_id=node_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Maintenance", found)
+
+    def list_maintenances(
+        self,
+        node_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> MaintenancePage:
+        """What was announced for a node, in that order; renters may look before they rent."""
+        found = self._call(
+            "GET",
+            _at("/v1/nodes/{node_id}/maintenances", node_id=node_id),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("MaintenancePage", found)
+
+    def cancel_maintenance(
+        self,
+        node_id: str,
+        maintenance_id: str,
+        body: Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Maintenance:
+        """Call a maintenance off, or end one that runs."""
+        found = self._call(
+            "POST",
+            _at(
+                "/v1/nodes/{node_id}/maintenances/{maintenance_id}/cancel",
+                node_id=node_id,
+                maintenance_id=maintenance_id,
+            ),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Maintenance", found)
+
+    def drain_node(
+        self,
+        node_id: str,
+        body: Drain,
+        *,
+        idempotency_key: str | None = None,
+    ) -> NodeState:
+        """Let a node run empty: no new leases until it is activated again."""
+        found = self._call(
+            "POST",
+            _at("/v1/nodes/{node_id}/drain", node_id=node_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("NodeState", found)
+
+    def set_node_role(
+        self,
+        node_id: str,
+        body: NewRole,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Role:
+        """Say what a node is for: work, letting traffic in, or control."""
+        found = self._call(
+            "POST",
+            _at("/v1/nodes/{node_id}/role", node_id=node_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Role", found)
+
+    def read_ingress_load(
+        self,
+        region_id: str,
+    ) -> IngressLoads:
+        """How much work goes through each ingress node of a region."""
+        found = self._call(
+            "GET",
+            _at("/v1/regions/{region_id}/ingress", region_id=region_id),
+        )
+        return cast("IngressLoads", found)
+
+    def add_attribute(
+        self,
+        body: NewAttribute,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Attribute:
+        """Record what a third party has signed about a node or a provider."""
+        found = self._call(
+            "POST",
+            "/v1/attributes",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Attribute", found)
+
+    def list_attributes(
+        self,
+        *,
+        subject_id: str | None = None,
+        name: str | None = None,
+        account_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> AttributePage:
+        """Statements in the order in which they came; `account_id` is the signer's. With
+        the public.
+        """
+        found = self._call(
+            "GET",
+            "/v1/attributes",
+            query={
+                "subject_id": subject_id,
+                "name": name,
+                "account_id": account_id,
+                "limit": limit,
+                "cursor": cursor,
+            },
+        )
+        return cast("AttributePage", found)
+
+    def revoke_attribute(
+        self,
+        statement_id: str,
+        body: Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> AttributeRevoked:
+        """Take back what your account has signed."""
+        found = self._call(
+            "POST",
+            _at("/v1/attributes/{statement_id}/revoke", statement_id=statement_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("AttributeRevoked", found)
+
+    def read_node_reputation(
+        self,
+        node_id: str,
+        *,
+        client_id: str | None = None,
+        as_of_position: int | None = None,
+        as_of: str | None = None,
+    ) -> Reputation:
+        """How a node's leases ended; `as_of_position` gives what was known there."""
+        found = self._call(
+            "GET",
+            _at("/v1/nodes/{node_id}/reputation", node_id=node_id),
+            query={"client_id": client_id, "as_of_position": as_of_position, "as_of": as_of},
+        )
+        return cast("Reputation", found)
+
+    def read_provider_reputation(
+        self,
+        provider_id: str,
+        *,
+        client_id: str | None = None,
+        as_of_position: int | None = None,
+        as_of: str | None = None,
+    ) -> Reputation:
+        """How the leases of all of a provider's nodes ended: a second node hides nothing."""
+        found = self._call(
+            "GET",
+            _at("/v1/providers/{provider_id}/reputation", provider_id=provider_id),
+            query={"client_id": client_id, "as_of_position": as_of_position, "as_of": as_of},
+        )
+        return cast("Reputation", found)
+
+    def read_renter_reputation(
+        self,
+        account_id: str,
+        *,
+        client_id: str | None = None,
+        as_of_position: int | None = None,
+        as_of: str | None = None,
+    ) -> Reputation:
+        """How a renter's leases ended: the renter sees it, and whoever has rented to it."""
+        found = self._call(
+            "GET",
+            _at("/v1/accounts/{account_id}/renter-reputation", account_id=account_id),
+            query={"client_id": client_id, "as_of_position": as_of_position, "as_of": as_of},
+        )
+        return cast("Reputation", found)
+
+    def list_settings(
+        self,
+    ) -> Settings:
+        """What to expect of edge and of datacenter nodes, in numbers where there are any
+        (K-4).
+        """
+        found = self._call(
+            "GET",
+            "/v1/settings",
+        )
+        return cast("Settings", found)
+
     def publish_offer(
         self,
         body: NewOffer,
@@ -4579,7 +5169,7 @@ class Client(_Calls):
         self,
         *,
         model: str | None = None,
-        gpu_class: Literal["development", "professional", "datacenter"] | None = None,
+        gpu_class: str | None = None,
         price_max: int | None = None,
         account_id: str | None = None,
         node_id: str | None = None,
