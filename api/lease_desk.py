@@ -21,6 +21,7 @@ from domain.job import SubmitJob
 from domain.lease import RequestLease, ReserveLease
 from domain.refusal import Refused
 from domain.stream import Stream, World
+from ledger.fresh import FreshStates
 from ledger.handle import Ahead, Answer, CommandKey, Ledger, Order, Outcome
 
 ORDERS_MAX = 64
@@ -65,6 +66,7 @@ class LeaseDesk:
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
+        self._states = FreshStates(ledger.market)
         self._waiting: deque[Opening] = deque()
         self._desk = threading.Lock()
 
@@ -86,14 +88,14 @@ class LeaseDesk:
     def _serve(self, openings: Sequence[Opening]) -> None:
         try:
             accounts = {opening.account_id for opening in openings}
-            states, balances = self._loaded(_streams_of_accounts(accounts), accounts)
-            here = Round(self._ledger.world(Ahead(states, balances)))
+            names = [f"party:{account}:{source}" for account in accounts for source in _SOURCES]
+            self._states.refresh()
+            ahead = Ahead(self._states, self._ledger.books.balances_of(names))
+            here = Round(self._ledger.world(ahead))
             orders = [order for one in openings if (order := _order(one, here)) is not None]
-            states |= self._ledger.market.load_many(
-                list(_streams_of(order for _, order in orders) - states.keys())
-            )
+            self._states.prepare(_streams_of(order for _, order in orders))
             outcomes = self._ledger.handle_together(
-                [order for _, order in orders], ahead=Ahead(states, balances),
+                [order for _, order in orders], ahead=ahead,
                 now_us=max(one.now_us for one in openings),
             )  # fmt: skip
             for (opening, _), outcome in zip(orders, outcomes, strict=True):
@@ -102,12 +104,6 @@ class LeaseDesk:
             for opening in openings:
                 opening.is_served = True
 
-    def _loaded(
-        self, streams: set[Stream], accounts: set[str]
-    ) -> tuple[dict[Stream, Any], dict[str, int]]:
-        names = [f"party:{account}:{source}" for account in accounts for source in _SOURCES]
-        return self._ledger.market.load_many(list(streams)), self._ledger.books.balances_of(names)
-
 
 def _order(opening: Opening, here: Round) -> tuple[Opening, Order] | None:
     try:
@@ -115,13 +111,6 @@ def _order(opening: Opening, here: Round) -> tuple[Opening, Order] | None:
     except Refused:
         return None  # alone it is told why
     return opening, Order(commands, opening.key, opening.answer)
-
-
-def _streams_of_accounts(accounts: set[str]) -> set[Stream]:
-    kinds = ("account", "funding", "budget")
-    return {Stream(kind, account) for account in accounts for kind in kinds} | {
-        Stream("tariff", "network")
-    }
 
 
 def _streams_of(orders: Iterable[Order]) -> set[Stream]:

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Lock
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 from uuid import UUID
 
 from eventsourcing.persistence import (
@@ -144,11 +144,17 @@ class Order:
     answer: Callable[[World], Answer]
 
 
+class States(Protocol):
+    """States that somebody has at hand; None: not this one."""
+
+    def get(self, stream: Stream, /) -> Held | None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Ahead:
     """States and balances loaded together before they are asked for one by one."""
 
-    states: Mapping[Stream, Held]
+    states: States
     balances: Mapping[str, int]
 
 
@@ -171,6 +177,9 @@ class _Later(Exception):
         self.refusal = refusal
 
 
+_NONE_AHEAD: dict[Stream, Held] = {}
+
+
 class _World:
     """What one decision sees: stored states and balances, and on top what it decided already."""
 
@@ -178,7 +187,7 @@ class _World:
         self._market = market
         self._books = books
         self._entries_for = entries_for
-        self._ahead: Mapping[Stream, Held] = {}
+        self._ahead: States = _NONE_AHEAD
         self._known: Mapping[str, int] = {}
         self._held: dict[Stream, Held] = {}
         self._balances: dict[str, int] = {}
@@ -186,9 +195,7 @@ class _World:
         self.versions: dict[Stream, int] = {}
         self.entries: list[tuple[int, Entry]] = []
 
-    def foresee(
-        self, ahead: Mapping[Stream, Held], balances: Mapping[str, int] | None = None
-    ) -> None:
+    def foresee(self, ahead: States, balances: Mapping[str, int] | None = None) -> None:
         """States and balances loaded before they are asked for; one that is never asked for was
         never seen.
         """
