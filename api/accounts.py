@@ -142,19 +142,19 @@ def create_account(body: NewAccount, call: Caller) -> Response:
     """Open an account with its first owner and a first API key, shown once."""
     account_id, member_id = call.id("acct"), call.id("member")
     scopes: Any = tuple(body.scopes or sorted(SCOPES_OF[body.kind]))
-    key = _new_key(call)
+    key = new_key(call)
 
     def commands() -> list[Any]:
         opening = OpenAccount(
             account_id=account_id, kind=body.kind, opened_by=call.principal.member_id,
             owner_member_id=member_id, at_us=call.now_us,
         )  # fmt: skip
-        return [opening, _issue(call, account_id, member_id, key, scopes, None)]
+        return [opening, issuing(call, account_id, member_id, key, scopes, None)]
 
     def told(_after: After) -> Told:
         return AccountOpenedTold(
             account_id=account_id, kind=body.kind, opened_at=moment(call.now_us),
-            member_id=member_id, key_id=_id_of(key), scopes=list(scopes),
+            member_id=member_id, key_id=id_of_key(key), scopes=list(scopes),
         )  # fmt: skip
 
     return call.record(commands, told, reveal=lambda: {"key": key})
@@ -372,14 +372,14 @@ def _key_row(row: access.ApiKey) -> dict[str, Any]:
 def create_api_key(account_id: AccountInPath, body: NewApiKey, call: Caller) -> Response:
     """Issue an API key, shown once."""
     member_id = body.member_id or call.principal.member_id
-    key, scopes = _new_key(call), tuple(body.scopes)
+    key, scopes = new_key(call), tuple(body.scopes)
 
     def commands() -> IssueApiKey:
         own(call.principal, account_id)
-        return _issue(call, account_id, member_id, key, scopes, body.expires_at)
+        return issuing(call, account_id, member_id, key, scopes, body.expires_at)
 
     def told(after: After) -> Told:
-        return _key_told(after, account_id, _id_of(key))
+        return _key_told(after, account_id, id_of_key(key))
 
     return call.record(commands, told, reveal=lambda: {"key": key})
 
@@ -393,18 +393,18 @@ def rotate_api_key(
     account_id: AccountInPath, key_id: KeyInPath, body: Rotation, call: Caller
 ) -> Response:
     """Issue a successor, shown once; the old key stays valid for 24 hours beside it."""
-    key = _new_key(call)
+    key = new_key(call)
 
     def commands() -> RotateApiKey:
         own(call.principal, account_id)
         return RotateApiKey(
-            account_id=account_id, key_id=key_id, new_key_id=_id_of(key),
+            account_id=account_id, key_id=key_id, new_key_id=id_of_key(key),
             new_key_sha256=keys.digest(key), expires_at_us=body.expires_at,
             by=call.principal.member_id, at_us=call.now_us,
         )  # fmt: skip
 
     def told(after: After) -> Told:
-        return _key_told(after, account_id, _id_of(key))
+        return _key_told(after, account_id, id_of_key(key))
 
     return call.record(commands, told, reveal=lambda: {"key": key})
 
@@ -425,25 +425,27 @@ def delete_api_key(account_id: AccountInPath, key_id: KeyInPath, call: Caller) -
     return call.record(commands, lambda after: _key_told(after, account_id, key_id))
 
 
-def _new_key(call: Call) -> str:
+def new_key(call: Call) -> str:
     """The same for the same request, so that a lost answer can be asked for again."""
     assert call.key is not None
     random = secret_files.derive(call.service.server_key, "api-key/v1", call.account, call.key)
     return keys.make(random[:38], live=call.service.settings.environment == "production")
 
 
-def _id_of(key: str) -> str:
+def id_of_key(key: str) -> str:
+    """The 8 public characters of a key that was just made."""
     key_id = keys.key_id(key)
     assert key_id is not None
     return key_id
 
 
-def _issue(
+def issuing(
     call: Call, account_id: str, member_id: str, key: str, scopes: tuple[str, ...],
     expires_at_us: int | None,
 ) -> IssueApiKey:  # fmt: skip
+    """The command that issues this key."""
     return IssueApiKey(
-        account_id=account_id, key_id=_id_of(key), key_sha256=keys.digest(key),
+        account_id=account_id, key_id=id_of_key(key), key_sha256=keys.digest(key),
         member_id=member_id, scopes=scopes, expires_at_us=expires_at_us, at_us=call.now_us,
     )  # fmt: skip
 

@@ -20,6 +20,7 @@ from api.accrual import accrue
 from api.chain_side import ChainNotReady, ChainSide, is_wanted
 from api.corrections import correct_due
 from api.invoicing import run_invoices
+from api.job_parts import run_plans
 from api.leading import leading
 from api.meter_jobs import run_device_fees, run_resources, run_storage_nodes
 from api.money_out import mature, sweep
@@ -323,6 +324,7 @@ def all_jobs(service: Service) -> tuple[Job, ...]:
         Job("payments", 60, 7_200, run_payments),
         Job("maturity", 60, 7_200, run_maturity),
         Job("sweep", 300, 7_200, run_sweep),
+        Job("plans", 5, 7_200, run_plans),
         Job("restarts", 60, 7_200, run_restarts),
         Job("promotions", 60, 7_200, run_promotions),
         Job("cash_out", 60, 7_200, run_cash_outs),

@@ -197,6 +197,10 @@ class LeaseTold(Told):
     federated_account_id: AccountId | None = None
     federated_fee_per_hour: Money | None = None
     restart_of: LeaseId | None = None
+    part: Count | None = None
+    attempt: Count | None = None
+    run_due_at: Told_at | None = None
+    overflow: bool | None = None
     restarted_as: LeaseId | None = None
     charge: Money
     gpu_us: Units
@@ -657,7 +661,8 @@ def _lease(row: leases.LeaseRow) -> LeaseTold:
         sla_class=row.sla_class, client_account_id=row.client_account_id,
         federated_account_id=row.federated_account_id,
         federated_fee_per_hour=credits_or_none(row.federated_fee_units),
-        restart_of=row.restart_of, restarted_as=row.restarted_as,
+        part=row.job_part, attempt=row.attempt, run_due_at=moment_or_none(row.run_due_us),
+        overflow=row.overflow, restart_of=row.restart_of, restarted_as=row.restarted_as,
         charge=credits_(row.charge_units), gpu_us=str(row.gpu_us), hours_accrued=row.hours,
         version=row.version,
     )  # fmt: skip

@@ -24,6 +24,7 @@ from api import (
     audit,
     billing,
     cash_outs,
+    clients,
     compute_jobs,
     countersign,
     devices,
@@ -36,8 +37,10 @@ from api import (
     forecasts,
     funding,
     grants,
+    groups,
     health,
     invoices,
+    job_parts,
     lease_events,
     leases,
     maintenance,
@@ -55,6 +58,7 @@ from api import (
     statement_lines,
     statements,
     tariffs,
+    usage_breakdown,
     usage_summary,
     utilisation,
     webhooks,
@@ -110,6 +114,10 @@ RESOURCES: tuple[Resource, ...] = (
     restarts.resource,
     webhooks.resource,
     work.resource,
+    clients.resource,
+    groups.resource,
+    job_parts.resource,
+    usage_breakdown.resource,
 )
 
 DESCRIPTION = """\

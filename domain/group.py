@@ -3,7 +3,7 @@
     a lease counts in every group its project, its member or its account is in, and in all above it
 
 A group belongs to an account, or to a pool: then its members are accounts, and leases count that
-ask for the pool. What a lease counts in is settled when it is reserved and does not change later.
+run on its nodes. What a lease counts in is settled when it is reserved and does not change later.
 What a project does when a quota is full is its overflow policy: it is refused, or what it asks for
 is rented elsewhere and not counted ("own the base, rent the burst", C-39).
 
@@ -12,10 +12,12 @@ Read top to bottom: what can happen, what can be asked, what we remember, how we
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, assert_never
 
 from domain.account import account_of, open_account
+from domain.pool import pool_of
 from domain.quota import SetQuota, client_quota, decide_set, exceeded
 from domain.refusal import Reason, Refused
 from domain.stream import Change, Stream, World
@@ -209,20 +211,28 @@ def quotas_of(world: World, holder: Holder) -> tuple[str, ...]:
     asked = [(holder.account_id, PROJECT, holder.project_id)]
     if member is not None:
         asked.append((holder.account_id, MEMBER, member.member_id))
+    found = [*_groups_with(world, asked), *pool_groups_of(world, holder)]
+    found.append(client_quota(holder.client_id))
     if holder.pool_id is not None:
-        asked += [
-            (holder.pool_id, ACCOUNT, who)
-            for who in dict.fromkeys((holder.account_id, holder.client_id))
-        ]
+        found.append(client_quota(holder.client_id, holder.pool_id))
+    return tuple(dict.fromkeys(found))
+
+
+def pool_groups_of(world: World, holder: Holder) -> list[str]:
+    """The groups of the pool that the holder's account or client is in, and those above them."""
+    if holder.pool_id is None:
+        return []
+    whos = dict.fromkeys((holder.account_id, holder.client_id))
+    return _groups_with(world, [(holder.pool_id, ACCOUNT, who) for who in whos])
+
+
+def _groups_with(world: World, asked: Sequence[tuple[str, str, str]]) -> list[str]:
     found: list[str] = []
     for scope, kind, target in asked:
         group_id = _membership(world, scope, kind, target).group_id
         if group_id is not None:
             found += with_parents(world, group_id)
-    found.append(client_quota(holder.client_id))
-    if holder.pool_id is not None:
-        found.append(client_quota(holder.client_id, holder.pool_id))
-    return tuple(dict.fromkeys(found))
+    return found
 
 
 def must_overflow(world: World, holder: Holder, gpu_ppm: int) -> bool:
@@ -238,16 +248,25 @@ def must_overflow(world: World, holder: Holder, gpu_ppm: int) -> bool:
     raise refused
 
 
+def pool_owner(world: World, pool_id: str) -> str:
+    """Raises Refused: POOL_UNKNOWN."""
+    created = pool_of(world, pool_id).created
+    assert created is not None
+    return created.account_id
+
+
 def decide_create(command: CreateGroup, world: World) -> list[Change]:
     """A group and its quota, counted from the first lease on.
 
-    Raises Refused: ACCOUNT_UNKNOWN, ACCOUNT_CLOSED, GROUP_UNKNOWN, GROUP_EXISTS,
+    Raises Refused: ACCOUNT_UNKNOWN, ACCOUNT_CLOSED, POOL_UNKNOWN, GROUP_UNKNOWN, GROUP_EXISTS,
     COUNT_OUT_OF_RANGE, AMOUNT_OUT_OF_RANGE.
     """
     open_account(world, command.account_id)
     stream = Stream("group", command.group_id)
     if world.state(stream).created is not None:
         raise Refused(Reason.GROUP_EXISTS, group_id=command.group_id)
+    if command.pool_id is not None and (pool_owner(world, command.pool_id) != command.account_id):
+        raise Refused(Reason.POOL_UNKNOWN, pool_id=command.pool_id)
     if command.parent_id is not None:
         parent = own_group(world, command.parent_id, command.account_id)
         if parent.pool_id != command.pool_id:

@@ -61,6 +61,7 @@ class JobSubmitted:
     plan: JobPlan | None = None  # which leases are opened for it
     parent_job_id: str | None = None  # the job it is a part of: their costs add up
     instance_id: str | None = None  # of the compute client: which one submitted it
+    key_id: str | None = None  # of the API key: what its plan opens counts for the key's budget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,6 +233,7 @@ class JobState:
     members: int = 0  # of an elastic job: how many it shall have
     parts: dict[int, Part] = field(default_factory=dict)
     last_due_us: int = 0  # of a scheduled job: nothing due up to here is started any more
+    changed_us: int = 0  # since when it wants as many parts as it does
 
     @property
     def exists(self) -> bool:
@@ -260,17 +262,19 @@ def evolve(state: JobState, fact: Fact) -> JobState:
     match fact:
         case JobSubmitted():
             members = 0 if fact.plan is None else fact.plan.min_members or 0
-            return JobState(fact, "submitted", members=members, last_due_us=fact.at_us)
+            return JobState(
+                fact, "submitted", members=members, last_due_us=fact.at_us, changed_us=fact.at_us
+            )
         case JobCancelled():
-            return replace(state, phase="cancelled")
+            return replace(state, phase="cancelled", changed_us=fact.at_us)
         case JobCompleted():
-            return replace(state, phase="completed")
+            return replace(state, phase="completed", changed_us=fact.at_us)
         case JobFailed():
-            return replace(state, phase="failed")
+            return replace(state, phase="failed", changed_us=fact.at_us)
         case FederatedFeeCarried():
             return replace(state, fee_carrier=fact.lease_id)
         case JobScaled():
-            return replace(state, members=fact.members)
+            return replace(state, members=fact.members, changed_us=fact.at_us)
         case JobPartStarted():
             part = Part(fact.lease_id, fact.attempt, fact.at_us)
             return replace(state, parts={**state.parts, fact.part: part})
@@ -461,6 +465,7 @@ def _submitted(command: SubmitJob) -> JobSubmitted:
         references=command.references or None,
         plan=command.plan,
         parent_job_id=command.parent_job_id,
+        key_id=command.key_id,
     )
 
 

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from domain.close_reason import COMPLETED
 from domain.job import (
     JobCompleted,
     JobFailed,
@@ -30,7 +31,7 @@ from domain.job import (
     job_of,
 )
 from domain.job_plan import JobPlan
-from domain.lease import COMPLETED, LeaseRequested, RequestLease
+from domain.lease import LeaseRequested, RequestLease
 from domain.refusal import Reason, Refused
 from domain.schedule import latest_due_us, parse
 from domain.stream import Change, Stream, World

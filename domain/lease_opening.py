@@ -17,13 +17,14 @@ from typing import Any
 
 from domain.account import account_of, open_account, require_open
 from domain.compute_client import instance_of, require_running
+from domain.constraints import Constraints
 from domain.counterparty import refusal_between
 from domain.device import DeviceReserved, DeviceState, device_of
 from domain.escrow import TIME_MAX_US, funds_end_us
 from domain.funding import sources_of
 from domain.gpu_time import charge_for, fee_for
-from domain.group import RENT, Holder, overflow_of, quotas_of
-from domain.job import FederatedFeeCarried, JobSubmitted, existing_job, job_of
+from domain.group import RENT, Holder, overflow_of, pool_groups_of, quotas_of
+from domain.job import FederatedFeeCarried, JobSubmitted, SubmitJob, existing_job, job_of
 from domain.job_parts import started
 from domain.lease import (
     FEDERATED_HOLD_US,
@@ -125,7 +126,7 @@ def decide_request(command: RequestLease, world: World) -> list[Change]:
                 restart_of=command.restart_of,
                 gang_id=command.gang_id,
                 start_timeout_us=command.start_timeout_us,
-                constraints=spec.constraints,
+                constraints=demands_of(spec, overflow=command.overflow),
                 encryption_key=command.encryption_key,
                 remoting_session_id=command.remoting_session_id,
                 split_label=command.split_label,
@@ -149,6 +150,14 @@ def _require_remote_terms(command: RequestLease) -> None:
         text = getattr(command, field)
         if text is not None and not 1 <= len(text) <= LABEL_CHARACTERS_MAX:
             raise Refused(Reason.AMOUNT_OUT_OF_RANGE, field=field, at_most=LABEL_CHARACTERS_MAX)
+
+
+def demands_of(spec: JobSubmitted | SubmitJob, *, overflow: bool = False) -> Constraints | None:
+    """What a lease of the job demands of its node: above a quota it is not bound to the pool."""
+    demands = spec.constraints
+    if demands is None or not overflow or demands.pool_id is None:
+        return demands
+    return replace(demands, pool_id=None)
 
 
 def _require_instance(command: RequestLease, spec: JobSubmitted, world: World) -> None:
@@ -247,12 +256,11 @@ def _check_parties(
         raise refused
 
 
-def holder_of(asked: LeaseRequested) -> Holder:
-    """Whose quotas a lease counts in."""
-    demands = asked.constraints
+def holder_of(asked: LeaseRequested, pool_id: str | None) -> Holder:
+    """Whose quotas a lease counts in, on a node of this pool or of none."""
     return Holder(
         account_id=asked.account_id, client_id=asked.client_id, project_id=asked.project_id,
-        key_id=asked.key_id, pool_id=None if demands is None else demands.pool_id,
+        key_id=asked.key_id, pool_id=pool_id,
     )  # fmt: skip
 
 
@@ -263,12 +271,15 @@ def _within_quotas(
 
     Raises Refused: QUOTA_EXHAUSTED.
     """
+    holder = holder_of(asked, reserved.pool_id)
     if asked.overflow:
         if overflow_of(world, asked.account_id, asked.project_id) != RENT:
             raise Refused(Reason.QUOTA_EXHAUSTED, rule="the project's overflow policy refuses")
+        if pool_groups_of(world, holder):
+            raise Refused(Reason.QUOTA_EXHAUSTED, rule="rented outside the pools with a quota")
         return reserved, []
     gpu_ppm = len(reserved.device_ids) * reserved.share_ppm
-    quota_ids = quotas_of(world, holder_of(asked))
+    quota_ids = quotas_of(world, holder)
     changes = hold(world, quota_ids, asked.lease_id, gpu_ppm, reserved.at_us)
     counted = tuple(change.fact.quota_id for change in changes)
     return replace(reserved, quotas=counted or None), changes

@@ -1,12 +1,12 @@
 """Quotas: how much of the GPUs a group or a compute client may hold at the same time.
 
-    used(quota) == sum of gpu_ppm of the leases counted there that hold devices       always
+    used(quota) == sum of gpu_ppm of the leases counted there that have not ended     always
     used(quota) <= gpu_ppm_max              after every hold, whatever runs at the same time
 
 One whole device is 1,000,000 ppm. A hold is a fact of the quota's own stream, in the append of the
-reservation: two leases that would pass it together meet there. It ends in the append that frees the
-devices. A quota that is lowered closes no lease; it refuses the next one. Not money: that is
-`domain/budget.py`.
+reservation: two leases that would pass it together meet there. It ends in the append that closes
+the lease; a paused one counts on. A quota that is lowered closes no lease, it refuses the next one.
+Not money: that is `domain/budget.py`.
 
 Read top to bottom: what can happen, what can be asked, what we remember, how we decide.
 """

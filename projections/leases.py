@@ -42,9 +42,10 @@ _TABLES = """
         opened_position bigint, opened_at_us bigint, funds_end_us bigint, term_end_us bigint,
         closed_position bigint, closed_at_us bigint, close_party text, close_code int,
         settled_position bigint, settled_at_us bigint, sla_class text, client_account_id text,
-        restart_of text, constraints json, restarted_as text, restarted_position bigint,
         archived_position bigint, archived_at_us bigint, revised_position bigint, revised_code int,
         reclaim_window_us bigint, interruptible boolean, gang_id text, moment_us bigint,
+        restart_of text, constraints json, job_part int, attempt int, run_due_us bigint,
+        overflow boolean, restarted_as text, restarted_position bigint,
         federated_account_id text, federated_fee_units bigint,
         mode text, mig_profile text, mig_starts int[],
         state text NOT NULL, charge_units bigint NOT NULL, gpu_us bigint NOT NULL,
@@ -74,6 +75,7 @@ _INDEXES = """
     CREATE INDEX ON own.lease (settled_at_us)
         WHERE settled_position IS NOT NULL AND archived_position IS NULL;
     CREATE INDEX ON own.lease (position) WHERE close_code = 10004 AND revised_code IS NULL;
+    CREATE INDEX ON own.lease (job_id, job_part, attempt) WHERE job_part IS NOT NULL;
     CREATE INDEX ON own.lease (job_id, position) WHERE close_code = 100 AND restarted_as IS NULL;
     CREATE INDEX ON own.lease (account_id, position)
         WHERE opened_position IS NOT NULL AND settled_position IS NULL;
@@ -154,15 +156,15 @@ _RULES = (
         "lease_id text, job_id text, account_id text, client_id text, project_id text,"
         " end_user_ref text, gpu_count int, share_ppm int, mem_ppm int, models text[],"
         " max_price_per_gpu_hour json, term_us bigint, funds json, at_us bigint, restart_of text,"
-        " constraints json",
+        " constraints json, part int, attempt int, run_due_us bigint, overflow boolean",
         """INSERT INTO own.lease (lease_id, job_id, account_id, client_id, project_id,
             end_user_ref, gpu_count, share_ppm, mem_ppm, models, price_max_units, term_us,
             funds_units, at_us, position, state, charge_units, gpu_us, hours, usage_position,
-            version, restart_of, constraints)
+            version, restart_of, constraints, job_part, attempt, run_due_us, overflow)
         SELECT lease_id, job_id, account_id, client_id, project_id, end_user_ref, gpu_count,
             share_ppm, mem_ppm, models, (max_price_per_gpu_hour->>'units')::bigint, term_us,
             (funds->>'units')::bigint, at_us, position, 'requested', 0, 0, 0, 0,
-            stream_version, restart_of, constraints
+            stream_version, restart_of, constraints, facts.part, attempt, run_due_us, overflow
         FROM facts""",
     ),
     Rule(
@@ -414,6 +416,10 @@ class LeaseRow:
     mig_starts: list[int] | None
     restart_of: str | None
     constraints: dict[str, Any] | None
+    job_part: int | None
+    attempt: int | None
+    run_due_us: int | None
+    overflow: bool | None
     restarted_as: str | None
     restarted_position: int | None
     state: str
@@ -589,6 +595,7 @@ _AS_OF = f"""
     SELECT l.lease_id, l.job_id, l.account_id, l.client_id, l.project_id, l.end_user_ref,
         l.gpu_count, l.share_ppm, l.mem_ppm, l.models, l.price_max_units, l.term_us,
         l.funds_units, l.at_us, l.position, l.restart_of, l.constraints,
+        l.job_part, l.attempt, l.run_due_us, l.overflow,
         {", ".join(_known(column, since) for since, cs in _SINCE.items() for column in cs)},
         s.*
     FROM proj_leases.lease l
@@ -635,3 +642,70 @@ def read_lease_events(
         connection, LeaseFact, sql, account=account_id, lease=lease_id, after=after, until=until,
         limit=limit,
     )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class JobCost:
+    """What the leases of one job came to so far. `parent_job_id`: None at the top of the tree."""
+
+    job_id: str
+    parent_job_id: str | None
+    kind: str
+    state: str
+    leases: int
+    open_leases: int
+    gpu_us: int
+    charge_units: int
+
+
+def read_job_costs(connection: Connection, job_id: str, limit: int = 1_000) -> list[JobCost]:
+    """A job and every job that is a part of it, each lease in exactly one of them."""
+    sql = """WITH RECURSIVE tree AS (
+            SELECT job_id, position FROM proj_leases.job WHERE job_id = %(id)s
+            UNION
+            SELECT j.job_id, j.position FROM proj_leases.job j
+            JOIN tree t ON j.parent_job_id = t.job_id)
+        SELECT j.job_id, j.parent_job_id, j.kind, j.state, count(l.lease_id) AS leases,
+            count(l.lease_id) FILTER (WHERE l.settled_position IS NULL) AS open_leases,
+            coalesce(sum(l.gpu_us), 0)::bigint AS gpu_us,
+            coalesce(sum(l.charge_units), 0)::bigint AS charge_units
+        FROM tree t JOIN proj_leases.job j ON j.job_id = t.job_id
+        LEFT JOIN proj_leases.lease l ON l.job_id = j.job_id
+        GROUP BY j.job_id, j.parent_job_id, j.kind, j.state, j.position
+        ORDER BY j.position LIMIT %(limit)s"""
+    return read.many(connection, JobCost, sql, id=job_id, limit=limit)
+
+
+@dataclass(frozen=True, slots=True)
+class PartRow:
+    """A chunk or member of a job by its latest lease, and what all its leases cost."""
+
+    part: int
+    attempt: int
+    lease_id: str
+    node_id: str | None
+    state: str
+    close_code: int | None
+    charge_units: int
+
+
+def read_parts(
+    connection: Connection, job_id: str, *, after: int = -1, limit: int = 50
+) -> list[PartRow]:
+    """By number; `after` is the last one of the page before."""
+    sql = """SELECT * FROM (
+            SELECT DISTINCT ON (job_part) job_part AS part, attempt, lease_id, node_id, state,
+                close_code, (sum(charge_units) OVER (PARTITION BY job_part))::bigint AS charge_units
+            FROM proj_leases.lease WHERE job_id = %(id)s AND job_part > %(after)s
+            ORDER BY job_part, attempt DESC) p
+        ORDER BY part LIMIT %(limit)s"""
+    return read.many(connection, PartRow, sql, id=job_id, after=after, limit=limit)
+
+
+def read_planned(connection: Connection, *, after: int = 0, limit: int = 200) -> list[Job]:
+    """Jobs whose plan may have something to do: they are open, or parts of them still run."""
+    sql = """SELECT * FROM proj_leases.job j WHERE plan IS NOT NULL AND position > %(after)s
+        AND (state = 'open' OR EXISTS (SELECT FROM proj_leases.lease l
+            WHERE l.job_id = j.job_id AND l.job_part IS NOT NULL AND l.closed_position IS NULL))
+        ORDER BY position LIMIT %(limit)s"""
+    return read.many(connection, Job, sql, after=after, limit=limit)

@@ -25,6 +25,7 @@ from projections import runner
 from projections.access import ACCESS
 from projections.audit_index import AUDIT_INDEX
 from projections.countersigned import COUNTERSIGNED
+from projections.demand import DEMAND
 from projections.disputes import DISPUTES
 from projections.earnings import EARNINGS
 from projections.epochs import EPOCHS
@@ -67,6 +68,7 @@ PROJECTIONS: tuple[Projection, ...] = (
     WEBHOOKS,
     REPUTATION,
     WORK,
+    DEMAND,
 )
 BY_NAME = {projection.name: projection for projection in PROJECTIONS}
 

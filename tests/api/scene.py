@@ -22,7 +22,6 @@ from api.main import create_app
 from api.service import Service
 from api.settings import Settings
 from domain.account import BootstrapOperator
-from domain.compute_client import AddClientKey, RegisterComputeClient
 from domain.tariff import CLOUDBENDER, publish
 from ledger import trees
 from ledger.usage import item
@@ -163,23 +162,16 @@ class Scene:
         told = self.operator.made("/v1/accounts", body)
         return Caller(self.http, told["key"], told["account_id"])
 
-    def client(self, **terms: Any) -> Caller:
-        """A compute client; the caller holds the key of its instance `main`."""
-        client = self.account(kind="client")
-        key_id = keys.key_id(client.key or "")
-        assert key_id is not None
-        told: dict[str, Any] = {
-            "client_id": client.account_id,
-            "by": "operator",
-            "at_us": self.clock.now_us(),
-        }
-        floor = terms.get("min_reputation_ppm")
-        commands = [
-            RegisterComputeClient(min_reputation_ppm=floor, **told),
-            AddClientKey(instance_id="main", key_id=key_id, **told),
-        ]
-        self.service.ledger.handle(commands, key=None, now_us=self.clock.now_us())
-        return client
+    def client(self, instance: str = "main", **terms: Any) -> Caller:
+        """A registered compute client; the caller holds the key of one of its instances."""
+        account = self.account(kind="client")
+        self.operator.made("/v1/clients", {"client_id": account.account_id, **terms})
+        return self.instance(account.account_id, instance)
+
+    def instance(self, client_id: str, instance: str) -> Caller:
+        """A key of an instance of a compute client."""
+        path = f"/v1/clients/{client_id}/instances/{instance}/keys"
+        return Caller(self.http, self.operator.made(path)["key"], client_id)
 
     def deposit(self, whose: Caller, units: int) -> dict[str, Any]:
         """Micro-credits in cash."""

@@ -282,6 +282,39 @@ ROWS: dict[str, Row] = {
     "ingest_lease_log": Row("executor", "other_executor", lambda _s: _printed()),
     "read_lease_log": RENTERS,
     "read_lease_work": RENTERS,
+    "register_client": Row("operator", None, lambda _s: {"client_id": "acct_none"}),
+    "list_clients": Row("operator"),
+    "read_client": Row("operator", "stranger"),
+    "add_client_key": Row("operator", "stranger", _nothing),
+    "revoke_client_key": Row("operator", "stranger"),
+    "set_client_policy": Row("operator", "stranger", _nothing),
+    "suspend_client": Row("operator", None, _nothing),
+    "resume_client": Row("operator", None, _nothing),
+    "set_client_quota": Row("operator", None, _nothing),
+    "create_group": Row("renter", None, _nothing),
+    "list_groups": Row("renter"),
+    "read_group": RENTERS,
+    "set_group_quota": Row("renter", "stranger", _nothing),
+    "add_group_member": Row("renter", "stranger", lambda _s: _member("matrix")),
+    "remove_group_member": Row("renter", "stranger", lambda _s: _member("matrix-2")),
+    "set_project_policy": Row(
+        "renter", "stranger", lambda _s: {"project_id": "matrix", "overflow": "refuse"}
+    ),
+    "list_project_policies": RENTERS,
+    "set_counterparty": Row(
+        "renter",
+        "stranger",
+        lambda s: {"counterparty_id": s.auditor.account_id, "verdict": "none"},
+    ),
+    "list_counterparties": RENTERS,
+    "scale_job": Row("renter", "stranger", lambda _s: {"members": 1}),
+    "list_job_parts": RENTERS,
+    "read_job_cost": RENTERS,
+    "push_tasks": Row("renter", "stranger", lambda _s: {"tasks": [{"task_id": "matrix"}]}),
+    "read_task_queue": RENTERS,
+    "take_task": Row("renter", "stranger", _nothing),
+    "finish_task": Row("renter", "stranger", _nothing),
+    "list_usage_breakdown": Row("renter"),
 }
 """Every operation has a row; the marketplace's own rules are tested elsewhere."""
 
@@ -296,6 +329,7 @@ NOTHING_YET = {
     "close_promotion", "read_cash_out", "cancel_cash_out", "confirm_cash_out",
     "report_cash_out_failed", "close_payout_difference", "confirm_refund", "set_auto_top_up",
     "add_attribute", "revoke_attribute",
+    "register_client", "revoke_client_key", "finish_task",
 }  # fmt: skip
 """Nothing was made of these yet: who is let through is told so."""
 
@@ -303,6 +337,10 @@ NOTHING_YET = {
 def _credit_note() -> dict[str, Any]:
     line = {"line": 1, "amount": {"asset": "CREDIT", "units": "1"}}
     return {"lines": [line], "cause": "matrix", "reason": "matrix"}
+
+
+def _member(target: str) -> dict[str, str]:
+    return {"kind": "project", "target": target}
 
 
 def _credits(units: int) -> dict[str, str]:
@@ -482,6 +520,10 @@ def places(shared: Scene) -> dict[str, str]:
         "processor": "bank",
         "endpoint_id": webhook["endpoint_id"],
         "funded_account_id": shared.rival.account_id,
+        "client_id": shared.client().account_id,
+        "instance_id": "matrix",
+        "group_id": shared.renter.made("/v1/groups", {})["group_id"],
+        "task_id": "matrix-none",
     }
 
 

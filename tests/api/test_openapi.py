@@ -60,6 +60,7 @@ def test_every_operation_is_there_once_under_a_verb_and_a_noun() -> None:
         "erase",
         "explain",
         "export",
+        "finish",
         "forecast",
         "fund",
         "grant",
@@ -74,6 +75,7 @@ def test_every_operation_is_there_once_under_a_verb_and_a_noun() -> None:
         "propose",
         "provision",
         "publish",
+        "push",
         "read",
         "refund",
         "register",
@@ -83,11 +85,13 @@ def test_every_operation_is_there_once_under_a_verb_and_a_noun() -> None:
         "report",
         "request",
         "restart",
+        "resume",
         "retire",
         "revise",
         "revoke",
         "rotate",
         "rule",
+        "scale",
         "schedule",
         "search",
         "set",
@@ -95,6 +99,8 @@ def test_every_operation_is_there_once_under_a_verb_and_a_noun() -> None:
         "stop",
         "stream",
         "submit",
+        "suspend",
+        "take",
         "test",
         "withdraw",
     }
@@ -185,7 +191,10 @@ def _with_ids(value: Any, scene: Scene) -> Any:
         "node_id": scene.provider.node_id,
         "account_id": scene.renter.account_id,
         "funded_account_id": scene.stranger.account_id,
+        "counterparty_id": scene.stranger.account_id,
     }
+    if isinstance(value, dict) and "client_id" in value:
+        ids["client_id"] = scene.account(kind="client").account_id
     if isinstance(value, dict):
         return {name: ids.get(name, _with_ids(inner, scene)) for name, inner in value.items()}
     return [_with_ids(inner, scene) for inner in value] if isinstance(value, list) else value
@@ -227,6 +236,10 @@ NOT_AS_THEY_STAND = {
     "add_reserve": "needs take revenue",
     "release_storage": "needs a closed lease",
     "remove_edge_device": "needs an edge device",
+    "scale_job": "needs a job with members; tests/api/test_job_plans.py does what it shows",
+    "push_tasks": "needs a queue job",
+    "take_task": "needs a lease of a queue job",
+    "finish_task": "needs a task that was taken",
 }
 
 
@@ -242,7 +255,13 @@ def _examples() -> list[Any]:
     return found
 
 
-BY_OPERATOR = {"create_account", "create_deposit", "admit_node"}
+BY_OPERATOR = {
+    "create_account",
+    "create_deposit",
+    "admit_node",
+    "add_client_key",
+    "set_client_policy",
+}
 BY_RENTER = {"close_lease"}
 BY_RIVAL = {"withdraw_offer", "retire_node"}
 """Whose calls these are; a scope says the rest. What the rival loses, no other example needs."""
@@ -295,7 +314,9 @@ def _places(scene: Scene, path: str) -> dict[str, str]:
         "difference_id": "difference_1",
         "processor": "bank",
     }
-    if "{lease_id}" in path:
+    if "/tasks/" in path:
+        places["lease_id"] = "lease_" + "1" * 32
+    elif "{lease_id}" in path:
         places["lease_id"] = scene.lease()["lease_id"]
     if "{payment_id}" in path:
         places |= _transfer(scene, path)
@@ -314,6 +335,12 @@ def _places(scene: Scene, path: str) -> dict[str, str]:
             "milestones": [{"milestone_id": "api-integration", "share_ppm": 100_000}],
         }  # fmt: skip
         places["grant_id"] = scene.operator.made("/v1/grants", asked)["grant_id"]
+    if "{client_id}" in path:
+        places |= {"client_id": scene.client().account_id, "instance_id": "ci"}
+    if "{group_id}" in path:
+        places["group_id"] = scene.renter.made("/v1/groups", {})["group_id"]
+    if "{task_id}" in path:
+        places["task_id"] = "task-1"
     if "{funded_account_id}" in path:
         places["funded_account_id"] = scene.account().account_id
     if "{program}" in path:

@@ -5,37 +5,63 @@ from __future__ import annotations
 import pytest
 
 from api import keys
-from domain.compute_client import AddClientKey
 from tests.api.scene import Scene
 
 
-def test_only_authorised_keys_of_a_client_submit_jobs_and_others_leave_no_fact(
+def test_only_authorised_instances_of_a_client_submit_jobs_and_others_leave_no_fact(
     scene: Scene,
 ) -> None:
-    client = scene.client()
+    """R-2."""
+    account = scene.account(kind="client")
+    head = scene.head()
+    refused = account.post("/v1/jobs", scene.job())
+    assert (refused.status_code, refused.json()["code"]) == (403, "client_not_authorised")
+    assert scene.head() == head, "it is not registered"
+    scene.operator.made("/v1/clients", {"client_id": account.account_id})
+    client = scene.instance(account.account_id, "main")
     told = client.made("/v1/jobs", scene.job(project_id="prj", end_user_ref="user-7"))
     assert (told["client_id"], told["project_id"]) == (client.account_id, "prj")
-    path = f"/v1/accounts/{client.account_id}/api-keys"
-    instance = client.made(path, {"scopes": ["client"]})["key"]
-    reader = client.made(path, {"scopes": ["billing:read"]})["key"]
-    revoked = client.made(path, {"scopes": ["client"]})["key"]
-    client.delete(f"{path}/{keys.key_id(revoked)}")
-    head = scene.head()
-    for key, status in ((None, 401), (revoked, 401), (keys.new(live=False), 401), (reader, 403)):
+    assert told["instance_id"] == "main"
+    path = f"/v1/accounts/{account.account_id}/api-keys"
+    unbound = account.made(path, {"scopes": ["client"]})["key"]
+    reader = account.made(path, {"scopes": ["billing:read"]})["key"]
+    revoked = scene.instance(account.account_id, "main").key
+    mine = f"/v1/clients/{account.account_id}"
+    account.delete(f"{mine}/keys/{keys.key_id(revoked or '')}")
+    head, lease = scene.head(), {"job": scene.job()}
+    for key, status in ((None, 401), (revoked, 401), (keys.new(live=False), 401), (reader, 403),
+                        (unbound, 403)):  # fmt: skip
         caller = type(client)(scene.http, key)
         assert caller.post("/v1/jobs", scene.job()).status_code == status
+        assert caller.post("/v1/leases", lease).status_code == status
         assert scene.head() == head
-    unbound = type(client)(scene.http, instance)
-    refused = unbound.post("/v1/jobs", scene.job())
+    second = scene.instance(account.account_id, "second")
+    assert second.made("/v1/jobs", scene.job())["instance_id"] == "second"
+
+    scene.operator.made(f"{mine}/suspend")
+    head = scene.head()
+    refused = second.post("/v1/jobs", scene.job())
     assert (refused.status_code, refused.json()["code"]) == (403, "client_not_authorised")
     assert scene.head() == head
-    bound = AddClientKey(
-        client_id=client.account_id, instance_id="second", key_id=keys.key_id(instance) or "",
-        by="operator", at_us=scene.clock.now_us(),
-    )  # fmt: skip
-    scene.service.ledger.handle(bound, key=None, now_us=scene.clock.now_us())
-    told = unbound.made("/v1/jobs", scene.job())
-    assert (told["client_id"], told["instance_id"]) == (client.account_id, "second")
+    scene.operator.made(f"{mine}/resume")
+    second.made("/v1/jobs", scene.job())
+    told = account.read(mine)
+    bound = {one["instance_id"]: "revoked_at" in one for one in told["keys"]}
+    assert bound == {"main": True, "second": False}, "the latest of each"
+
+
+def test_a_client_sees_its_own_jobs_and_several_sell_the_same_node(scene: Scene) -> None:
+    """R-1: what a client brought is told to it alone, and stays its own down to the payout."""
+    first, second = scene.client(), scene.client()
+    for client in (first, second):
+        scene.deposit(client, 10_000_000)
+    leases = [scene.lease(client, job=scene.job(end_user_ref="u-1")) for client in (first, second)]
+    assert {lease["node_id"] for lease in leases} == {scene.provider.node_id}
+    for client, lease in zip((first, second), leases, strict=True):
+        assert [one["job_id"] for one in client.read("/v1/jobs")["data"]] == [lease["job_id"]]
+        told = client.read(f"/v1/leases/{lease['lease_id']}")
+        assert (told["client_id"], told["end_user_ref"]) == (client.account_id, "u-1")
+    assert second.get(f"/v1/jobs/{leases[0]['job_id']}").status_code == 404
 
 
 def test_a_closed_region_runs_its_owners_jobs_only_and_an_open_one_everybodys(

@@ -58,6 +58,7 @@ from ledger import codec
 from ledger.chain import GENESIS_MARKET, chain, market_leaf
 from ledger.chart import kind_of
 from ledger.postings import entries_for
+from tests.projections.demand_story import GROUP, INNER, demanding
 from tests.projections.funding_story import funding
 from tests.projections.supply_story import supplied
 
@@ -116,6 +117,7 @@ def _story(size: Size, charges: list[int]) -> Iterator[Told]:
     yield from _invoices()
     yield from funding(_at(0))
     yield from supplied(tuple(map(size.node, range(size.nodes))), _at(0))
+    yield from demanding(_at(0))
 
 
 def _at(minutes: int) -> int:
@@ -378,7 +380,8 @@ def _lease(size: Size, index: int) -> Iterator[Told]:
         provider_share_ppm=500_000, burn_share_ppm=200_000,
         escrow=(lease.EscrowPart(source, credit(escrow)),), at_us=at,
         sla_class=None if index % 2 else "standard",
-        client_account_id="client_story" if index == 5 else None, mode=mode, **common,
+        client_account_id="client_story" if index == 5 else None, mode=mode,
+        quotas=(INNER, GROUP, "acct_client|") if index % 2 else None, **common,
     )  # fmt: skip
     here = Stream("device", device_id)
     yield (
