@@ -427,6 +427,35 @@ class BookLine(TypedDict):
     movement: SignedMoney
 
 
+class Breakdown(TypedDict):
+    """One grouping. `hour` and `day` begin it, in UTC. By `group_id` a lease is told once
+    for each group that it was counted in.
+    """
+
+    hour: NotRequired[str]
+    day: NotRequired[str]
+    kind: NotRequired[str]
+    work: NotRequired[str]
+    node_id: NotRequired[str]
+    pool_id: NotRequired[str]
+    client_id: NotRequired[str]
+    project_id: NotRequired[str]
+    end_user_ref: NotRequired[str]
+    group_id: NotRequired[str]
+    accruals: int
+    gpu_us: str
+    charge: Money
+
+
+class BreakdownPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Breakdown]
+
+
 class Budget(TypedDict):
     """`used`: what went into escrow this month less what came back of it.
     `alerted_percent`: the highest threshold crossed this month.
@@ -539,12 +568,57 @@ class Clawback(TypedDict):
     proposed_by: str
 
 
+class ClientKey(TypedDict):
+    """A key of an instance; the key itself is there only in the answer that makes it."""
+
+    key_id: str
+    instance_id: str
+    bound_at: str
+    revoked_at: NotRequired[str]
+    key: NotRequired[str]
+    position: NotRequired[int]
+
+
+class ClientPolicy(TypedDict):
+    """`min_reputation_ppm` absent: no floor."""
+
+    min_reputation_ppm: NotRequired[int | None]
+
+
+class ClientQuota(TypedDict):
+    """`pool_id` absent: everywhere. `gpu_ppm_max` absent: counted, and not limited."""
+
+    pool_id: NotRequired[str]
+    gpu_ppm_max: NotRequired[int]
+    used_ppm: NotRequired[int]
+    position: NotRequired[int]
+
+
 class Closing(TypedDict):
     """`code` absent: the renter's 1 (or 101 before the start), the provider's 10002, the
     operator's 20002.
     """
 
     code: NotRequired[int | None]
+
+
+class ComputeClient(TypedDict):
+    client_id: str
+    min_reputation_ppm: NotRequired[int]
+    suspended: bool
+    registered_at: NotRequired[str]
+    keys: NotRequired[list[ClientKey]]
+    quotas: NotRequired[list[ClientQuota]]
+    position: NotRequired[int]
+
+
+class ComputeClientPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[ComputeClient]
 
 
 class ConsumedReport(TypedDict):
@@ -573,6 +647,44 @@ class ConsumedReportPage(TypedDict):
     next_cursor: NotRequired[str]
     position: int
     data: list[ConsumedReport]
+
+
+class Cost(TypedDict):
+    """A job with all that is part of it: `charge` is the sum over their leases, as accrued."""
+
+    job_id: str
+    leases: int
+    open_leases: int
+    gpu_us: str
+    charge: Money
+    jobs: list[JobCost]
+    next_run_at: NotRequired[str]
+    position: NotRequired[int]
+
+
+class Counterparty(TypedDict):
+    counterparty_id: str
+    verdict: Literal["allow", "deny", "none"]
+    since: str
+    position: NotRequired[int]
+
+
+class CounterpartyAsked(TypedDict):
+    """`deny`: never deal with it. `allow`: deal with those that are allowed alone. `none`:
+    off the list.
+    """
+
+    counterparty_id: str
+    verdict: Literal["allow", "deny", "none"]
+
+
+class CounterpartyPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Counterparty]
 
 
 class Countersignature(TypedDict):
@@ -1224,6 +1336,48 @@ class GrantPage(TypedDict):
     data: list[Grant]
 
 
+class Group(TypedDict):
+    """`used_ppm`: what its leases hold now."""
+
+    group_id: str
+    account_id: str
+    pool_id: NotRequired[str]
+    parent_id: NotRequired[str]
+    gpu_ppm_max: NotRequired[int]
+    used_ppm: int
+    created_at: str
+    members: NotRequired[list[GroupMember]]
+    position: NotRequired[int]
+
+
+class GroupMember(TypedDict):
+    kind: Literal["project", "member", "account"]
+    target: str
+    since: str
+
+
+class GroupMemberAdded(TypedDict):
+    group_id: str
+    kind: Literal["project", "member", "account"]
+    target: str
+    position: NotRequired[int]
+
+
+class GroupPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Group]
+
+
+class GroupQuota(TypedDict):
+    """`gpu_ppm_max` absent: no limit any more. Lowered: what runs goes on."""
+
+    gpu_ppm_max: NotRequired[int | None]
+
+
 class Hold(TypedDict):
     hold_id: str
     reason: str
@@ -1400,6 +1554,19 @@ class JobCancelled(TypedDict):
     position: NotRequired[int]
 
 
+class JobCost(TypedDict):
+    """What the leases of one job came to; each lease is in exactly one job."""
+
+    job_id: str
+    parent_job_id: NotRequired[str]
+    kind: str
+    state: str
+    leases: int
+    open_leases: int
+    gpu_us: str
+    charge: Money
+
+
 class JobPage(TypedDict):
     """One page of a list; `next_cursor` is there when `has_more` is true."""
 
@@ -1407,6 +1574,50 @@ class JobPage(TypedDict):
     next_cursor: NotRequired[str]
     position: int
     data: list[Job]
+
+
+class JobPart(TypedDict):
+    """A chunk or a member by its latest lease. `charge`: of all its leases, as accrued."""
+
+    part: int
+    attempt: int
+    lease_id: str
+    node_id: NotRequired[str]
+    state: Literal[
+        "requested",
+        "quoted",
+        "reserved",
+        "gang_waiting",
+        "active",
+        "paused",
+        "degraded",
+        "reclaiming",
+        "closing",
+        "settled",
+        "disputed",
+        "resolved",
+        "archived",
+    ]
+    close_code: NotRequired[int]
+    charge: Money
+
+
+class JobPartPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[JobPart]
+
+
+class JobScaled(TypedDict):
+    """`closing`: leases that end with this, billed up to now. Those to be added follow."""
+
+    job_id: str
+    members: int
+    closing: list[str]
+    position: NotRequired[int]
 
 
 class Join(TypedDict):
@@ -1539,6 +1750,10 @@ class Lease(TypedDict):
     federated_account_id: NotRequired[str]
     federated_fee_per_hour: NotRequired[Money]
     restart_of: NotRequired[str]
+    part: NotRequired[int]
+    attempt: NotRequired[int]
+    run_due_at: NotRequired[str]
+    overflow: NotRequired[bool]
     restarted_as: NotRequired[str]
     charge: Money
     gpu_us: str
@@ -2211,6 +2426,28 @@ class NewClawback(TypedDict):
     reason: str
 
 
+class NewClient(TypedDict):
+    """An account of the kind `client`. `min_reputation_ppm`: no node below it runs its
+    jobs.
+    """
+
+    client_id: str
+    min_reputation_ppm: NotRequired[int | None]
+
+
+class NewClientKey(TypedDict):
+    """A key with the scope `client`, for one instance."""
+
+    expires_at: NotRequired[str | None]
+
+
+class NewClientQuota(TypedDict):
+    """`pool_id` absent: of everything it leases. `gpu_ppm_max` absent: no limit any more."""
+
+    pool_id: NotRequired[str | None]
+    gpu_ppm_max: NotRequired[int | None]
+
+
 class NewCreditNote(TypedDict):
     """`cause`: what gave the money back, a reference of yours; one credit note for each."""
 
@@ -2267,6 +2504,24 @@ class NewGrant(TypedDict):
     account_id: str
     total: Money
     milestones: list[MilestoneAsked]
+
+
+class NewGroup(TypedDict):
+    """Of projects and members of your account, or with `pool_id` of accounts in a pool of
+    yours. `parent_id`: what it holds counts there too. `gpu_ppm_max` absent: counted, and
+    not limited.
+    """
+
+    pool_id: NotRequired[str | None]
+    parent_id: NotRequired[str | None]
+    gpu_ppm_max: NotRequired[int | None]
+
+
+class NewGroupMember(TypedDict):
+    """A project or a member of your account, or in a group of a pool an account."""
+
+    kind: Literal["project", "member", "account"]
+    target: str
 
 
 class NewHold(TypedDict):
@@ -2520,6 +2775,19 @@ class NewTariff(TypedDict):
     meters: NotRequired[list[MeterRow] | None]
     sla: NotRequired[list[SlaRow] | None]
     notice_seconds: NotRequired[int | None]
+
+
+class NewTask(TypedDict):
+    """`payload`: what to do, or where it is described. No secrets."""
+
+    task_id: str
+    payload: NotRequired[str]
+
+
+class NewTasks(TypedDict):
+    """Tasks whose ids are known already are left out."""
+
+    tasks: list[NewTask]
 
 
 class NewWebhook(TypedDict):
@@ -2857,6 +3125,28 @@ class Progress(TypedDict):
     server_time_us: int
 
 
+class Project(TypedDict):
+    project_id: str
+    overflow: Literal["refuse", "rent"]
+    position: NotRequired[int]
+
+
+class ProjectPolicy(TypedDict):
+    """What happens when a quota that a project counts in is full: its next lease is
+    refused, or rented elsewhere and not counted.
+    """
+
+    project_id: str
+    overflow: Literal["refuse", "rent"]
+
+
+class Projects(TypedDict):
+    """Projects that have a policy; all others are refused."""
+
+    data: list[Project]
+    position: int
+
+
 class Promises(TypedDict):
     """What else an offer promises. `modes` absent: what its devices can do; `sla_class`
     absent: whatever the tariff has; `reclaim_window_seconds` absent: it may be closed
@@ -2951,6 +3241,16 @@ class ProviderPage(TypedDict):
     next_cursor: NotRequired[str]
     position: int
     data: list[Provider]
+
+
+class Queue(TypedDict):
+    """`waiting`: nobody has them. `taken`: somebody does, for now."""
+
+    job_id: str
+    waiting: int
+    taken: int
+    done: int
+    position: NotRequired[int]
 
 
 class Readiness(TypedDict):
@@ -3345,6 +3645,12 @@ class Ruling(TypedDict):
     reason: NotRequired[str | None]
 
 
+class Scale(TypedDict):
+    """Within `min_members` and `max_members` of the job's plan."""
+
+    members: int
+
+
 class Sent(TypedDict):
     """What became of the events: stored, known already, and refused one by one."""
 
@@ -3612,6 +3918,27 @@ class Tariffs(TypedDict):
 
     data: list[Tariff]
     position: int
+
+
+class Task(TypedDict):
+    """No `task_id`: there is nothing to do now. `delivery` above 1: somebody had it before."""
+
+    task_id: NotRequired[str]
+    payload: NotRequired[str]
+    delivery: NotRequired[int]
+    held_until: NotRequired[str]
+    position: NotRequired[int]
+
+
+class TaskAsked(TypedDict):
+    """For how long the task is held; then another lease may take it."""
+
+    hold_seconds: NotRequired[int]
+
+
+class TaskDone(TypedDict):
+    task_id: str
+    position: NotRequired[int]
 
 
 class Tax(TypedDict):
@@ -7560,6 +7887,466 @@ class Client(_Calls):
             _at("/v1/leases/{lease_id}/work", lease_id=lease_id),
         )
         return cast("LeaseWork", found)
+
+    def register_client(
+        self,
+        body: NewClient,
+        *,
+        idempotency_key: str | None = None,
+    ) -> ComputeClient:
+        """Let an account bring jobs as a compute client. Twice is once."""
+        found = self._call(
+            "POST",
+            "/v1/clients",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("ComputeClient", found)
+
+    def list_clients(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> ComputeClientPage:
+        """Compute clients in order of registration: yourself, or all for operators and
+        auditors.
+        """
+        found = self._call(
+            "GET",
+            "/v1/clients",
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("ComputeClientPage", found)
+
+    def read_client(
+        self,
+        client_id: str,
+    ) -> ComputeClient:
+        """A client with the keys of its instances and its quotas."""
+        found = self._call(
+            "GET",
+            _at("/v1/clients/{client_id}", client_id=client_id),
+        )
+        return cast("ComputeClient", found)
+
+    def add_client_key(
+        self,
+        client_id: str,
+        instance_id: str,
+        body: NewClientKey,
+        *,
+        idempotency_key: str | None = None,
+    ) -> ClientKey:
+        """Issue a key for an instance of a client, shown once."""
+        found = self._call(
+            "POST",
+            _at(
+                "/v1/clients/{client_id}/instances/{instance_id}/keys",
+                client_id=client_id,
+                instance_id=instance_id,
+            ),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("ClientKey", found)
+
+    def revoke_client_key(
+        self,
+        client_id: str,
+        key_id: str,
+    ) -> ComputeClient:
+        """Take back an instance's key at once. Twice is once."""
+        found = self._call(
+            "DELETE",
+            _at("/v1/clients/{client_id}/keys/{key_id}", client_id=client_id, key_id=key_id),
+        )
+        return cast("ComputeClient", found)
+
+    def set_client_policy(
+        self,
+        client_id: str,
+        body: ClientPolicy,
+        *,
+        idempotency_key: str | None = None,
+    ) -> ComputeClient:
+        """Set the least reputation of the nodes that run the client's jobs."""
+        found = self._call(
+            "POST",
+            _at("/v1/clients/{client_id}/policy", client_id=client_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("ComputeClient", found)
+
+    def suspend_client(
+        self,
+        client_id: str,
+        body: Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> ComputeClient:
+        """Nothing is submitted for it until it is resumed; what runs goes on."""
+        found = self._call(
+            "POST",
+            _at("/v1/clients/{client_id}/suspend", client_id=client_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("ComputeClient", found)
+
+    def resume_client(
+        self,
+        client_id: str,
+        body: Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> ComputeClient:
+        """The client may submit again."""
+        found = self._call(
+            "POST",
+            _at("/v1/clients/{client_id}/resume", client_id=client_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("ComputeClient", found)
+
+    def set_client_quota(
+        self,
+        client_id: str,
+        body: NewClientQuota,
+        *,
+        idempotency_key: str | None = None,
+    ) -> ClientQuota:
+        """How many GPUs the client holds at once, in one pool or everywhere; counted from
+        now on.
+        """
+        found = self._call(
+            "POST",
+            _at("/v1/clients/{client_id}/quotas", client_id=client_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("ClientQuota", found)
+
+    def create_group(
+        self,
+        body: NewGroup,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Group:
+        """Make a group that shares a quota of GPUs."""
+        found = self._call(
+            "POST",
+            "/v1/groups",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Group", found)
+
+    def list_groups(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> GroupPage:
+        """Groups in order of creation: your own, or all for operators and auditors."""
+        found = self._call(
+            "GET",
+            "/v1/groups",
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("GroupPage", found)
+
+    def read_group(
+        self,
+        group_id: str,
+    ) -> Group:
+        """A group, who is in it, and how much of its quota is in use."""
+        found = self._call(
+            "GET",
+            _at("/v1/groups/{group_id}", group_id=group_id),
+        )
+        return cast("Group", found)
+
+    def set_group_quota(
+        self,
+        group_id: str,
+        body: GroupQuota,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Group:
+        """Change how many GPUs a group holds at once."""
+        found = self._call(
+            "POST",
+            _at("/v1/groups/{group_id}/quota", group_id=group_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Group", found)
+
+    def add_group_member(
+        self,
+        group_id: str,
+        body: NewGroupMember,
+        *,
+        idempotency_key: str | None = None,
+    ) -> GroupMemberAdded:
+        """What it leases from now on counts in the group."""
+        found = self._call(
+            "POST",
+            _at("/v1/groups/{group_id}/members", group_id=group_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("GroupMemberAdded", found)
+
+    def remove_group_member(
+        self,
+        group_id: str,
+        body: NewGroupMember,
+        *,
+        idempotency_key: str | None = None,
+    ) -> GroupMemberAdded:
+        """What it leases from now on counts there no more; what runs goes on counting."""
+        found = self._call(
+            "POST",
+            _at("/v1/groups/{group_id}/members/remove", group_id=group_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("GroupMemberAdded", found)
+
+    def set_project_policy(
+        self,
+        account_id: str,
+        body: ProjectPolicy,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Project:
+        """Own the base, rent the burst, or do without: what a project does when a quota is
+        full.
+        """
+        found = self._call(
+            "POST",
+            _at("/v1/accounts/{account_id}/projects", account_id=account_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Project", found)
+
+    def list_project_policies(
+        self,
+        account_id: str,
+    ) -> Projects:
+        """What the projects of an account do when a quota is full."""
+        found = self._call(
+            "GET",
+            _at("/v1/accounts/{account_id}/projects", account_id=account_id),
+        )
+        return cast("Projects", found)
+
+    def set_counterparty(
+        self,
+        account_id: str,
+        body: CounterpartyAsked,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Counterparty:
+        """Allow or deny another account, as renter, client or provider; leases that run go
+        on.
+        """
+        found = self._call(
+            "POST",
+            _at("/v1/accounts/{account_id}/counterparties", account_id=account_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Counterparty", found)
+
+    def list_counterparties(
+        self,
+        account_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> CounterpartyPage:
+        """Whom an account allows and denies, in the order they were listed."""
+        found = self._call(
+            "GET",
+            _at("/v1/accounts/{account_id}/counterparties", account_id=account_id),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("CounterpartyPage", found)
+
+    def scale_job(
+        self,
+        job_id: str,
+        body: Scale,
+        *,
+        idempotency_key: str | None = None,
+    ) -> JobScaled:
+        """Change how many members a job has: leases are closed now, or added as nodes are
+        found.
+        """
+        found = self._call(
+            "POST",
+            _at("/v1/jobs/{job_id}/scale", job_id=job_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("JobScaled", found)
+
+    def list_job_parts(
+        self,
+        job_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> JobPartPage:
+        """The chunks or members of a job by number, each with its latest lease."""
+        found = self._call(
+            "GET",
+            _at("/v1/jobs/{job_id}/parts", job_id=job_id),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("JobPartPage", found)
+
+    def read_job_cost(
+        self,
+        job_id: str,
+    ) -> Cost:
+        """What a job and everything that is part of it came to so far, each lease counted
+        once.
+        """
+        found = self._call(
+            "GET",
+            _at("/v1/jobs/{job_id}/cost", job_id=job_id),
+        )
+        return cast("Cost", found)
+
+    def push_tasks(
+        self,
+        job_id: str,
+        body: NewTasks,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Queue:
+        """Add work to the queue of a job; an id that was ever there is not added again."""
+        found = self._call(
+            "POST",
+            _at("/v1/jobs/{job_id}/tasks", job_id=job_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Queue", found)
+
+    def read_task_queue(
+        self,
+        job_id: str,
+    ) -> Queue:
+        """How much work a queue holds."""
+        found = self._call(
+            "GET",
+            _at("/v1/jobs/{job_id}/tasks", job_id=job_id),
+        )
+        return cast("Queue", found)
+
+    def take_task(
+        self,
+        lease_id: str,
+        body: TaskAsked,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Task:
+        """The next task for a lease of a queue job, held for a while: its node or its
+        renter asks.
+        """
+        found = self._call(
+            "POST",
+            _at("/v1/leases/{lease_id}/tasks/take", lease_id=lease_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Task", found)
+
+    def finish_task(
+        self,
+        lease_id: str,
+        task_id: str,
+        body: Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> TaskDone:
+        """A task is done; saying so twice, or from two leases that had it, is saying so
+        once.
+        """
+        found = self._call(
+            "POST",
+            _at("/v1/leases/{lease_id}/tasks/{task_id}/done", lease_id=lease_id, task_id=task_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("TaskDone", found)
+
+    def list_usage_breakdown(
+        self,
+        *,
+        by: str | None = None,
+        as_provider: bool | None = None,
+        from_: str | None = None,
+        to: str | None = None,
+        kind: str | None = None,
+        work: str | None = None,
+        node_id: str | None = None,
+        pool_id: str | None = None,
+        client_id: str | None = None,
+        project_id: str | None = None,
+        end_user_ref: str | None = None,
+        group_id: str | None = None,
+        account_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> BreakdownPage:
+        """What leases used, by kind of job, node, pool, client, project, end user or group."""
+        found = self._call(
+            "GET",
+            "/v1/usage/breakdown",
+            query={
+                "by": by,
+                "as_provider": as_provider,
+                "from": from_,
+                "to": to,
+                "kind": kind,
+                "work": work,
+                "node_id": node_id,
+                "pool_id": pool_id,
+                "client_id": client_id,
+                "project_id": project_id,
+                "end_user_ref": end_user_ref,
+                "group_id": group_id,
+                "account_id": account_id,
+                "limit": limit,
+                "cursor": cursor,
+            },
+        )
+        return cast("BreakdownPage", found)
 
 
 def pages(first: Any, following: Any) -> Iterator[Any]:
