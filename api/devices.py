@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from fastapi import Response
-from pydantic import Field
+from pydantic import Field, field_validator
 
-from api.auth import with_scope
-from api.call import Caller
+from api.auth import KEY, nodes_or_scope, with_scope
+from api.call import After, Call, Caller
 from api.constraints import MigStart, Mode
 from api.models import (
     AccountId,
+    Asked,
     Count,
     DeviceId,
     DeviceInPath,
@@ -26,18 +27,25 @@ from api.models import (
     Told_at,
     moment,
     page_of,
+    with_examples,
 )
 from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
 from domain import mig
+from domain.close_reason import RESHAPED
+from domain.device import DeviceState, ReshapeDevice
+from domain.lease import CloseLease
 from domain.refusal import Reason, Refused
 from domain.sharing import MIG, Gpu, Held, blocked_ppm, instances_of
+from domain.stream import Stream
 from projections import fleet
 from projections.fleet import FLEET
 
 resource = Resource("devices")
 
 READ = with_scope("provider", "operator", "audit:read")
+HOLDERS_MAX = 64
+"""Leases of one device that one call can end."""
 FreePpm = Annotated[int, Field(ge=0, le=1_000_000)]
 
 
@@ -167,4 +175,78 @@ def _device(row: fleet.Device) -> DeviceTold:
         account_id=row.account_id, vendor=row.vendor, model=row.model, gpu_class=gpu_class,
         memory_mib=row.memory_mib, retired=row.retired, share_free_ppm=row.share_free,
         mem_free_ppm=row.mem_free, mode=mode, registered_at=moment(row.at_us),
+    )  # fmt: skip
+
+
+# --- a partition that is gone ----------------------------------------------------------------
+
+
+class Reshaping(Asked):
+    """The leases whose part of the device is not there any more."""
+
+    lease_ids: Annotated[list[LeaseId], Field(min_length=1, max_length=HOLDERS_MAX)]
+
+    model_config = with_examples({"lease_ids": ["lease_" + "0" * 32]})
+
+    @field_validator("lease_ids")
+    @classmethod
+    def _once(cls, lease_ids: list[str]) -> list[str]:
+        if len(set(lease_ids)) != len(lease_ids):
+            raise ValueError("each lease once")
+        return lease_ids
+
+
+class ReshapedTold(Told):
+    """`closed`: leases that ended with code 10005, at no charge from then on."""
+
+    device_id: DeviceId
+    node_id: NodeId
+    closed: list[LeaseId]
+    reshaped_at: Told_at
+    position: Position | None = None
+
+
+@resource.post(
+    "/v1/devices/{device_id}/reshape", nodes_or_scope("provider"), ReshapedTold,
+    problems=[Reason.DEVICE_UNKNOWN, Reason.LEASE_STATE],
+)  # fmt: skip
+def reshape_device(device_id: DeviceInPath, body: Reshaping, call: Caller) -> Response:
+    """The device was partitioned anew: end the leases whose part is gone, by the provider's fault.
+
+    For the node that found it so, or its provider.
+    """
+
+    def commands() -> list[Any]:
+        device = call.service.ledger.market.load(Stream("device", device_id)).state
+        assert isinstance(device, DeviceState)
+        node_id = device.node_id or ""
+        if not (device.is_live and (call.node_of_caller(node_id) or _owns(call, device))):
+            raise Refused(Reason.DEVICE_UNKNOWN, device_id=device_id)
+        gone = [lease_id for lease_id in body.lease_ids if lease_id in device.holders]
+        reshape = ReshapeDevice(
+            device_id=device_id, node_id=node_id, lease_ids=tuple(body.lease_ids),
+            by=call.principal.member_id or node_id, at_us=call.now_us,
+        )  # fmt: skip
+        return [reshape, *(_ended(lease_id, call) for lease_id in gone)]
+
+    def told(after: After) -> Told:
+        return ReshapedTold(
+            device_id=device_id, node_id=after.state(Stream("device", device_id)).node_id or "",
+            closed=body.lease_ids, reshaped_at=moment(call.now_us),
+        )  # fmt: skip
+
+    return call.record(commands, told)
+
+
+def _owns(call: Call, device: DeviceState) -> bool:
+    """Whether the caller's account is the provider's."""
+    assert device.registered is not None
+    provider = call.service.ledger.market.load(Stream("provider", device.registered.provider_id))
+    return call.principal.kind == KEY and call.principal.owns(provider.state.account_id)
+
+
+def _ended(lease_id: str, call: Call) -> CloseLease:
+    return CloseLease(
+        lease_id=lease_id, closed_at_us=call.now_us, party="job", code=RESHAPED,
+        at_us=call.now_us, by=call.principal.member_id or None,
     )  # fmt: skip

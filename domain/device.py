@@ -98,7 +98,32 @@ class DeviceRetired:
     at_us: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceReshaped:
+    """The partition is not there any more that these leases held: they end with the same append.
+
+    The device is theirs until then; what comes free is sold by whatever mode is asked for next.
+    """
+
+    device_id: str
+    node_id: str
+    lease_ids: tuple[str, ...]
+    by: str  # the node, or a member of its provider
+    at_us: int
+
+
 # Commands.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReshapeDevice:
+    """Say that a device was partitioned anew under the leases that held these parts of it."""
+
+    device_id: str
+    node_id: str
+    lease_ids: tuple[str, ...]
+    by: str
+    at_us: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +179,12 @@ class DeviceState:
 
 
 DeviceFact: TypeAlias = (
-    DeviceRegistered | DeviceReserved | DeviceReleased | CapacityAccrued | DeviceRetired
+    DeviceRegistered
+    | DeviceReserved
+    | DeviceReleased
+    | CapacityAccrued
+    | DeviceRetired
+    | DeviceReshaped
 )
 
 
@@ -173,6 +203,8 @@ def evolve(state: DeviceState, fact: DeviceFact) -> DeviceState:
         case DeviceReleased():
             left = {who: held for who, held in state.holders.items() if who != fact.lease_id}
             return _levelled(replace(state, holders=left), fact.at_us)
+        case DeviceReshaped():
+            return state
         case DeviceRetired():
             return _levelled(replace(state, is_retired=True), fact.at_us)
         case CapacityAccrued():
@@ -294,6 +326,30 @@ def _blocked(state: DeviceState) -> int:
     return 0 if device is None else blocked_ppm(state.holders.values(), gpu_of(device))
 
 
+def decide_reshape(command: ReshapeDevice, world: World) -> list[Change]:
+    """The leases are closed by commands of their own, in the same append.
+
+    Raises Refused: DEVICE_UNKNOWN, also of another node; LEASE_STATE for one that holds no part.
+    """
+    state = device_of(world, command.device_id)
+    if not state.is_live or state.node_id != command.node_id:
+        raise Refused(Reason.DEVICE_UNKNOWN, device_id=command.device_id)
+    for lease_id in command.lease_ids:
+        if lease_id not in state.holders:
+            raise Refused(
+                Reason.LEASE_STATE, lease_id=lease_id, device_id=command.device_id,
+                rule="holds_a_part",
+            )  # fmt: skip
+    reshaped = DeviceReshaped(
+        device_id=command.device_id,
+        node_id=command.node_id,
+        lease_ids=command.lease_ids,
+        by=command.by,
+        at_us=command.at_us,
+    )
+    return [Change(Stream("device", command.device_id), reshaped)]
+
+
 # Where the time went.
 
 
@@ -340,4 +396,7 @@ def decide_accrue(command: AccrueCapacity, world: World) -> list[Change]:
 
 STREAMS: dict[str, tuple[Any, Callable[[Any, Any], Any]]] = {"device": (DeviceState(), evolve)}
 
-DECIDERS: dict[type[Any], Callable[[Any, World], list[Change]]] = {AccrueCapacity: decide_accrue}
+DECIDERS: dict[type[Any], Callable[[Any, World], list[Change]]] = {
+    AccrueCapacity: decide_accrue,
+    ReshapeDevice: decide_reshape,
+}

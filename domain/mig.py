@@ -143,20 +143,28 @@ def has_profile(model: str, name: str) -> bool:
     return any(word in words and TABLES[board].profile(name) for word, _, board in _BOARDS)
 
 
-def asked_ppm(name: str) -> tuple[int, int]:
-    """Compute and memory share of a profile before the GPU is known, in ppm: the least it can be.
+def sizes_ppm(name: str) -> frozenset[tuple[int, int]]:
+    """Compute and memory share, in ppm, that a profile of this name has on one GPU or another.
 
     `1g.10gb` is an eighth of the memory of an A100-80GB and a quarter of an A100-40GB's.
     Raises Refused: UNKNOWN_PROFILE.
     """
-    found = [
+    found = frozenset(
         (table.share_ppm(profile), table.mem_ppm(profile))
         for table in TABLES.values()
         if (profile := table.profile(name)) is not None
-    ]
+    )
     if not found:
         raise Refused(Reason.UNKNOWN_PROFILE, mig_profile=name)
-    return min(share for share, _ in found), min(mem for _, mem in found)
+    return found
+
+
+def asked_ppm(name: str) -> tuple[int, int]:
+    """The shares of a profile before the GPU is known: the least that it can have.
+
+    Raises Refused: UNKNOWN_PROFILE.
+    """
+    return min(sizes_ppm(name))
 
 
 # What fits beside what.

@@ -77,8 +77,9 @@ def require_mode(mode: str | None, profile: str | None, share_ppm: int, mem_ppm:
         raise _out_of_range(share_ppm, mem_ppm, "mps_whole_percent")
     if asked == TIME_SLICE and slices_of(share_ppm) is None:
         raise _out_of_range(share_ppm, mem_ppm, "time_slice_one_of_n")
-    if profile is not None and (share_ppm, mem_ppm) != (ppm := mig.asked_ppm(profile)):
-        raise _out_of_range(share_ppm, mem_ppm, f"mig_{profile}_is_{ppm[0]}_and_{ppm[1]}_ppm")
+    if profile is not None and (share_ppm, mem_ppm) not in mig.sizes_ppm(profile):
+        least = mig.asked_ppm(profile)
+        raise _out_of_range(share_ppm, mem_ppm, f"mig_{profile}_is_{least[0]}_and_{least[1]}_ppm")
     return asked
 
 

@@ -151,6 +151,7 @@ NAMES: dict[str, type[Any]] = {
     "device.released.v1": device.DeviceReleased,
     "device.capacity_accrued.v1": device.CapacityAccrued,
     "device.retired.v1": device.DeviceRetired,
+    "device.reshaped.v1": device.DeviceReshaped,
     "edge_device.added.v1": edge_device.EdgeDeviceAdded,
     "edge_device.removed.v1": edge_device.EdgeDeviceRemoved,
     "edge_device.fee_charged.v1": edge_device.DeviceFeeCharged,

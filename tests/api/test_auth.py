@@ -109,6 +109,7 @@ ROWS: dict[str, Row] = {
     "read_node_usage": Row("node", "other_node"),
     "list_node_hours": OWNERS,
     "list_devices": Row("owner"),
+    "reshape_device": Row("owner", "rival", lambda _s: {"lease_ids": ["lease_" + "0" * 32]}),
     "read_device": OWNERS,
     "publish_offer": Row("owner", None, lambda s: _offer(s)),
     "search_offers": Row("anybody"),

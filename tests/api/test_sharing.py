@@ -191,6 +191,35 @@ def test_the_price_of_an_instance_is_what_the_renters_cap_is_compared_with(scene
     assert refused.json()["code"] in ("price_above_cap", "no_match")
 
 
+# A partition that is gone.
+
+
+def test_a_lease_whose_instance_is_gone_ends_by_the_providers_fault_and_the_others_go_on(
+    scene: Scene,
+) -> None:
+    leases = [
+        scene.renter.made("/v1/leases", asking(scene, "mig", name))
+        for name in ("3g.40gb", "2g.20gb")
+    ]
+    assignments = f"/v1/nodes/{scene.provider.node_id}/assignments"
+    for lease in leases:
+        scene.provider.node.made(f"{assignments}/{lease['lease_id']}/ready")
+    gone, stays = leases
+    path = f"/v1/devices/{gone['device_ids'][0]}/reshape"
+    body = {"lease_ids": [gone["lease_id"]]}
+    for other in (scene.rival, scene.other.node, scene.renter):
+        assert other.post(path, body).json()["code"] == "device_unknown"
+    told = scene.provider.node.made(path, body)
+    assert (told["closed"], told["node_id"]) == ([gone["lease_id"]], scene.provider.node_id)
+    ended = scene.renter.read(f"/v1/leases/{gone['lease_id']}")
+    assert (ended["state"], ended["close_code"]) == ("closing", 10_005)
+    assert scene.renter.read(f"/v1/leases/{stays['lease_id']}")["state"] == "active"
+    device = device_of(scene, gone)
+    assert [one["lease_id"] for one in device["holdings"]] == [stays["lease_id"]]
+    again = scene.owner.post(path, body)
+    assert (again.status_code, again.json()["code"]) == (409, "lease_state")
+
+
 # Where the time went, in the books.
 
 

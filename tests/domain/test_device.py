@@ -14,8 +14,10 @@ from domain.device import (
     Booked,
     CapacityAccrued,
     DeviceFact,
+    DeviceReshaped,
     DeviceRetired,
     DeviceState,
+    ReshapeDevice,
     decide_accrue,
     device_of,
     evolve,
@@ -143,6 +145,32 @@ def test_registering_again_keeps_who_holds_it() -> None:
     again = evolve(held, replace(registered, gpu_class="professional", at_us=NOON_US + 1))
     assert again.holders == held.holders
     assert again.gpu_class == "professional"
+
+
+# A partition that is gone.
+
+
+def reshape(*lease_ids: str, node_id: str = NODE) -> ReshapeDevice:
+    return ReshapeDevice(
+        device_id=GPU_0, node_id=node_id, lease_ids=lease_ids, by=NODE, at_us=NOON_US
+    )
+
+
+def test_a_device_that_was_partitioned_anew_says_whose_part_is_gone() -> None:
+    scene = holding(250_000, 250_000, 250_000)
+    told = DeviceReshaped(
+        device_id=GPU_0, node_id=NODE, lease_ids=("lease_0", "lease_2"), by=NODE, at_us=NOON_US
+    )
+    scene.when(reshape("lease_0", "lease_2")).then((DEVICE_STREAM, told))
+    # It is the leases' until they are closed, which happens in the same append.
+    assert device_of(scene.given((DEVICE_STREAM, told)), GPU_0) == device_of(scene, GPU_0)
+
+
+def test_only_who_holds_a_part_can_lose_it_and_only_on_its_own_node() -> None:
+    holding(250_000).when(reshape("lease_1")).then_refused(Reason.LEASE_STATE)
+    holding(250_000).when(reshape("lease_0", node_id="x")).then_refused(Reason.DEVICE_UNKNOWN)
+    gone = holding().given((DEVICE_STREAM, retired))
+    gone.when(reshape("lease_0")).then_refused(Reason.DEVICE_UNKNOWN)
 
 
 # Where the time went.

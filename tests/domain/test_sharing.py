@@ -142,6 +142,9 @@ def test_a_profile_has_the_memory_that_this_gpu_gives_it() -> None:
     eighty = replace(A100, model="NVIDIA A100 80GB PCIe", memory_mib=81_920)
     assert instance("1g.10gb").of(idle, "lease_1").mem_ppm == 250_000
     assert instance("1g.10gb").of(evolve(DeviceState(), eighty), "lease_1").mem_ppm == 125_000
+    # A lease that is resumed asks for what it had.
+    again = Ask(MIG, 142_857, 250_000, "1g.10gb")
+    assert again.of(idle, "lease_1").mem_ppm == 250_000
 
 
 # What a mode refuses.
