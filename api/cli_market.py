@@ -41,6 +41,7 @@ LOOK_EVERY_SECONDS = 1.0
 AccountKind = Literal["party", "client", "auditor"]
 Source = Literal["cash", "card"]
 Settlement = Literal["cash", "burn"]
+Mode = Literal["whole", "mig", "mps", "time_slice", "memory"]
 LeaseState = Literal[
     "requested",
     "quoted",
@@ -241,6 +242,13 @@ def create_lease(
     image: Annotated[str | None, typer.Option(help="Container image to run.")] = None,
     gpus: Annotated[int, typer.Option(min=1, max=64, help="GPUs, all of one node.")] = 1,
     share: Annotated[str, typer.Option(metavar="PART", help="Of each GPU, like 0.37.")] = "1",
+    memory: Annotated[
+        str | None, typer.Option(metavar="PART", help="Of each GPU's memory; else as the share.")
+    ] = None,
+    mode: Annotated[Mode | None, typer.Option(help="How each GPU is shared.")] = None,
+    mig: Annotated[
+        str | None, typer.Option(metavar="PROFILE", help="A MIG instance of each, like 3g.40gb.")
+    ] = None,
     model: Annotated[list[str] | None, typer.Option(help="Allowed model; may be repeated.")] = None,
     term: Annotated[
         int | None, typer.Option(min=1, metavar="SECONDS", help="Fixed term, else open end.")
@@ -264,10 +272,10 @@ def create_lease(
         "image": image,
         "command": _words(command),
         "gpu_count": gpus,
-        "share_ppm": ppm_of(share),
         "models": model or [],
         "max_price_per_gpu_hour": credits_of(max_price),
         "project_id": project,
+        **_sharing(share, memory, mode, mig),
     }
     body: NewLease = {
         "job": job,
@@ -278,6 +286,22 @@ def create_lease(
     remote = Remote(url, api_key, key=idempotency_key)
     told = remote.ask(lambda c: c.open_lease(body, idempotency_key=remote.key))
     tell(told, _money_facts(told), as_json=as_json)
+
+
+def _sharing(share: str, memory: str | None, mode: Mode | None, mig: str | None) -> NewJob:
+    """How the devices are shared: by a MIG profile, which has its own shares, or by a share."""
+    if mig is not None:
+        if (share, memory) != ("1", None) or mode not in (None, "mig"):
+            raise InputUnusable("a MIG profile has its own shares: give --mig without the others")
+        asked: Any = {"constraints": {"mode": "mig", "mig_profile": mig}}
+    else:
+        asked = {"share_ppm": ppm_of(share)}
+        if memory is not None:
+            asked["mem_ppm"] = ppm_of(memory)
+        if mode is not None:
+            asked["constraints"] = {"mode": mode}
+    sharing: NewJob = asked
+    return sharing
 
 
 @lease.command("list", epilog="Example: tallystick lease list --state active")

@@ -92,6 +92,20 @@ def test_a_refusal_is_exit_1_and_json_prints_the_problem(server: Server) -> None
     assert "tallystick offer list" in in_words.err
 
 
+def test_a_lease_is_asked_for_in_a_mode_and_refused_by_the_rules_name(server: Server) -> None:
+    _, key = server.account()
+    words = ("lease", "create", "--image", "x", "--max-price", "3", "--json")
+    told = server.run(*words, "--mode", "time_slice", "--share", "0.37", key=key).document
+    assert (told["code"], told["facts"]["rule"]) == ("share_out_of_range", "time_slice_one_of_n")
+    told = server.run(*words, "--mig", "9g.90gb", key=key).document
+    assert (told["code"], told["facts"]["mig_profile"]) == ("unknown_profile", "9g.90gb")
+    wanted = ("--mig", "3g.40gb", "--model", "Tesla V100-SXM2-16GB")
+    told = server.run(*words, *wanted, key=key).document
+    assert (told["code"], told["facts"]["rule"]) == ("mode_not_supported", "mig_not_on_this_model")
+    wanted = ("--mode", "mps", "--share", "0.25", "--memory", "0.5")
+    assert server.run(*words, *wanted, key=key).document["status"] == 409
+
+
 def test_a_key_that_is_none_is_refused_and_never_echoed(server: Server) -> None:
     ran = server.run("account", "list", key="ts_live_geheim")
     assert (ran.code, ran.out) == (1, "")
