@@ -102,8 +102,8 @@ def test_a_lease_is_asked_for_in_a_mode_and_refused_by_the_rules_name(server: Se
     wanted = ("--mig", "3g.40gb", "--model", "Tesla V100-SXM2-16GB")
     told = server.run(*words, *wanted, key=key).document
     assert (told["code"], told["facts"]["rule"]) == ("mode_not_supported", "mig_not_on_this_model")
-    wanted = ("--mode", "mps", "--share", "0.25", "--memory", "0.5")
-    assert server.run(*words, *wanted, key=key).document["status"] == 409
+    parts = ("--mode", "mps", "--share", "0.25", "--memory", "0.5")
+    assert server.run(*words, *parts, key=key).document["status"] == 409
 
 
 def test_a_key_that_is_none_is_refused_and_never_echoed(server: Server) -> None:
