@@ -84,6 +84,7 @@ def test_every_operation_is_there_once_under_a_verb_and_a_noun() -> None:
         "replay",
         "report",
         "request",
+        "reshape",
         "restart",
         "resume",
         "retire",
