@@ -3449,6 +3449,22 @@ class ReserveAsked(TypedDict):
     amount: Money
 
 
+class Reshaped(TypedDict):
+    """`closed`: leases that ended with code 10005, at no charge from then on."""
+
+    device_id: str
+    node_id: str
+    closed: list[str]
+    reshaped_at: str
+    position: NotRequired[int]
+
+
+class Reshaping(TypedDict):
+    """The leases whose part of the device is not there any more."""
+
+    lease_ids: list[str]
+
+
 class Resource(TypedDict):
     """One meter of a lease: all that counts, its price, and where the charge went. `charge`
     is floor(quantity x price / per); `price` absent: it costs nothing. `owed` is the part
@@ -5164,6 +5180,25 @@ class Client(_Calls):
             _at("/v1/devices/{device_id}", device_id=device_id),
         )
         return cast("Device", found)
+
+    def reshape_device(
+        self,
+        device_id: str,
+        body: Reshaping,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Reshaped:
+        """The device was partitioned anew: end the leases whose part is gone, by the
+        provider's fault.
+        """
+        found = self._call(
+            "POST",
+            _at("/v1/devices/{device_id}/reshape", device_id=device_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Reshaped", found)
 
     def list_resource_kinds(
         self,
