@@ -19,6 +19,7 @@ import typer
 
 from api import (
     cli_admin,
+    cli_attribute,
     cli_audit,
     cli_billing,
     cli_cash_out,
@@ -28,6 +29,7 @@ from api import (
     cli_funding,
     cli_grant,
     cli_invoice,
+    cli_maintenance,
     cli_market,
     cli_meters,
     cli_payment,
@@ -60,8 +62,13 @@ app = group("Event-sourced marketplace and settlement ledger for pooled GPUs.", 
 app.add_typer(cli_admin.app, name="admin")
 app.add_typer(cli_stick.account, name="account")
 app.add_typer(cli_supply.provider, name="provider")
-app.add_typer(cli_supply.region, name="region")
-app.add_typer(cli_supply.node, name="node")
+app.add_typer(cli_maintenance.region, name="region")
+app.add_typer(cli_maintenance.node, name="node")
+app.add_typer(cli_maintenance.app, name="maintenance")
+app.add_typer(cli_attribute.attribute, name="attribute")
+app.add_typer(cli_attribute.reputation, name="reputation")
+app.add_typer(cli_attribute.kind, name="kind")
+app.add_typer(cli_attribute.licence, name="licence")
 app.add_typer(cli_market.offer, name="offer")
 app.add_typer(cli_stick.lease, name="lease")
 app.add_typer(cli_dispute.dispute, name="dispute")

@@ -53,7 +53,7 @@ def signing_key(
 ) -> None:
     """Let the key in a file sign for usage; the file is made if it is not there."""
     remote = Remote(url, api_key, key=idempotency_key)
-    body: Any = {"public_key": bytes(_key(key_file).verify_key).hex()}
+    body: Any = {"public_key": bytes(key_of(key_file).verify_key).hex()}
     told = remote.ask(lambda c: c.add_signing_key(account_id, body, idempotency_key=remote.key))
     tell(told, facts({name: told.get(name) for name in ("key_id", "public_key")}), as_json=as_json)
 
@@ -77,7 +77,7 @@ def sign(
     from api.models import parse_moment
     from domain.countersign import message_for
 
-    remote, key = Remote(url, api_key, key=idempotency_key), _key(key_file)
+    remote, key = Remote(url, api_key, key=idempotency_key), key_of(key_file)
     hours = remote.list(
         lambda c, size, cursor: c.list_lease_usage(lease_id, limit=size, cursor=cursor), 10_000
     )["data"]
@@ -106,7 +106,8 @@ def stick(
     tell(told, facts({name: told.get(name) for name in names}), as_json=as_json)
 
 
-def _key(path: Path) -> Any:
+def key_of(path: Path) -> Any:
+    """The signing key in a file, made if it is not there. Raises InputUnusable."""
     from nacl.signing import SigningKey
 
     from api.cli_terminal import InputUnusable

@@ -80,6 +80,7 @@ class PartitionTold(Told):
 
 class DeviceTold(Told):
     """`gpu_class` absent: the model is listed and not priced. Free shares are parts per million.
+    `memory` unified: it is the host's, not a second one beside it.
 
     `mode`: how its holders share it now; absent: nobody holds it, and the next lease decides.
     `partition`: of a model that MIG can cut, what is still possible beside the instances held;
@@ -92,8 +93,12 @@ class DeviceTold(Told):
     account_id: AccountId
     vendor: Short
     model: Short
-    gpu_class: Literal["development", "professional", "datacenter"] | None = None
+    kind: Short
+    gpu_class: Short | None = None
     memory_mib: Annotated[int, Field(ge=0, le=2**40)]
+    memory: Literal["dedicated", "unified", "none"]
+    divisible: bool
+    capacity_asset: Literal["GPU_MS", "SEAT_MS"]
     retired: bool
     share_free_ppm: FreePpm
     mem_free_ppm: FreePpm
@@ -168,11 +173,13 @@ def _partition(gpu: Gpu, held: list[Held]) -> PartitionTold | None:
 
 
 def _device(row: fleet.Device) -> DeviceTold:
-    gpu_class: Any = row.gpu_class
+    told: Any = row
     mode: Any = row.mode
     return DeviceTold(
         device_id=row.device_id, node_id=row.node_id, provider_id=row.provider_id,
-        account_id=row.account_id, vendor=row.vendor, model=row.model, gpu_class=gpu_class,
+        account_id=row.account_id, vendor=row.vendor, model=row.model,
+        gpu_class=row.gpu_class, kind=row.kind, memory=told.memory, divisible=row.is_divisible,
+        capacity_asset=told.capacity_asset,
         memory_mib=row.memory_mib, retired=row.retired, share_free_ppm=row.share_free,
         mem_free_ppm=row.mem_free, mode=mode, registered_at=moment(row.at_us),
     )  # fmt: skip

@@ -1,7 +1,8 @@
 """Draining a node: no new leases, and those that run are asked to go or are kept.
 
-A drain is decided here because it touches a node, its devices and the leases on them. Source:
-design marketplace 8.
+A drain touches a node, its devices and the leases on them, so it has a file of its own. A lease
+that was quoted a reclaim window is reclaimed within it; one without runs to its own end, because
+nothing else was agreed. Source: design marketplace 8.
 """
 
 from __future__ import annotations
@@ -9,7 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from domain.node import NodeDrainStarted, existing_node
+from domain.close_reason import DECOMMISSION
+from domain.device import device_of
+from domain.lease import lease_of
+from domain.lease_life import decide_start_reclaim
+from domain.lease_turns import StartReclaim
+from domain.node import NodeDrainStarted, NodeState, existing_node
 from domain.refusal import Reason, Refused
 from domain.stream import Change, Stream, World
 
@@ -23,7 +29,8 @@ class DrainNode:
 
 
 def decide_drain(command: DrainNode, world: World) -> list[Change]:
-    """No new leases from now on, until the node is activated again.
+    """No new leases from now on, until the node is activated again; and the reclaims, in the same
+    append, unless leases are kept.
 
     Raises Refused: NODE_UNKNOWN, NODE_STATE.
     """
@@ -38,7 +45,25 @@ def decide_drain(command: DrainNode, world: World) -> list[Change]:
         by=command.by,
         at_us=command.at_us,
     )
-    return [Change(Stream("node", command.node_id), started)]
+    drained = Change(Stream("node", command.node_id), started)
+    return [drained] if command.keep_leases else [drained, *_reclaims(command, state, world)]
+
+
+def _reclaims(command: DrainNode, state: NodeState, world: World) -> list[Change]:
+    """A reclaim for each running lease of the node that has a window."""
+    devices = (device_of(world, device_id) for device_id in state.device_ids)
+    here = (device for device in devices if device.node_id == command.node_id)
+    leases = sorted({lease_id for device in here for lease_id in device.holders})
+    changes: list[Change] = []
+    for lease_id in leases:
+        lease = lease_of(world, lease_id)
+        has_window = lease.reserved is not None and bool(lease.reserved.reclaim_window_us)
+        if lease.status in ("active", "degraded") and has_window:
+            reclaim = StartReclaim(
+                lease_id=lease_id, code=DECOMMISSION, by=command.by, at_us=command.at_us
+            )
+            changes += decide_start_reclaim(reclaim, world)
+    return changes
 
 
 STREAMS: dict[str, tuple[Any, Any]] = {}

@@ -94,10 +94,13 @@ def expires_us(lease: Lease) -> int | None:
 
 
 def unreachable_us(lease: Lease) -> int | None:
-    """When a lease that stays degraded is closed."""
+    """When a lease that stays degraded is closed: so long after it fell silent, or after the end of
+    a maintenance that was announced to keep it (V-8).
+    """
     if lease.status != "degraded" or lease.degraded is None:
         return None
-    return lease.degraded.since_us + DEGRADED_LIMIT_US
+    degraded = lease.degraded
+    return max(degraded.since_us, degraded.kept_until_us or 0) + DEGRADED_LIMIT_US
 
 
 def _wrong(lease: Lease, command: CloseLease) -> Refused:

@@ -52,6 +52,7 @@ from domain.lease_turns import (
     Turn,
     WarnFundsEnd,
 )
+from domain.maintenance import kept_until_us
 from domain.refusal import Reason, Refused
 from domain.stream import Change, Stream, World
 
@@ -170,6 +171,7 @@ def decide_degrade(command: DegradeLease, world: World) -> list[Change]:
     lease = lease_of(world, command.lease_id)
     if lease.status != "active":
         return [] if lease.status == "degraded" else _refuse(lease, command.lease_id)
+    assert lease.reserved is not None
     since_us = max(command.since_us, runs_since_us(lease))
     if command.at_us < since_us + DEGRADED_AFTER_US:
         raise Refused(Reason.LEASE_NOT_DUE, due_us=since_us + DEGRADED_AFTER_US)
@@ -179,6 +181,7 @@ def decide_degrade(command: DegradeLease, world: World) -> list[Change]:
         lane=command.lane,
         usage_position=command.usage_position,
         at_us=command.at_us,
+        kept_until_us=kept_until_us(world, lease.reserved.node_id, command.at_us),
     )
     return _turned(command.lease_id, fact)
 

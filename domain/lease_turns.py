@@ -67,6 +67,7 @@ class LeaseDegraded:
     lane: int
     usage_position: int  # reports of the lane were read up to here
     at_us: int
+    kept_until_us: int | None = None  # announced maintenance that keeps leases: no limit before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -122,7 +122,13 @@ def _doctor(options: argparse.Namespace) -> int:
 def _backend(options: argparse.Namespace, clock: Clock) -> Backend:
     if options.backend == "sim":
         return SimulatedGpus(
-            clock, count=options.sim_gpus, seed=options.sim_seed, model=options.sim_model
+            clock,
+            count=options.sim_gpus,
+            seed=options.sim_seed,
+            model=options.sim_model,
+            maker=options.sim_vendor,
+            kind=options.sim_kind,
+            licence=options.sim_licence,
         )
     try:
         from node_reporter.nvml import NvmlGpus
@@ -211,6 +217,10 @@ def _common(command: argparse.ArgumentParser) -> None:
                          help="devices of the backend sim, default 1")  # fmt: skip
     command.add_argument("--sim-seed", default="0", help="makes the UUIDs of the backend sim")
     command.add_argument("--sim-model", default="NVIDIA H200", help="model of the backend sim")
+    command.add_argument("--sim-vendor", metavar="NAME", help="who made the devices of sim")
+    command.add_argument("--sim-kind", metavar="KIND", help="gpu, ipu or any other kind")
+    command.add_argument("--sim-licence", metavar="LICENCE",
+                         help="the devices of sim are seats of this licence")  # fmt: skip
 
 
 def _between(low: int, high: int) -> Callable[[str], int]:

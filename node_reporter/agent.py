@@ -33,6 +33,8 @@ from node_reporter.spool import DeviceEnd, PendingEvent, Spool, Verdict
 TICK_US = 1_000_000
 INTERVAL_US = 60_000_000
 CHECKPOINT_US = 10_000_000
+SPECS_US = 300_000_000
+"""The inventory is told again after this, well within the time it counts for (15 minutes)."""
 BLIND_US_MAX = 60_000_000
 PRESSURE = ((900_000, 900_000_000), (800_000, 300_000_000))
 """Above this part of the spool's cap (ppm) reports are this far apart (us)."""
@@ -95,6 +97,7 @@ class Reporter:
         self._restart = False
         self._metered = {device.id: self._meter(device) for device in backend.inventory()}
         self._announced = False
+        self._specs_told_us = clock.now().mono_us
 
     # --- what a caller drives ----------------------------------------------------------------
 
@@ -269,6 +272,8 @@ class Reporter:
             return
         if not (self.delivery.shaken and self.delivery.answering) and not self._shake():
             return
+        if self._announced and self._clock.now().mono_us - self._specs_told_us >= SPECS_US:
+            self._tell_specs()
         for _ in range(SENDS_MAX):
             self._sign_all()
             if not self.delivery.send():
@@ -301,16 +306,19 @@ class Reporter:
         self._tell_specs()
 
     def _tell_specs(self) -> None:
-        """The inventory, when it is not the one the server took last."""
+        """The inventory, when it is not the one the server took last, or took it long ago."""
+        now = self._clock.now()
         specs = inventory.specs(self.devices, self._backend.vendor)
         digest = sha256(json.dumps(specs, sort_keys=True).encode()).hexdigest()
-        if digest == self.spool.specs_told():
+        is_old = now.mono_us - self._specs_told_us >= SPECS_US
+        if digest == self.spool.specs_told() and not is_old:
             return
         try:
-            taken = self._client.send_specs(specs)
+            taken = self._client.send_specs(specs, now.wall_us)
         except Unreachable:
             taken = False
         if taken:
+            self._specs_told_us = now.mono_us
             self.spool.remember_specs(digest)
 
     def _sign_all(self) -> None:

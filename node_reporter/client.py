@@ -194,10 +194,11 @@ class UsageClient:
         except (ValueError, AssignmentsUnreadable):
             return None
 
-    def send_specs(self, specs: Mapping[str, Any]) -> bool:
-        """Tell the inventory; whether the server took it. Raises Unreachable."""
+    def send_specs(self, specs: Mapping[str, Any], at_us: int) -> bool:
+        """Tell the inventory as of this moment; whether the server took it. Raises Unreachable."""
         body = json.dumps(specs, separators=(",", ":")).encode()
-        headers = {"Content-Type": "application/json", **idempotency(body), **self._bearer}
+        key = idempotency(body + str(at_us).encode())  # the same again later is another request
+        headers = {"Content-Type": "application/json", **key, **self._bearer}
         return self._call("POST", "/specs", body, headers).status in (200, 201, 202, 204)
 
     def _usage_call(self, method: str, path: str, body: bytes | None) -> Answer:

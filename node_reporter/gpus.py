@@ -39,6 +39,8 @@ class Device:
     mem_ppm: int = PPM
     busy_source: str = "none"
     energy_scope: str = "none"
+    vendor: str | None = None  # None: the backend's
+    kind: str | None = None  # "ipu", "seat" and so on; None: a GPU
 
     def reported(self) -> report.Device:
         """The part of the inventory that every report repeats."""

@@ -40,15 +40,16 @@ def specs(devices: Iterable[Device], vendor: str) -> dict[str, Any]:
 
 def _spec(device: Device, vendor: str) -> dict[str, Any]:
     name = device.name or ""
-    return {
+    told = {
         "device_id": device.id,
-        "vendor": "nvidia" if vendor == "nvml" else vendor,
+        "vendor": device.vendor or ("nvidia" if vendor == "nvml" else vendor),
         "model": name,
         "memory_mib": (device.mem_bytes or 0) // MIB,
         "connection": "sxm" if _is_sxm(name) else "pcie",
         "pcie_gen": device.pcie_gen,
         "pcie_lanes": device.pcie_lanes,
     }
+    return told if device.kind is None else {**told, "kind": device.kind}
 
 
 def _is_sxm(name: str) -> bool:

@@ -35,7 +35,9 @@ class Outage:
 
 
 class SimulatedGpus:
-    """`count` devices of one model whose UUIDs follow from the seed."""
+    """`count` devices of one model whose UUIDs follow from the seed, of any maker and kind. With
+    `licence` they are seats 1 to `count` of that licence, on a machine without accelerators.
+    """
 
     vendor = "sim"
 
@@ -47,6 +49,9 @@ class SimulatedGpus:
         seed: str = "0",
         model: str = MODEL,
         mem_bytes: int = MEM_BYTES,
+        maker: str | None = None,
+        kind: str | None = None,
+        licence: str | None = None,
         outages: Sequence[Outage] = (),
     ) -> None:
         assert count >= 1, count
@@ -54,15 +59,17 @@ class SimulatedGpus:
         self._outages = tuple(outages)
         self._devices = tuple(
             Device(
-                id=device_uuid(seed, index),
+                id=device_uuid(seed, index) if licence is None else f"{licence}:{index + 1}",
                 name=model,
-                mem_bytes=mem_bytes,
+                mem_bytes=mem_bytes if licence is None else 0,
                 pci=f"00000000:{index + 1:02X}:00.0",
                 compute_capability="9.0",
                 driver=DRIVER,
                 power_limit_mw=POWER_LIMIT_MW,
                 busy_source="util",
                 energy_scope="device",
+                vendor=maker,
+                kind="seat" if licence is not None else kind,
             )
             for index in range(count)
         )

@@ -90,7 +90,7 @@ SCORE_SQL = (
 )
 """The score in ppm of columns `good` and `total`, in leases."""
 
-_VERDICTS = ("lease.closed.v1",)
+_VERDICTS = ("lease.closed.v1", "lease.fault_revised.v1")
 # Each new verdict beside the one before it, of leases between strangers.
 _NEW = """
     SELECT v.lease_id, v.code, v.position, coalesce((

@@ -9,7 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from domain.close_reason import DECOMMISSION, UNREACHABLE
 from domain.drain import DrainNode
+from domain.lease import (
+    DEGRADED_AFTER_US,
+    DEGRADED_LIMIT_US,
+    CloseLease,
+    LeaseReserved,
+    lease_of,
+)
+from domain.lease_closing import unreachable_us
+from domain.lease_turns import DegradeLease, ReclaimStarted, RecoverLease
 from domain.maintenance import (
     AHEAD_US_MAX,
     DAY_US,
@@ -26,15 +36,17 @@ from domain.maintenance import (
 from domain.node import (
     SPEC_CONFIRM_US,
     ActivateNode,
+    NodeDrainStarted,
     NodeSpecConfirmed,
     ReportSpecs,
     StartMaintenance,
     node_of,
 )
 from domain.node_role import SetNodeRole, role_of
-from domain.refusal import Reason
-from tests.domain import supply
+from domain.refusal import Reason, Refused
+from tests.domain import market, supply
 from tests.domain.supply import NODE, NODE_STREAM, NOON_US
+from tests.given import Scene
 
 HOUR_US = 3_600_000_000
 PLANNED = ScheduleMaintenance(
@@ -152,6 +164,67 @@ def test_a_draining_node_takes_no_lease_and_comes_back_when_it_is_activated() ->
     worked_on = scene.after(StartMaintenance(node_id=NODE, by="mem_alice", at_us=NOON_US))
     assert node_of(worked_on, NODE).phase == "maintenance"
     supply.with_confirmed_node.when(DRAIN).then_refused(Reason.NODE_STATE)
+
+
+WINDOW_US = 2 * HOUR_US
+
+
+def _running(window_us: int | None) -> Scene:
+    """A lease that runs on the market's node, with this reclaim window."""
+    told = market.opened()
+    past = tuple(
+        (stream, replace(fact, reclaim_window_us=window_us))
+        if isinstance(fact, LeaseReserved)
+        else (stream, fact)
+        for stream, fact in told.past
+    )
+    return replace(told, past=past)
+
+
+def test_v_8_a_drain_reclaims_leases_that_were_quoted_a_window_and_no_other() -> None:
+    drain = DrainNode(node_id=market.NODE, keep_leases=False, by="o", at_us=market.NOON_US)
+    drained, reclaimed = _running(WINDOW_US).when(drain).changes()
+    assert isinstance(drained.fact, NodeDrainStarted)
+    assert isinstance(reclaimed.fact, ReclaimStarted)
+    assert reclaimed.fact.deadline_us == market.NOON_US + WINDOW_US
+    assert reclaimed.fact.code == DECOMMISSION
+    for kept in (
+        _running(None).when(drain),
+        _running(WINDOW_US).when(replace(drain, keep_leases=True)),
+    ):
+        assert [type(one.fact) for one in kept.changes()] == [NodeDrainStarted]
+
+
+@pytest.mark.parametrize(("is_kept", "closes_us"), [(True, 2 * HOUR_US), (False, 0)])
+def test_v_8_a_kept_lease_falls_silent_and_comes_back_within_the_announced_time(
+    is_kept: bool, closes_us: int
+) -> None:
+    """Silent from the start of a maintenance of two hours: the limit counts from its end."""
+    at_us = market.NOON_US + HOUR_US
+    planned = replace(
+        PLANNED, node_id=market.NODE, from_us=at_us, until_us=at_us + 2 * HOUR_US,
+        keep_leases=is_kept, at_us=market.NOON_US,
+    )  # fmt: skip
+    degrade = DegradeLease(
+        lease_id=market.LEASE, since_us=at_us, lane=1, usage_position=1,
+        at_us=at_us + DEGRADED_AFTER_US,
+    )  # fmt: skip
+    scene = market.opened(term_us=20 * HOUR_US).after(planned).after(degrade)
+    lease = lease_of(scene, market.LEASE)
+    assert lease.status == "degraded"
+    assert unreachable_us(lease) == at_us + closes_us + DEGRADED_LIMIT_US
+    back_us = at_us + 2 * HOUR_US
+    close = CloseLease(
+        lease_id=market.LEASE, closed_at_us=at_us + DEGRADED_LIMIT_US, party="job",
+        code=UNREACHABLE, at_us=at_us + DEGRADED_LIMIT_US,
+    )  # fmt: skip
+    if not is_kept:
+        assert lease_of(scene.after(close), market.LEASE).closed is not None
+        return
+    with pytest.raises(Refused):
+        scene.when(close).changes()
+    recover = RecoverLease(lease_id=market.LEASE, healthy_us=back_us, at_us=back_us)
+    assert lease_of(scene.after(recover), market.LEASE).status == "active"
 
 
 # --- freshness -------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from nacl.signing import SigningKey
 
+from node_reporter import inventory
 from node_reporter.agent import Reporter
 from node_reporter.clock import SteppedClock
 from node_reporter.delivery import Backoff, Stopped
@@ -461,6 +462,29 @@ def test_the_inventory_is_told_once_and_again_when_it_changes(scene: Scene) -> N
     scene.run(3)
     assert [len(specs["devices"]) for specs in scene.server.specs] == [1, 2]
     assert scene.server.specs[0]["host"]["driver"] == "simulated"
+
+
+def test_the_same_inventory_is_told_again_every_five_minutes(scene: Scene) -> None:
+    """R-19: what a node says of itself counts for fifteen minutes on the server."""
+    scene.run(16)
+    assert [len(specs["devices"]) for specs in scene.server.specs] == [1, 1, 1, 1]
+    assert scene.server.specs[0] == scene.server.specs[-1]
+
+
+def test_simulated_devices_are_of_any_maker_and_kind_and_seats_name_their_licence() -> None:
+    clock = SteppedClock(wall_us=WALL_US, mono_us=10**9)
+    ipus = inventory.specs(
+        SimulatedGpus(clock, model="Bow IPU", maker="graphcore", kind="ipu").inventory(), "sim"
+    )
+    (ipu,) = ipus["devices"]
+    assert (ipu["vendor"], ipu["kind"], ipu["model"]) == ("graphcore", "ipu", "Bow IPU")
+    seats = SimulatedGpus(clock, count=2, model="ThirdAI Bolt", maker="thirdai", licence="lic_1")
+    told = inventory.specs(seats.inventory(), "sim")["devices"]
+    assert [(one["device_id"], one["kind"], one["memory_mib"]) for one in told] == [
+        ("lic_1:1", "seat", 0), ("lic_1:2", "seat", 0),
+    ]  # fmt: skip
+    (plain,) = inventory.specs(SimulatedGpus(clock).inventory(), "sim")["devices"]
+    assert "kind" not in plain
 
 
 def test_a_wall_clock_set_back_a_day_loses_no_time_and_ends_its_row(scene: Scene) -> None:

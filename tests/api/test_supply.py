@@ -1,0 +1,340 @@
+"""Supply over HTTP: accelerators of any kind in one place, settings told before buying, statements
+of third parties, maintenance, and what becomes of a reputation.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from nacl.signing import SigningKey
+
+from domain.attribute import message_for
+from domain.device import AccrueCapacity
+from domain.tariff import CLOUDBENDER, UsageFee, publish
+from tests.api.scene import HOUR_US, NOW_US, Caller, Scene
+
+DAY_US = 24 * HOUR_US
+
+
+@pytest.fixture
+def wide(scene: Scene) -> Scene:
+    """A market whose tariff prices accelerators that are no GPUs, and seats."""
+    from dataclasses import replace
+
+    from domain.money import credit
+
+    fees = (*CLOUDBENDER.usage_fees, UsageFee("accelerator", credit(80_000)),
+            UsageFee("software", credit(10_000)))  # fmt: skip
+    now_us = scene.clock.now_us()
+    command = publish(
+        replace(CLOUDBENDER, usage_fees=fees), version=2, effective_from_us=now_us, by="operator",
+        at_us=now_us,
+    )  # fmt: skip
+    scene.service.ledger.handle([command], key=None, now_us=now_us)
+    return scene
+
+
+def device(name: str, kind: str | None, vendor: str, model: str, mib: int = 65_536) -> Any:
+    return {"device_id": name, "vendor": vendor, "model": model, "memory_mib": mib,
+            "connection": "pcie", "pcie_gen": None, "pcie_lanes": None, "kind": kind}  # fmt: skip
+
+
+def join(scene: Scene, name: str, devices: list[Any], region_id: str | None = None) -> str:
+    """A node of the owner's, admitted and active."""
+    region = {"region_id": region_id or scene.provider.region_id}
+    code = scene.owner.made("/v1/nodes/join-codes", region)["code"]
+    public = hashlib.sha256(name.encode()).hexdigest()
+    joining = {**scene.provider.joining(code, "any", public), "devices": devices}
+    node_id = str(scene.anybody.made("/v1/nodes/join", joining)["node_id"])
+    path = f"/v1/nodes/{node_id}"
+    scene.owner.made(f"{path}/confirm", {"key_id": joining["key_id"]})
+    scene.operator.made(f"{path}/admit")
+    scene.owner.made(f"{path}/activate")
+    return node_id
+
+
+def offer(scene: Scene, node_id: str, units: int) -> str:
+    price = {"asset": "CREDIT", "units": str(units)}
+    body = {"provider_id": scene.provider.provider_id, "node_id": node_id,
+            "price_per_gpu_hour": price, "fractions": False}  # fmt: skip
+    return str(scene.owner.made("/v1/offers", body)["offer_id"])
+
+
+def licence(scene: Scene, seats: int) -> str:
+    body = {"provider_id": scene.provider.provider_id, "vendor": "thirdai",
+            "model": "ThirdAI Bolt", "seats": seats, "terms_sha256": "0a" * 32,
+            "from": "2026-11-20T00:00:00Z"}  # fmt: skip
+    return str(scene.owner.made("/v1/licences", body)["licence_id"])
+
+
+# --- accelerators of any kind ----------------------------------------------------------------
+
+
+def test_v_4_nvidia_amd_ipus_and_software_seats_are_leased_in_one_place(wide: Scene) -> None:
+    """One provider, one region, one call to lease: whatever the accelerator, by the same books."""
+    licence_id = licence(wide, 4)
+    amd = join(wide, "amd", [device("AMD-1", "gpu", "amd", "AMD Instinct MI300X")])
+    ipu = join(wide, "ipu", [device("IPU-1", "ipu", "graphcore", "Graphcore Bow IPU")])
+    seats = [
+        device(f"{licence_id}:{number}", "seat", "thirdai", "ThirdAI Bolt", 0)
+        for number in (1, 2, 3)
+    ]
+    cpu = join(wide, "cpu", seats)
+    for node_id, units in ((amd, 1_500_000), (ipu, 900_000), (cpu, 50_000)):
+        offer(wide, node_id, units)
+    wanted = {
+        "NVIDIA A100-PCIE-80GB": (wide.provider.node_id, 1, 2_000_000),
+        "AMD Instinct MI300X": (amd, 1, 1_500_000),
+        "Graphcore Bow IPU": (ipu, 1, 900_000),
+        "ThirdAI Bolt": (cpu, 2, 50_000),
+    }
+    for model, (node_id, count, units) in wanted.items():
+        lease = wide.lease(job=wide.job(models=[model], gpu_count=count))
+        assert lease["node_id"] == node_id, model
+        assert lease["price_per_gpu_hour"]["units"] == str(units)
+        assert len(lease["device_ids"]) == count
+    region = wide.owner.read(f"/v1/regions/{wide.provider.region_id}/nodes")["data"]
+    assert {amd, ipu, cpu, wide.provider.node_id} <= {row["node_id"] for row in region}
+    _accrue(wide, ["AMD-1", f"{licence_id}:1", f"{licence_id}:2", f"{licence_id}:3"])
+    books = _books(wide)
+    assert books["device:AMD-1:leased"] == ("GPU_MS", HOUR_US // 1_000)
+    for number, where in ((1, "leased"), (2, "leased"), (3, "idle")):
+        assert books[f"seat:{licence_id}:{number}:{where}"] == ("SEAT_MS", HOUR_US // 1_000)
+
+
+def _accrue(scene: Scene, device_ids: list[str]) -> None:
+    """An hour goes by, and the time of these devices is booked."""
+    start_us = scene.clock.now_us()
+    scene.clock.advance(HOUR_US)  # type: ignore[attr-defined]
+    ledger = scene.service.ledger
+    commands = [
+        AccrueCapacity(device_id=name, to_us=start_us + HOUR_US, unavailable=(),
+                       at_us=start_us + HOUR_US)
+        for name in device_ids
+    ]  # fmt: skip
+    ledger.handle(commands, key=None, now_us=start_us + HOUR_US)
+
+
+def _books(scene: Scene) -> dict[str, tuple[str, int]]:
+    with scene.service.connection() as connection:
+        rows = connection.execute("SELECT name, asset, abs(units) FROM account").fetchall()
+    return {str(name): (str(asset), int(units)) for name, asset, units in rows}
+
+
+def test_v_12_every_kind_there_is_can_be_read_and_a_new_one_is_registered(wide: Scene) -> None:
+    known = {(row["kind"], row["vendor"]): row for row in _kinds(wide)["data"]}
+    assert known["gpu", "apple"]["memory"] == "unified"
+    assert known["seat", "thirdai"]["capacity_asset"] == "SEAT_MS"
+    assert {"nvidia", "amd", "intel", "graphcore"} <= {vendor for _, vendor in known}
+    later = "2026-12-01T00:00:00Z"
+    kind = {"kind": "npu", "vendor": "acme", "dimensions": ["compute", "memory"],
+            "memory": "dedicated", "divisible": False, "capacity_asset": "GPU_MS",
+            "effective_from": later}  # fmt: skip
+    wide.operator.made("/v1/resource-kinds", kind)
+    classed = {"model": "Acme One", "gpu_class": "accelerator", "effective_from": later}
+    wide.operator.made("/v1/resource-kinds/models", classed)
+    npu = join(wide, "npu", [device("NPU-1", "npu", "acme", "Acme One")])
+    told = wide.owner.read(f"/v1/devices/{'NPU-1'}")
+    assert (told["kind"], told.get("gpu_class")) == ("npu", None), "listed, and not priced"
+    price = {"asset": "CREDIT", "units": "900000"}
+    body = {"provider_id": wide.provider.provider_id, "node_id": npu, "price_per_gpu_hour": price}
+    assert wide.owner.post("/v1/offers", body).json()["code"] == "gpu_class_unpriced"
+    wide.clock.advance(12 * DAY_US)  # type: ignore[attr-defined]
+    wide.operator.made(f"/v1/nodes/{npu}/admit")
+    assert wide.owner.read("/v1/devices/NPU-1")["gpu_class"] == "accelerator"
+    offer(wide, npu, 900_000)
+    assert [row["vendor"] for row in _kinds(wide)["data"]].count("acme") == 1
+
+
+def _kinds(scene: Scene) -> dict[str, Any]:
+    return scene.anybody.read("/v1/resource-kinds")
+
+
+def test_a_node_with_more_seats_than_its_licence_does_not_join(wide: Scene) -> None:
+    licence_id = licence(wide, 1)
+    code = wide.owner.made("/v1/nodes/join-codes", {"region_id": wide.provider.region_id})["code"]
+    public = hashlib.sha256(b"greedy").hexdigest()
+    seats = [device(f"{licence_id}:{n}", "seat", "thirdai", "ThirdAI Bolt", 0) for n in (1, 2)]
+    joining = {**wide.provider.joining(code, "any", public), "devices": seats}
+    node_id = wide.anybody.made("/v1/nodes/join", joining)["node_id"]
+    wide.owner.made(f"/v1/nodes/{node_id}/confirm", {"key_id": joining["key_id"]})
+    refused = wide.operator.post(f"/v1/nodes/{node_id}/admit").json()
+    assert (refused["code"], refused["facts"]["failing"]) == (
+        "node_not_joinable", "('licensed_seats',)",
+    )  # fmt: skip
+    (mine,) = wide.owner.read("/v1/licences")["data"]
+    assert mine["seats"] == 1
+    assert wide.rival.read("/v1/licences")["data"] == []
+    wide.owner.made(f"/v1/licences/{licence_id}/revoke")
+    assert "revoked_at" in wide.owner.read("/v1/licences")["data"][0]
+
+
+# --- edge and datacenter ---------------------------------------------------------------------
+
+
+def test_k_8_an_edge_region_starts_with_a_policy_and_its_owner_changes_it(scene: Scene) -> None:
+    region = {"provider_id": scene.provider.provider_id, "name": "homes", "storage_mode": "local",
+              "setting": "edge", "admission": "operator", "allow_public_jobs": True}  # fmt: skip
+    path = f"/v1/regions/{scene.owner.made('/v1/regions', region)['region_id']}"
+    told = scene.owner.read(path)
+    assert (told["refused_workloads"], told["down_ranked_workloads"], told["security_tier"]) == (
+        ["ip_lease"], ["large_storage"], 0,
+    )  # fmt: skip
+    policy = {"allow_public_jobs": True, "refused_workloads": ["ip_lease", "large_storage"],
+              "down_ranked_workloads": [], "security_tier": 2}  # fmt: skip
+    made = scene.owner.made(f"{path}/policy", policy)
+    assert made["refused_workloads"] == ["ip_lease", "large_storage"]
+    scene.owner.made(f"{path}/policy", {"allow_public_jobs": False})
+    told = scene.owner.read(path)
+    assert (told["refused_workloads"], told["down_ranked_workloads"], told["security_tier"]) == (
+        ["ip_lease", "large_storage"], [], 2,
+    )  # fmt: skip
+    assert not told["allow_public_jobs"]
+    datacenter = scene.owner.read(f"/v1/regions/{scene.provider.region_id}")
+    assert datacenter["refused_workloads"] == datacenter["down_ranked_workloads"] == []
+    both = {**policy, "down_ranked_workloads": ["ip_lease"]}
+    assert scene.owner.post(f"{path}/policy", both).status_code == 422
+
+
+def test_k_4_what_a_setting_is_worth_is_told_in_numbers_before_buying(scene: Scene) -> None:
+    edge, datacenter = scene.anybody.read("/v1/settings")["data"]
+    assert (edge, datacenter["leases"]) == ({"setting": "edge", "leases": 0}, 0)
+    lease_id = scene.running()["lease_id"]
+    scene.clock.advance(60_000_000)  # type: ignore[attr-defined]
+    scene.renter.made(f"/v1/leases/{lease_id}/close")
+    told = scene.anybody.read("/v1/settings")["data"][1]
+    assert (told["setting"], told["leases"], told["offline_ppm"]) == ("datacenter", 1, 0)
+
+
+# --- statements of third parties -------------------------------------------------------------
+
+SIGNER = SigningKey(hashlib.sha256(b"a lab").digest())
+
+
+def _stated(scene: Scene, value: str = "DE-BE", expires_us: int | None = None) -> dict[str, Any]:
+    """A statement about the provider's node, signed by the stranger's key."""
+    node_id, stated_us = scene.provider.node_id, NOW_US
+    message = message_for(node_id, "location", value, stated_us, expires_us)
+    key = {"public_key": bytes(SIGNER.verify_key).hex()}
+    told = scene.stranger.made(f"/v1/accounts/{scene.stranger.account_id}/signing-keys", key)
+    body = {"subject_id": node_id, "name": "location", "value": value,
+            "signer_account_id": scene.stranger.account_id, "key_id": told["key_id"],
+            "signature": SIGNER.sign(message).signature.hex(),
+            "stated_at": _moment(stated_us)}  # fmt: skip
+    return body if expires_us is None else {**body, "expires_at": _moment(expires_us)}
+
+
+def _moment(at_us: int) -> str:
+    from api.models import moment
+
+    return str(moment(at_us))
+
+
+def test_a_signed_statement_is_checked_kept_shown_and_taken_back(scene: Scene) -> None:
+    body = _stated(scene, expires_us=NOW_US + DAY_US)
+    made = scene.owner.made("/v1/attributes", body)
+    assert (made["valid"], made["signer_account_id"]) == (True, scene.stranger.account_id)
+    again = scene.stranger.made("/v1/attributes", body)
+    assert again["statement_id"] == made["statement_id"]
+    (told,) = scene.anybody.read("/v1/attributes", subject_id=scene.provider.node_id)["data"]
+    assert {**told, "position": 0} == {**made, "position": 0}
+    path = f"/v1/attributes/{made['statement_id']}/revoke"
+    assert scene.owner.post(path).json()["code"] == "attribute_unknown"
+    scene.stranger.made(path)
+    (told,) = scene.anybody.read("/v1/attributes", account_id=scene.stranger.account_id)["data"]
+    assert (told["valid"], "revoked_at" in told) == (False, True)
+    assert scene.owner.post("/v1/attributes", body).json()["code"] == "attribute_revoked"
+
+
+def test_a_statement_expires_by_itself(scene: Scene) -> None:
+    scene.owner.made("/v1/attributes", _stated(scene, expires_us=NOW_US + DAY_US))
+    scene.clock.advance(DAY_US)  # type: ignore[attr-defined]
+    (told,) = scene.anybody.read("/v1/attributes", name="location")["data"]
+    assert not told["valid"]
+
+
+@pytest.mark.parametrize("changed", ["value", "name", "stated_at", "subject_id"])
+def test_a_statement_with_another_word_than_was_signed_is_refused(
+    scene: Scene, changed: str
+) -> None:
+    other = {"value": "DE-BY", "name": "site", "stated_at": _moment(NOW_US - 1),
+             "subject_id": scene.provider.provider_id}  # fmt: skip
+    body = {**_stated(scene), changed: other[changed]}
+    refused = scene.owner.post("/v1/attributes", body)
+    assert (refused.status_code, refused.json()["code"]) == (422, "signature_invalid")
+    assert scene.anybody.read("/v1/attributes")["data"] == []
+
+
+# --- maintenance -----------------------------------------------------------------------------
+
+
+def _span(from_us: int, until_us: int) -> dict[str, str]:
+    return {"from": _moment(from_us), "until": _moment(until_us)}
+
+
+def test_a_fixed_term_goes_where_nothing_is_planned(scene: Scene) -> None:
+    path = f"/v1/nodes/{scene.provider.node_id}/maintenances"
+    span = _span(NOW_US + HOUR_US, NOW_US + 2 * HOUR_US)
+    made = scene.owner.made(path, {"kind": "planned", **span, "keep_leases": True})
+    assert made["status"] == "scheduled"
+    (seen,) = scene.renter.read(path)["data"]
+    assert seen["maintenance_id"] == made["maintenance_id"]
+    long = scene.lease(term_seconds=7_200)
+    assert long["node_id"] == scene.other.node_id, "dearer, and not worked on"
+    short = scene.lease(term_seconds=1_800)
+    assert short["node_id"] == scene.provider.node_id
+    cancelled = scene.owner.made(f"{path}/{made['maintenance_id']}/cancel")
+    assert cancelled["status"] == "cancelled"
+    assert scene.lease(term_seconds=7_200)["node_id"] == scene.provider.node_id
+
+
+def test_a_window_that_is_too_long_names_its_rule(scene: Scene) -> None:
+    path = f"/v1/nodes/{scene.provider.node_id}/maintenances"
+    span = _span(NOW_US + HOUR_US, NOW_US + HOUR_US + 8 * DAY_US)
+    refused = scene.owner.post(path, {"kind": "security", **span}).json()
+    assert (refused["code"], refused["facts"]["rule"]) == ("maintenance_window", "length")
+
+
+def test_a_drained_node_is_left_out_until_it_is_activated(scene: Scene) -> None:
+    path = f"/v1/nodes/{scene.provider.node_id}"
+    assert scene.owner.made(f"{path}/drain", {"keep_leases": True})["phase"] == "draining"
+    assert scene.owner.read(path)["phase"] == "draining"
+    assert scene.lease()["node_id"] == scene.other.node_id
+    scene.owner.made(f"{path}/activate")
+    assert scene.lease()["node_id"] == scene.provider.node_id
+
+
+# --- reputation ------------------------------------------------------------------------------
+
+
+def _closed(scene: Scene, who: Caller, code: int, count: int = 1) -> Iterator[str]:
+    for _ in range(count):
+        lease_id = str(scene.running()["lease_id"])
+        who.made(f"/v1/leases/{lease_id}/close", {"code": code})
+        yield lease_id
+
+
+def test_reputation_follows_from_close_codes_and_can_be_read_as_it_was(scene: Scene) -> None:
+    node = f"/v1/nodes/{scene.provider.node_id}/reputation"
+    fresh = scene.renter.read(node)
+    assert (fresh["score_ppm"], fresh["provisional"], fresh["total"]) == (540_768, True, 0)
+    list(_closed(scene, scene.renter, 1, 10))
+    good = scene.renter.read(node)
+    assert (good["good"], good["total"], good["completion_ppm"]) == (10, 10, 1_000_000)
+    assert (good["provisional"], good["score_ppm"] > fresh["score_ppm"]) == (False, True)
+    before = scene.head()
+    list(_closed(scene, scene.owner, 10_000))
+    bad = scene.renter.read(node)
+    assert (bad["good"], bad["total"]) == (10, 11)
+    assert bad["score_ppm"] < good["score_ppm"]
+    assert bad["closed_by_fault"]["provider"] == 1
+    then = scene.renter.read(node, as_of_position=before)
+    assert (then["score_ppm"], then["total"]) == (good["score_ppm"], 10)
+    owner = scene.renter.read(f"/v1/providers/{scene.provider.provider_id}/reputation")
+    assert (owner["good"], owner["total"]) == (10, 11)
+    renter = f"/v1/accounts/{scene.renter.account_id}/renter-reputation"
+    assert scene.renter.read(renter)["good"] == scene.owner.read(renter)["good"] == 11
+    assert scene.rival.get(renter).status_code == 404, "it has never rented to them"
