@@ -797,10 +797,10 @@ class DepositPage(TypedDict):
 
 class Device(TypedDict):
     """`gpu_class` absent: the model is listed and not priced. Free shares are parts per
-    million. `mode`: how its holders share it now; absent: nobody holds it, and the next
-    lease decides. `partition`: of a model that MIG can cut, what is still possible beside
-    the instances held; `stranded_ppm`: compute that nobody can hold as the device is
-    partitioned now.
+    million. `memory` unified: it is the host's, not a second one beside it. `mode`: how its
+    holders share it now; absent: nobody holds it, and the next lease decides. `partition`:
+    of a model that MIG can cut, what is still possible beside the instances held;
+    `stranded_ppm`: compute that nobody can hold as the device is partitioned now.
     """
 
     device_id: str
@@ -809,8 +809,12 @@ class Device(TypedDict):
     account_id: str
     vendor: str
     model: str
-    gpu_class: NotRequired[Literal["development", "professional", "datacenter"]]
+    kind: str
+    gpu_class: NotRequired[str]
     memory_mib: int
+    memory: Literal["dedicated", "unified", "none"]
+    divisible: bool
+    capacity_asset: Literal["GPU_MS", "SEAT_MS"]
     retired: bool
     share_free_ppm: int
     mem_free_ppm: int
