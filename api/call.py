@@ -28,7 +28,7 @@ from api.service import Service
 from api.waiting import ProjectionBehind
 from domain.refusal import STORED_REFUSALS, Reason, Refused
 from domain.stream import Change, Stream, World, derive_id
-from ledger.handle import Answer, CommandKey, Outcome, RefusedBefore
+from ledger.handle import Answer, CommandKey, Outcome, Reads, RefusedBefore
 from projections import runner, tables
 from projections.runner import Connection, Projection
 from projections.usage import USAGE
@@ -98,15 +98,16 @@ class Call:
         *,
         reveal: Callable[[], dict[str, Any]] | None = None,
         again_on: frozenset[Reason] = frozenset(),
+        reads: Reads | None = None,
     ) -> Response:
         """Record what the commands lead to and answer; a request known already is answered alike.
 
         `commands` is asked only when the request is new, at every attempt, and may raise Refused;
         `again_on` names refusals after which it is asked once more. `told` makes the stored
-        answer; `reveal` adds what is shown and never stored.
+        answer; `reveal` adds what is shown and never stored. `reads`: streams to load together.
         """
         key = self._command_key()
-        outcome = self._known(key) or self._handle(key, commands, told, again_on)
+        outcome = self._known(key) or self._handle(key, commands, told, again_on, reads)
         if {change.stream.kind for change in outcome.changes} & KEYS_CHANGED:
             self.service.keys_changed()
         headers = {positions.POSITION: str(outcome.position)}
@@ -145,6 +146,7 @@ class Call:
         commands: Callable[[], Any],
         told: Callable[[After], Told],
         again_on: frozenset[Reason],
+        reads: Reads | None,
     ) -> Outcome:
         ledger, now_us = self.service.ledger, self.now_us
         code = self.operation.status
@@ -153,7 +155,9 @@ class Call:
             return _stored(code, told(After(self.service, changes)))
 
         try:
-            return ledger.handle(commands, key=key, now_us=now_us, answer=answer, again_on=again_on)
+            return ledger.handle(
+                commands, key=key, now_us=now_us, answer=answer, again_on=again_on, reads=reads
+            )
         except Refused as refused:
             raise self._refusal(refused, key) from None
 

@@ -26,6 +26,7 @@ from api.meter_jobs import run_device_fees, run_resources, run_storage_nodes
 from api.money_out import mature, sweep
 from api.payment_jobs import run_payments
 from api.restarts import run_restarts
+from api.scheduling import run_schedule
 from api.service import Service
 from api.settlement import settle_due
 from domain.device import AccrueCapacity
@@ -61,8 +62,10 @@ _DUE_LEASES = """
         AND CASE state
             WHEN 'requested' THEN at_us + %(request)s <= %(now)s
             WHEN 'quoted' THEN moment_us <= %(now)s
-            WHEN 'reserved' THEN reserved_at_us + %(timeout)s <= %(now)s
-            WHEN 'gang_waiting' THEN reserved_at_us + %(timeout)s <= %(now)s
+            WHEN 'reserved' THEN
+                reserved_at_us + coalesce(start_timeout_us, %(timeout)s) <= %(now)s
+            WHEN 'gang_waiting' THEN
+                reserved_at_us + coalesce(start_timeout_us, %(timeout)s) <= %(now)s
             WHEN 'paused' THEN least(opened_at_us + (hours + 1) * %(hour)s, term_end_us) <= %(now)s
             WHEN 'closing' THEN true
             ELSE least(opened_at_us + (hours + 1) * %(hour)s, term_end_us,
@@ -320,6 +323,7 @@ def all_jobs(service: Service) -> tuple[Job, ...]:
     return (
         Job("equivocation", 5, 60, run_equivocation),
         Job("accrual", 5, 7_200, run_accrual),
+        Job("schedule", 2, 600, run_schedule),
         Job("capacity", 300, 7_200, run_capacity),
         Job("payments", 60, 7_200, run_payments),
         Job("maturity", 60, 7_200, run_maturity),

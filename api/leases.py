@@ -45,6 +45,7 @@ from api.models import (
 from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
 from api.positions import ReadAsOf
+from api.scheduling import has_waiting, keeps_queue, pool_of_spec, wait
 from domain.job import JobSubmitted, SubmitJob
 from domain.lease import (
     CANCELLED_BEFORE_START,
@@ -118,27 +119,29 @@ class NewLease(Asked):
 
 
 class LeaseOpenedTold(Told):
-    """Reserved, and waiting for the node. `held` is what the escrow holds. `mode`: how the lease
-    shares each device; a MIG instance begins at the memory slice of `mig_starts`, one per device.
+    """Reserved, and waiting for the node; or it `waits_for` a pool that keeps a queue, and has no
+    node, devices and price yet. `held` is what the escrow holds. `mode`: how the lease shares each
+    device; a MIG instance begins at the memory slice of `mig_starts`, one per device.
     """
 
     lease_id: LeaseId
     job_id: JobId
     state: State
-    node_id: NodeId
-    offer_id: OfferId
-    device_ids: list[DeviceId]
+    node_id: NodeId | None = None
+    offer_id: OfferId | None = None
+    device_ids: list[DeviceId] | None = None
     share_ppm: Ppm
     mem_ppm: Ppm
-    mode: Mode
+    mode: Mode | None = None
     mig_profile: str | None = None
     mig_starts: list[MigStart] | None = None
-    gpu_class: str
-    price_per_gpu_hour: Money
-    usage_fee_per_gpu_hour: Money
-    settlement: Literal["cash", "burn"]
+    gpu_class: str | None = None
+    price_per_gpu_hour: Money | None = None
+    usage_fee_per_gpu_hour: Money | None = None
+    settlement: Literal["cash", "burn"] | None = None
     held: Money
-    reserved_at: Told_at
+    waits_for: str | None = None
+    reserved_at: Told_at | None = None
     position: Position | None = None
 
 
@@ -301,6 +304,7 @@ class LeaseFactTold(Told):
               Reason.TARIFF_UNKNOWN, Reason.UNPAID_DEBT, Reason.CREDIT_TOO_LOW,
               Reason.BUDGET_EXHAUSTED, Reason.AMOUNT_NOT_POSITIVE, Reason.AMOUNT_OUT_OF_RANGE,
               Reason.CONSTRAINT_INVALID, Reason.QUOTA_EXHAUSTED, Reason.COUNTERPARTY_DENIED,
+              Reason.POOL_UNKNOWN, Reason.QUEUE_FULL, Reason.QUEUE_MOVED,
               *JOB_PROBLEMS[3:], Reason.CLIENT_NOT_AUTHORISED],
 )  # fmt: skip
 def open_lease(body: NewLease, call: Caller) -> Response:
@@ -313,7 +317,8 @@ def open_lease(body: NewLease, call: Caller) -> Response:
     def told(after: States) -> Told:
         return opened_told(after.state(Stream("lease", lease_id)))
 
-    return call.record_at_desk(commands, told, again_on=MATCH_AGAIN)
+    again_on = MATCH_AGAIN | {Reason.QUEUE_MOVED}
+    return call.record_at_desk(commands, told, again_on=again_on)
 
 
 def _opening(body: NewLease, call: Call, lease_id: str, here: Round | None) -> list[Any]:
@@ -341,13 +346,26 @@ def _opening(body: NewLease, call: Call, lease_id: str, here: Round | None) -> l
             split_label=body.split_label,
         )
     )  # fmt: skip
-    commands.append(
-        match(
+    pool_id = pool_of_spec(spec)
+    may_wait = keeps_queue(call.service, pool_id)
+    if may_wait and here is not None:
+        raise Refused(Reason.QUEUE_MOVED, pool_id=pool_id)  # who may have to wait goes alone
+    if may_wait and pool_id is not None and has_waiting(call.service, pool_id):
+        return [*commands, _wait(body, call, spec, lease_id)]
+    try:
+        matched = match(
             call.service, call.principal.account_id, lease_id, spec, term_us, body.settlement,
             call.now_us, here,
-        )
-    )  # fmt: skip
-    return commands
+        )  # fmt: skip
+    except Refused as refused:
+        if refused.reason is not Reason.NO_MATCH or not may_wait:
+            raise
+        return [*commands, _wait(body, call, spec, lease_id)]
+    return [*commands, matched]
+
+
+def _wait(body: NewLease, call: Call, spec: SubmitJob | JobSubmitted, lease_id: str) -> Any:
+    return wait(spec, lease_id, call.principal.account_id, call.now_us, project_id=body.project_id)
 
 
 def _sharing(reserved: LeaseReserved) -> dict[str, Any]:
@@ -360,10 +378,15 @@ def _sharing(reserved: LeaseReserved) -> dict[str, Any]:
 
 
 def opened_told(lease: Lease) -> LeaseOpenedTold:
-    """A lease that is reserved, as its opening is answered."""
-    reserved = lease.reserved
-    assert reserved is not None
+    """A lease that is reserved or waits for its pool, as its opening is answered."""
+    reserved, asked = lease.reserved, lease.requested
+    assert asked is not None
     state: Any = lease.status
+    if reserved is None:
+        return LeaseOpenedTold(
+            lease_id=asked.lease_id, job_id=asked.job_id, state=state, waits_for=lease.queued_in,
+            share_ppm=asked.share_ppm, mem_ppm=asked.mem_ppm, held=credits_(0),
+        )  # fmt: skip
     settlement: Any = reserved.settlement
     return LeaseOpenedTold(
         lease_id=reserved.lease_id, job_id=reserved.job_id, state=state,

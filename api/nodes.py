@@ -690,12 +690,14 @@ class Readiness(Asked):
 
 
 class ReadyTold(Told):
-    """Billing starts at `opened_at`; it ends at `funds_end_at` or at the term's end."""
+    """Billing starts at `opened_at`; it ends at `funds_end_at` or at the term's end. In a gang that
+    is the moment the last member is ready: before it, neither is there.
+    """
 
     lease_id: LeaseId
     state: LeaseState
-    opened_at: Told_at
-    funds_end_at: Told_at
+    opened_at: Told_at | None = None
+    funds_end_at: Told_at | None = None
     term_end_at: Told_at | None = None
     position: Position | None = None
 
@@ -818,9 +820,10 @@ def start_lease(
         lease: Any = after.state(Stream("lease", lease_id))
         opened = lease.opened
         return ReadyTold(
-            lease_id=lease_id, state=lease.status, opened_at=moment(opened.opened_at_us),
-            funds_end_at=moment(opened.funds_end_us),
-            term_end_at=moment_or_none(opened.term_end_us),
+            lease_id=lease_id, state=lease.status,
+            opened_at=None if opened is None else moment(opened.opened_at_us),
+            funds_end_at=None if opened is None else moment(opened.funds_end_us),
+            term_end_at=None if opened is None else moment_or_none(opened.term_end_us),
         )  # fmt: skip
 
     return call.record(commands, told)

@@ -32,7 +32,7 @@ from domain.lease import (
 )
 from domain.lease_accrual import cancelled, decide_close
 from domain.lease_opening import decide_ready, opened
-from domain.pool_queue import WITHDRAWN, LeaveQueue, decide_leave, left_queue
+from domain.pool_queue import LeaveQueue, decide_leave, left_queue, reason_of
 from domain.refusal import Reason, Refused
 from domain.stream import Change, Stream, World
 
@@ -132,7 +132,10 @@ def _closed(
         changes += cancelled(lease, closing, world)
     if asked.pool_id is not None:
         left = LeaveQueue(
-            pool_id=asked.pool_id, request_id=asked.gang_id, reason=WITHDRAWN, at_us=at_us
+            pool_id=asked.pool_id,
+            request_id=asked.gang_id,
+            reason=reason_of(party),
+            at_us=at_us,
         )
         changes += decide_leave(left, world)
     fact = GangClosed(

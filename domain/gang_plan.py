@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from domain.matching import CANDIDATES_MAX, Match, Need, OfferedNode, choose, fit
+from domain.matching import CANDIDATES_MAX, Match, Need, OfferedNode, choose, fit, less
+from domain.money import PPM
 
 
 def place(
@@ -36,29 +37,14 @@ def place(
 def _without(need: Need, nodes: Sequence[OfferedNode], taken: Match) -> list[OfferedNode]:
     """The nodes as this member leaves them; one that has no room for another is gone.
 
-    A device is on offer as often as its node has offers, so every one of them is looked at.
+    A device is on offer as often as its node has offers, so every one of them is looked at. Two
+    partitions of one device are placed by the device's own table, so a member takes all of it.
     """
+    share = (PPM, PPM) if need.mode == "mig" else (need.share_ppm, need.mem_ppm)
+    shares = dict.fromkeys(taken.device_ids, share)
     left = []
     for node in nodes:
-        if node.node_id != taken.node_id:
-            left.append(node)
-            continue
-        devices = tuple(
-            replace(
-                device,
-                free_share_ppm=device.free_share_ppm - need.share_ppm,
-                free_mem_ppm=device.free_mem_ppm - need.mem_ppm,
-            )
-            if device.device_id in taken.device_ids
-            else device
-            for device in node.devices
-        )
-        after = replace(node, devices=devices)
-        if fit(need, after) is not None:
+        after = less(node, shares) if node.node_id == taken.node_id else node
+        if after is node or fit(need, after) is not None:
             left.append(after)
     return left
-
-
-def most_members(need: Need, nodes: Iterable[OfferedNode], at_most: int) -> int:
-    """How many members would fit if nobody held anything: fewer than asked can never start."""
-    return len(place(need, nodes, members=at_most, min_members=0))

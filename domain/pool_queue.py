@@ -225,10 +225,15 @@ def left_queue(lease: Lease, command: CloseLease) -> list[Change]:
     left = RequestLeftQueue(
         pool_id=lease.queued_in,
         request_id=command.lease_id,
-        reason=WITHDRAWN,
+        reason=reason_of(command.party),
         at_us=command.at_us,
     )
     return [Change(stream_of(lease.queued_in), left)]
+
+
+def reason_of(party: str) -> str:
+    """Why a request that this party closed leaves the queue: a timer only ends what is unpaid."""
+    return UNPAID if party == "job" else WITHDRAWN
 
 
 def decide_schedule(command: DecideSchedule, world: World) -> list[Change]:

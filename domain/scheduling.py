@@ -1,7 +1,8 @@
 """Which waiting request of a pool is next: a pure function of what a decision looked at.
 
     first come    the earliest that fits
-    fair share    the queue that holds least of what it is due, level by level; its earliest request
+    fair share    level by level a queue below its deserved share, then the one that holds least of
+                  what it is due; its earliest request
     drf           the queue with the smallest dominant share / weight; its earliest request
 
 Whose request does not fit is skipped and the others go on. Once the earliest request has waited
@@ -161,14 +162,19 @@ def _of_due(policy: PoolPolicy, inputs: Inputs) -> Mapping[str, tuple[Ratio, ...
             holds[name] = holds.get(name, 0) + held.get(leaf.queue.name, 0)
     return {
         leaf.queue.name: tuple(
-            _of(holds[name], due[name], total) for name in (*leaf.path, leaf.queue.name)
+            ratio
+            for name in (*leaf.path, leaf.queue.name)
+            for ratio in _of(holds[name], known.get(name), due[name], total)
         )
         for leaf in leaves
     }
 
 
-def _of(held: int, due: int, total: int) -> Ratio:
-    return Ratio(held, due) if due > 0 else Ratio(held + total + 1, 1)
+def _of(held: int, queue: PoolQueue | None, due: int, total: int) -> tuple[Ratio, Ratio]:
+    """Below what it deserves comes first; then who holds the smaller part of what it is due."""
+    is_over = queue is None or held >= queue.deserved_ppm
+    part = Ratio(held, due) if due > 0 else Ratio(held + total + 1, 1)
+    return Ratio(int(is_over), 1), part
 
 
 def _weights(policy: PoolPolicy, inputs: Inputs, asked: Mapping[str, int]) -> dict[str, int]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_right
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Lock
@@ -309,6 +309,7 @@ class _World:
 
 
 EntriesFor = Callable[[Any], Sequence[Entry]]
+Reads = Callable[[Sequence[Any]], Iterable[Stream]]
 
 
 def _is_limited(account: str) -> bool:
@@ -367,13 +368,15 @@ class Ledger:
         answer: Callable[[Sequence[Change]], Answer] | None = None,
         tracking: tuple[str, int] | None = None,
         again_on: frozenset[Reason] = frozenset(),
+        reads: Reads | None = None,
     ) -> Outcome:
         """Record what the command leads to, or several commands decided one after the other.
 
         All facts or none. `answer` makes the answer kept with the key. `tracking` moves a
         follower's position in the same transaction. `commands` may be a function that makes them:
         it is asked at every attempt, may raise Refused, and after a refusal of `again_on` once
-        more, for what it was made from has changed.
+        more, for what it was made from has changed. `reads` names streams that deciding on these
+        commands will read: they are loaded together.
 
         Raises Refused (RefusedBefore for a stored one), StreamMoved, InProgress, LogBusy,
         OutcomeUnknown, FollowedAlready; BooksRefused for a bug.
@@ -381,7 +384,7 @@ class Ledger:
         attempt = losses = 0
         while True:
             attempt += 1
-            call = _Call(commands, key, now_us, answer, tracking, attempt, again_on)
+            call = _Call(commands, key, now_us, answer, tracking, attempt, again_on, reads)
             try:
                 with self._in_turn(attempt):
                     return self._attempt(call)
@@ -563,7 +566,10 @@ class Ledger:
     def _attempt(self, call: _Call) -> Outcome:
         world = _World(self.market, self.books, self._entries_for)
         try:
-            for command in call.asked():
+            commands = call.asked()
+            if call.reads is not None:
+                world.foresee(self.market.load_many(list(call.reads(commands))))
+            for command in commands:
                 world.apply(self.market.rules.decide(command, world))
         except Refused as refused:
             if refused.reason in call.again_on and call.attempt < AGAIN_MAX:
@@ -645,6 +651,7 @@ class _Call:
     tracking: tuple[str, int] | None = None
     attempt: int = 1
     again_on: frozenset[Reason] = frozenset()
+    reads: Reads | None = None
 
     def asked(self) -> Sequence[Any]:
         """The commands, made now if they are to be made."""

@@ -30,7 +30,10 @@ _TABLES = """
         region_id text COLLATE "C" NOT NULL, client_id text, agent text NOT NULL,
         key_id text NOT NULL, public_key text NOT NULL, phase text NOT NULL,
         phase_at_us bigint NOT NULL, quarantined boolean NOT NULL, specs json,
-        specs_at_us bigint, at_us bigint NOT NULL, position bigint NOT NULL);
+        specs_at_us bigint, at_us bigint NOT NULL, position bigint NOT NULL,
+        pool_id text COLLATE "C");
+    CREATE TABLE own.pool (pool_id text COLLATE "C" PRIMARY KEY, keeps_queue boolean NOT NULL);
+    COMMENT ON TABLE own.pool IS 'Nodes of a pool that keeps a queue are only for who names it';
     CREATE TABLE own.device (
         device_id text COLLATE "C" PRIMARY KEY, node_id text COLLATE "C" NOT NULL,
         provider_id text COLLATE "C" NOT NULL, vendor text NOT NULL, model text NOT NULL,
@@ -59,7 +62,8 @@ _TABLES = """
         gpu_class text NOT NULL, account_id text COLLATE "C" NOT NULL,
         region_id text COLLATE "C" NOT NULL, price_units bigint NOT NULL, settlement text NOT NULL,
         fractions boolean NOT NULL, available_until_us bigint, served_gpu_us bigint NOT NULL,
-        whole_free int NOT NULL, PRIMARY KEY (offer_id, model)) WITH (fillfactor = 50);
+        whole_free int NOT NULL, pool_id text COLLATE "C", PRIMARY KEY (offer_id, model))
+        WITH (fillfactor = 50);
     COMMENT ON TABLE own.stall IS 'What the matcher scans: offers of active nodes, by model';
     COMMENT ON COLUMN own.stall.whole_free IS 'Devices that nobody holds any of';
     CREATE INDEX ON own.stall (node_id);
@@ -105,6 +109,8 @@ _STANDING = (
     "offer.published.v1",
     "offer.withdrawn.v1",
     "node.equivocated.v1",
+    "pool.node_added.v1",
+    "pool.node_removed.v1",
     *_PHASES,
 )
 _STANDING_FIELDS = "node_id text, offer_id text"
@@ -144,6 +150,23 @@ _RULES = (
         SELECT node_id, provider_id, region_id, client_id, agent, key_id, public_key, 'joining',
             at_us, false, NULL, NULL, at_us, position
         FROM facts""",
+    ),
+    Rule(
+        ("pool.created.v1", "pool.policy_set.v1"),
+        "pool_id text, policy json",
+        """INSERT INTO own.pool
+        SELECT DISTINCT ON (pool_id) pool_id, policy->>'scheduler' <> 'immediate' FROM facts
+        ORDER BY pool_id, position DESC
+        ON CONFLICT (pool_id) DO UPDATE SET keeps_queue = excluded.keeps_queue""",
+    ),
+    Rule(
+        ("pool.node_added.v1", "pool.node_removed.v1"),
+        "node_id text, pool_id text",
+        """UPDATE own.node n SET pool_id = f.pool_id FROM (
+            SELECT DISTINCT ON (node_id) node_id,
+                CASE topic WHEN 'pool.node_added.v1' THEN pool_id END AS pool_id
+            FROM facts ORDER BY node_id, position DESC) f
+        WHERE n.node_id = f.node_id""",
     ),
     Rule(
         ("node.spec_reported.v1",),
@@ -285,13 +308,13 @@ _RULES = (
             o.price_units, o.settlement, o.fractions, o.available_until_us, coalesce((
                 SELECT s.gpu_us FROM own.served s
                 WHERE s.node_id = o.node_id AND s.epoch = {_EPOCH_NOW}), 0),
-            count(*) FILTER (WHERE {_WHOLE})
+            count(*) FILTER (WHERE {_WHOLE}), n.pool_id
         FROM own.offer o JOIN own.node n USING (node_id)
         JOIN own.provider p ON p.provider_id = o.provider_id
         JOIN own.device d ON d.node_id = o.node_id
         WHERE o.node_id IN ({_TOUCHED}) AND o.withdrawn_at_us IS NULL AND n.phase = 'active'
             AND NOT n.quarantined AND NOT d.retired AND d.gpu_class IS NOT NULL
-        GROUP BY o.offer_id, d.model, p.account_id, n.region_id""",
+        GROUP BY o.offer_id, d.model, p.account_id, n.region_id, n.pool_id""",
     ),
     Rule(
         _HELD,
@@ -360,6 +383,8 @@ _CANDIDATES = f"""
         WHERE s.whole_free + coalesce(cardinality(u.room), 0) >= %(count)s
             AND (%(any_model)s OR s.model = ANY(%(models)s))
             AND (s.fractions OR %(mode)s = 'whole')
+            AND (s.pool_id = %(pool)s OR %(pool)s::text IS NULL AND (s.pool_id IS NULL
+                OR s.pool_id IN (SELECT pool_id FROM proj_fleet.pool WHERE NOT keeps_queue)))
             AND (s.account_id = %(account)s OR s.settlement = ANY(%(settlements)s))
             AND (s.available_until_us IS NULL OR s.available_until_us >= %(until)s)
             AND (s.account_id = %(account)s OR s.region_id IN (
@@ -380,7 +405,7 @@ _CANDIDATES = f"""
         FROM (
             SELECT d.* FROM proj_fleet.device d
             WHERE d.node_id = b.node_id AND d.model = b.model AND {_FITS}
-            ORDER BY d.share_free, d.device_id LIMIT %(count)s) x
+            ORDER BY d.share_free, d.device_id LIMIT %(devices)s) x
     ) f ON true
     WHERE q.source = 'market'
     ORDER BY b.own DESC, b.price, b.stranded, b.served_gpu_us, b.node_id, b.offer_id
@@ -401,9 +426,18 @@ class Found:
 
 
 def candidates(
-    connection: Connection, need: Need, at_us: int, *, until_us: int | None = None, limit: int = 20
+    connection: Connection,
+    need: Need,
+    at_us: int,
+    *,
+    until_us: int | None = None,
+    limit: int = 20,
+    devices_max: int | None = None,
+    pool_id: str | None = None,
 ) -> Found:
-    """The cheapest nodes with room for `need` at `at_us`, own nodes first.
+    """The cheapest nodes with room for `need` at `at_us`, own nodes first, each with the devices
+    that it would give, or with up to `devices_max` that have room.
+    `pool_id`: of nodes of this pool; else of none that keeps a queue.
 
     An offer must last until `until_us` and cost no less than the usage fee in force, as after a
     dearer tariff. The renter's own nodes cost that fee. Devices of no class have none and are left
@@ -422,6 +456,8 @@ def candidates(
         "at": at_us,
         "until": at_us if until_us is None else until_us,
         "limit": limit,
+        "pool": pool_id,
+        "devices": need.gpu_count if devices_max is None else devices_max,
     }
     rows = connection.execute(_CANDIDATES, values).fetchall()
     position, considered = rows[0][0], rows[0][1] or 0
@@ -497,6 +533,7 @@ class Node:
     specs_at_us: int | None
     at_us: int
     position: int
+    pool_id: str | None
 
 
 @dataclass(frozen=True, slots=True)

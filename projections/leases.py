@@ -46,7 +46,7 @@ _TABLES = """
         reclaim_window_us bigint, interruptible boolean, gang_id text, moment_us bigint,
         restart_of text, constraints json, job_part int, attempt int, run_due_us bigint,
         overflow boolean, restarted_as text, restarted_position bigint,
-        federated_account_id text, federated_fee_units bigint,
+        federated_account_id text, federated_fee_units bigint, start_timeout_us bigint,
         mode text, mig_profile text, mig_starts int[],
         state text NOT NULL, charge_units bigint NOT NULL, gpu_us bigint NOT NULL,
         hours int NOT NULL, usage_position bigint NOT NULL, version bigint NOT NULL
@@ -156,15 +156,18 @@ _RULES = (
         "lease_id text, job_id text, account_id text, client_id text, project_id text,"
         " end_user_ref text, gpu_count int, share_ppm int, mem_ppm int, models text[],"
         " max_price_per_gpu_hour json, term_us bigint, funds json, at_us bigint, restart_of text,"
-        " constraints json, part int, attempt int, run_due_us bigint, overflow boolean",
+        " constraints json, part int, attempt int, run_due_us bigint, overflow boolean,"
+        " start_timeout_us bigint",
         """INSERT INTO own.lease (lease_id, job_id, account_id, client_id, project_id,
             end_user_ref, gpu_count, share_ppm, mem_ppm, models, price_max_units, term_us,
             funds_units, at_us, position, state, charge_units, gpu_us, hours, usage_position,
-            version, restart_of, constraints, job_part, attempt, run_due_us, overflow)
+            version, start_timeout_us, restart_of, constraints, job_part, attempt, run_due_us,
+            overflow)
         SELECT lease_id, job_id, account_id, client_id, project_id, end_user_ref, gpu_count,
             share_ppm, mem_ppm, models, (max_price_per_gpu_hour->>'units')::bigint, term_us,
             (funds->>'units')::bigint, at_us, position, 'requested', 0, 0, 0, 0,
-            stream_version, restart_of, constraints, facts.part, attempt, run_due_us, overflow
+            stream_version, start_timeout_us, restart_of, constraints, facts.part, attempt,
+            run_due_us, overflow
         FROM facts""",
     ),
     Rule(
@@ -422,6 +425,7 @@ class LeaseRow:
     overflow: bool | None
     restarted_as: str | None
     restarted_position: int | None
+    start_timeout_us: int | None
     state: str
     charge_units: int
     gpu_us: int
@@ -594,7 +598,7 @@ _SINCE = {
 _AS_OF = f"""
     SELECT l.lease_id, l.job_id, l.account_id, l.client_id, l.project_id, l.end_user_ref,
         l.gpu_count, l.share_ppm, l.mem_ppm, l.models, l.price_max_units, l.term_us,
-        l.funds_units, l.at_us, l.position, l.restart_of, l.constraints,
+        l.funds_units, l.at_us, l.position, l.restart_of, l.constraints, l.start_timeout_us,
         l.job_part, l.attempt, l.run_due_us, l.overflow,
         {", ".join(_known(column, since) for since, cs in _SINCE.items() for column in cs)},
         s.*

@@ -37,6 +37,7 @@ from projections.meters import METERS
 from projections.money_out import MONEY_OUT
 from projections.movements import MOVEMENTS
 from projections.payments import PAYMENTS
+from projections.pools import POOLS
 from projections.reputation import REPUTATION
 from projections.runner import LANES, REBUILD_FACTS_MAX, RETIRED, Connection, Projection, own
 from projections.statements import STATEMENTS
@@ -69,6 +70,7 @@ PROJECTIONS: tuple[Projection, ...] = (
     REPUTATION,
     WORK,
     DEMAND,
+    POOLS,
 )
 BY_NAME = {projection.name: projection for projection in PROJECTIONS}
 

@@ -316,6 +316,20 @@ ROWS: dict[str, Row] = {
     "take_task": Row("renter", "stranger", _nothing),
     "finish_task": Row("renter", "stranger", _nothing),
     "list_usage_breakdown": Row("renter"),
+    "create_pool": Row("owner", None, lambda _s: _pool()),
+    "set_pool_policy": Row("owner", "rival", lambda _s: {"scheduler": "immediate"}),
+    "add_pool_node": Row("owner", None, lambda s: {"node_id": s.provider.node_id}),
+    "remove_pool_node": Row("owner", None, _nothing),
+    "list_pools": Row("anybody"),
+    "read_pool": Row("anybody"),
+    "list_pool_nodes": Row("anybody"),
+    "list_pool_queue": Row("renter"),
+    "list_pool_decisions": Row("renter"),
+    "read_pool_decision": OWNERS,
+    "open_gang": Row("renter", None, lambda s: {"job": s.job(), "members": 1}),
+    "cancel_gang": Row("renter", "stranger", _nothing),
+    "list_gangs": Row("renter"),
+    "read_gang": RENTERS,
 }
 """Every operation has a row; the marketplace's own rules are tested elsewhere."""
 
@@ -331,8 +345,14 @@ NOTHING_YET = {
     "report_cash_out_failed", "close_payout_difference", "confirm_refund", "set_auto_top_up",
     "add_attribute", "revoke_attribute",
     "register_client", "revoke_client_key", "finish_task",
+    "read_pool_decision",
 }  # fmt: skip
 """Nothing was made of these yet: who is let through is told so."""
+
+
+def _pool() -> dict[str, Any]:
+    """One without a queue: the nodes of everybody's scene stay there for everybody."""
+    return {"name": "matrix", "policy": {"scheduler": "immediate"}}
 
 
 def _credit_note() -> dict[str, Any]:
@@ -525,6 +545,9 @@ def places(shared: Scene) -> dict[str, str]:
         "instance_id": "matrix",
         "group_id": shared.renter.made("/v1/groups", {})["group_id"],
         "task_id": "matrix-none",
+        "pool_id": shared.owner.made("/v1/pools", _pool())["pool_id"],
+        "at_position": "1",
+        "gang_id": shared.renter.made("/v1/gangs", {"job": shared.job(), "members": 1})["gang_id"],
     }
 
 

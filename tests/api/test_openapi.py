@@ -325,6 +325,12 @@ def _places(scene: Scene, path: str) -> dict[str, str]:
         places["job_id"] = scene.renter.made("/v1/jobs", scene.job())["job_id"]
     if "{endpoint_id}" in path:
         places["endpoint_id"] = "hook_" + "0" * 32
+    if "{pool_id}" in path:
+        pool = {"name": "shown", "policy": {"scheduler": "immediate"}}
+        places["pool_id"] = scene.owner.made("/v1/pools", pool)["pool_id"]
+    if "{gang_id}" in path:
+        gang = {"job": scene.job(), "members": 1}
+        places["gang_id"] = scene.renter.made("/v1/gangs", gang)["gang_id"]
     if "signing-keys" in path:
         places["key_id"] = "0" * 16
     elif "{key_id}" in path:
@@ -381,6 +387,10 @@ def _undo(scene: Scene, name: str, told: dict[str, Any], places: dict[str, str])
     if name == "set_region_policy":
         path = f"/v1/regions/{scene.provider.region_id}/policy"
         scene.owner.made(path, {"allow_public_jobs": True})
+    if name == "open_gang":
+        scene.renter.made(f"/v1/gangs/{told['gang_id']}/cancel")
+    if name == "add_pool_node":
+        scene.owner.made(f"/v1/pools/{told['pool_id']}/nodes/{told['node_id']}/remove")
     if name == "start_maintenance":
         scene.owner.made(f"/v1/nodes/{scene.provider.node_id}/activate")
 

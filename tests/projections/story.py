@@ -60,6 +60,7 @@ from ledger.chart import kind_of
 from ledger.postings import entries_for
 from tests.projections.demand_story import GROUP, INNER, demanding
 from tests.projections.funding_story import funding
+from tests.projections.pools_story import POOLS, pools
 from tests.projections.supply_story import supplied
 
 Told = tuple[Stream, Any]
@@ -97,6 +98,7 @@ def _story(size: Size, charges: list[int]) -> Iterator[Told]:
     """Founding, supply, money in, leases one after the other, two epochs, a burn, a payout."""
     yield from _founding()
     yield from _supply(size)
+    yield from pools([size.node(index) for index in range(size.nodes)], _at(1))
     yield from _money_in(size)
     yield from _payments()
     yield _epoch_opened(1)
@@ -353,6 +355,9 @@ def _lease(size: Size, index: int) -> Iterator[Told]:
     }  # fmt: skip
     demands = Constraints(arch="x86_64", capabilities=("cuda",)) if index % 2 else None
     mode = ("whole" if share == PPM else "memory") if index % 2 else None
+    demands = None
+    if index % 2:
+        demands = Constraints(arch="x86_64", capabilities=("cuda",), cpu_cores=8, pool_id=POOLS[0])
     yield Stream("job", job_id), job.JobSubmitted(
         job_id=job_id, kind="batch", image="img", command=("run", "it"), env_refs=(),
         workload_sha256="00" * 32, gpu_count=1, share_ppm=share, mem_ppm=share, models=(),
@@ -381,7 +386,8 @@ def _lease(size: Size, index: int) -> Iterator[Told]:
         escrow=(lease.EscrowPart(source, credit(escrow)),), at_us=at,
         sla_class=None if index % 2 else "standard",
         client_account_id="client_story" if index == 5 else None, mode=mode,
-        quotas=(INNER, GROUP, "acct_client|") if index % 2 else None, **common,
+        quotas=(INNER, GROUP, "acct_client|") if index % 2 else None,
+        pool_id=POOLS[0] if index % 2 else None, **common,
     )  # fmt: skip
     here = Stream("device", device_id)
     yield (

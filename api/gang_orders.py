@@ -1,0 +1,115 @@
+"""What reserves a gang: the commands of one append, for as many members as there is room for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from api.matching import places
+from api.service import Service
+from domain.gang import GangRequested, GangState, GrowGang, RequestGang, ReserveGang
+from domain.gang_plan import place
+from domain.job import JobState, JobSubmitted, SubmitJob
+from domain.lease import RequestLease, ReserveLease
+from domain.matching import Match
+from domain.refusal import Reason, Refused
+from domain.stream import Stream, derive_id
+
+Asked = RequestGang | GangRequested
+
+
+def reservation(
+    service: Service, asked: Asked, now_us: int, spec: SubmitJob | JobSubmitted | None = None
+) -> list[Any]:
+    """Reserve every member, at least as many as it needs. Raises Refused: NO_MATCH.
+
+    `spec`: the job, where it is not recorded yet.
+    """
+    leases, commands = _members(
+        service, asked, spec or _job(service, asked.job_id), now_us, 0, asked.members,
+        asked.min_members,
+    )  # fmt: skip
+    return [*commands, ReserveGang(gang_id=asked.gang_id, lease_ids=leases, at_us=now_us)]
+
+
+def growth(service: Service, gang: GangState, now_us: int) -> list[Any]:
+    """Reserve more of the members an open gang wished for. Raises Refused: NO_MATCH."""
+    asked = gang.requested
+    assert asked is not None
+    missing = asked.members - len(gang.lease_ids)
+    if gang.status != "open" or missing < 1:
+        return []
+    leases, commands = _members(
+        service, asked, _job(service, asked.job_id), now_us, len(gang.lease_ids), missing, 1
+    )
+    return [*commands, GrowGang(gang_id=asked.gang_id, lease_ids=leases, at_us=now_us)]
+
+
+def _members(
+    service: Service,
+    asked: Asked,
+    spec: SubmitJob | JobSubmitted,
+    now_us: int,
+    first: int,
+    members: int,
+    min_members: int,
+) -> tuple[tuple[str, ...], list[Any]]:
+    found = places(
+        service, asked.account_id, spec, asked.term_us, asked.settlement, now_us, members
+    )
+    matches = place(found.need, found.nodes, members=members, min_members=min_members)
+    if not matches:
+        raise Refused(
+            Reason.NO_MATCH, gang_id=asked.gang_id, members=members, min_members=min_members,
+            gpus_per_member=spec.gpu_count,
+        )  # fmt: skip
+    leases, commands = [], list[Any]()
+    for number, matched in enumerate(matches, first):
+        lease_id = derive_id("lease", asked.account_id, asked.gang_id, number)
+        leases.append(lease_id)
+        commands += [
+            RequestLease(
+                lease_id=lease_id, job_id=asked.job_id, account_id=asked.account_id,
+                term_us=asked.term_us, funds=asked.funds, at_us=now_us,
+                settlement=asked.settlement, key_id=asked.key_id, gang_id=asked.gang_id,
+                start_timeout_us=asked.timeout_us,
+            ),
+            _reserved(lease_id, matched, found.rule, found.position, now_us),
+        ]  # fmt: skip
+    return tuple(leases), commands
+
+
+def _reserved(
+    lease_id: str, matched: Match, rule: str, fleet_position: int, now_us: int
+) -> ReserveLease:
+    return ReserveLease(
+        lease_id=lease_id, rule=rule, fleet_position=fleet_position,
+        candidates=matched.candidates, considered=matched.considered, node_id=matched.node_id,
+        offer_id=matched.offer_id, device_ids=matched.device_ids, at_us=now_us,
+    )  # fmt: skip
+
+
+def streams_read(commands: Sequence[Any]) -> set[Stream]:
+    """What deciding on a gang will read, as far as its commands say it."""
+    found: set[Stream] = set()
+    for command in commands:
+        match command:
+            case RequestLease():
+                found.add(Stream("lease", command.lease_id))
+            case ReserveLease():
+                found |= {
+                    Stream("offer", command.offer_id),
+                    Stream("node", command.node_id),
+                    Stream("revenue", command.node_id),
+                    *(Stream("device", device_id) for device_id in command.device_ids),
+                }
+            case _:
+                pass
+    return found
+
+
+def _job(service: Service, job_id: str) -> JobSubmitted:
+    job = service.ledger.market.load(Stream("job", job_id)).state
+    assert isinstance(job, JobState)
+    assert job.submitted is not None
+    return job.submitted

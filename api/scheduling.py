@@ -1,0 +1,367 @@
+"""Who waits for a pool gets its turn: looking, deciding, reserving, all in one append.
+
+    a decision is recorded  <=>  its reservation is, too
+
+What a decision looks at is read here, the rule is `domain/scheduling.py`, and what it gave is
+recorded with everything it looked at. Repeating the job is harmless: it only ever decides about
+who still waits, and the queue's own stream says who that is.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from api.gang_orders import growth, reservation, streams_read
+from api.matching import MATCH_AGAIN, match
+from api.service import Service
+from domain.device import DeviceState
+from domain.fair_share import decayed
+from domain.gang import CloseGang, GangState
+from domain.job import JobState, JobSubmitted, SubmitJob
+from domain.lease import CANCELLED_BEFORE_START, CloseLease, Lease, ReserveLease
+from domain.money import PPM
+from domain.pool import PoolPolicy, PoolState
+from domain.pool_queue import (
+    HOLDERS_MAX,
+    DecideSchedule,
+    QueueRequest,
+    QueueState,
+    RequestQueued,
+    stream_of,
+)
+from domain.refusal import Reason, Refused
+from domain.scheduling import (
+    CPU_CORES,
+    GPU,
+    GPU_MEMORY,
+    RAM_MIB,
+    Holding,
+    Inputs,
+    Quantity,
+    Waiting,
+    next_request,
+    queue_for,
+)
+from domain.stream import Stream
+from projections import pools
+from projections.fleet import FLEET
+from projections.pools import HOUR_US, POOLS
+from projections.runner import Connection
+
+logger = logging.getLogger(__name__)
+
+DECISIONS_MAX = 200
+"""Decisions for one pool in one run of the job; the others wait for the next."""
+MISSES_MAX = 3
+"""How often a pool is looked at anew in one run because others were faster."""
+OTHERS = "others"
+"""Queues that hold too little to be listed, together."""
+
+_UNPAID = frozenset(
+    {
+        Reason.CREDIT_TOO_LOW, Reason.UNPAID_DEBT, Reason.BUDGET_EXHAUSTED, Reason.ACCOUNT_CLOSED,
+        Reason.JOB_STATE, Reason.QUOTA_EXHAUSTED, Reason.COUNTERPARTY_DENIED,
+        Reason.PRICE_ABOVE_CAP, Reason.GPU_CLASS_UNPRICED,
+    }
+)  # fmt: skip
+"""Why a request whose turn came is taken out of the queue: it could never be reserved as it is."""
+_MOVED = MATCH_AGAIN | {Reason.QUEUE_MOVED, Reason.NO_MATCH, Reason.GANG_STATE, Reason.LEASE_STATE}
+
+
+def run_schedule(service: Service, connection: Connection, now_us: int) -> int:
+    """Place who waits, pool by pool, as long as somebody fits; then let open gangs grow."""
+    service.follow(connection, [POOLS])
+    done = 0
+    for pool_id in pools.pools_with_waiting(connection):
+        done += schedule_pool(service, connection, pool_id, now_us)
+    for gang_id in pools.gangs_to_grow(connection):
+        done += _grow(service, gang_id, now_us)
+    return done
+
+
+def schedule_pool(service: Service, connection: Connection, pool_id: str, now_us: int) -> int:
+    """Decide about one pool until nobody who waits can be placed; how many were."""
+    done = misses = 0
+    while done < DECISIONS_MAX and misses < MISSES_MAX:
+        service.follow(connection, [POOLS, FLEET])
+        looked = look(service, connection, pool_id, now_us)
+        chosen = None if looked is None else next_request(looked.policy, looked.inputs)
+        if looked is None or chosen is None:
+            break
+        try:
+            _record(service, looked, chosen, now_us)
+            done += 1
+        except Refused as refused:
+            if refused.reason in _UNPAID:
+                _turn_away(service, looked.queued[chosen], now_us)
+            elif refused.reason in _MOVED:
+                misses += 1
+            else:
+                raise
+    return done
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What a decision looks at, and the commands that would carry it out for each that fits."""
+
+    pool_id: str
+    policy: PoolPolicy
+    policy_version: int
+    fleet_position: int
+    inputs: Inputs
+    queued: Mapping[str, RequestQueued]
+    commands: Mapping[str, Sequence[Any]]
+
+
+def look(service: Service, connection: Connection, pool_id: str, now_us: int) -> Looked | None:
+    """What there is to decide for a pool; None when nobody waits."""
+    market = service.ledger.market
+    pool, queue = market.load(Stream("pool", pool_id)).state, market.load(stream_of(pool_id)).state
+    assert isinstance(pool, PoolState)
+    assert isinstance(queue, QueueState)
+    if not queue.waiting:
+        return None
+    commands: dict[str, Sequence[Any]] = {}
+    positions = [service.head(connection)]
+    for one in queue.first:
+        try:
+            commands[one.request_id] = _commands_of(service, one, now_us)
+        except Refused as refused:
+            if refused.reason not in (Reason.NO_MATCH, Reason.MATCH_IMPOSSIBLE):
+                logger.warning("%s cannot be placed: %s", one.request_id, refused)
+            continue
+        positions += [
+            command.fleet_position
+            for command in commands[one.request_id]
+            if isinstance(command, ReserveLease)
+        ]
+    inputs = _inputs(service, connection, pool.policy, queue, commands, now_us)
+    waiting = {one.request_id: one for one in queue.first}
+    return Looked(pool_id, pool.policy, pool.version, min(positions), inputs, waiting, commands)
+
+
+def _commands_of(service: Service, one: RequestQueued, now_us: int) -> Sequence[Any]:
+    """What would reserve a waiting request now. Raises Refused: NO_MATCH."""
+    market = service.ledger.market
+    if one.is_gang:
+        gang = market.load(Stream("gang", one.request_id)).state
+        assert isinstance(gang, GangState)
+        assert gang.requested is not None
+        return reservation(service, gang.requested, now_us)
+    lease = market.load(Stream("lease", one.request_id)).state
+    assert isinstance(lease, Lease)
+    asked = lease.requested
+    assert asked is not None
+    job = market.load(Stream("job", asked.job_id)).state
+    assert isinstance(job, JobState)
+    assert job.submitted is not None
+    return [
+        match(
+            service, asked.account_id, one.request_id, job.submitted, asked.term_us,
+            asked.settlement, now_us,
+        )
+    ]  # fmt: skip
+
+
+def _inputs(
+    service: Service,
+    connection: Connection,
+    policy: PoolPolicy,
+    queue: QueueState,
+    commands: Mapping[str, Sequence[Any]],
+    now_us: int,
+) -> Inputs:
+    first = queue.first[0]
+    is_patient = now_us - first.at_us < policy.gang_patience_us
+    models = _models_of(service, first)
+    waiting = tuple(
+        Waiting(
+            request_id=one.request_id,
+            queue=queue_for(policy, one.account_id, one.project_id),
+            place=one.place,
+            is_gang=one.is_gang,
+            demand=one.demand,
+            fits=one.request_id in commands,
+            delays_first=not is_patient
+            and one is not first
+            and _would_use(service, commands.get(one.request_id, ()), models),
+            since_us=one.at_us,
+        )
+        for one in queue.first
+    )
+    capacity = pools.read_capacity(connection, first.pool_id)
+    return Inputs(
+        capacity=_told(
+            {
+                GPU: capacity.devices * PPM, GPU_MEMORY: capacity.devices * PPM,
+                CPU_CORES: capacity.cpu_cores, RAM_MIB: capacity.ram_mib,
+            }
+        ),
+        held=_held(connection, policy, first.pool_id, waiting, now_us),
+        waiting=waiting,
+        window_gpu_us=capacity.devices * policy.window_us,
+        at_us=now_us,
+    )  # fmt: skip
+
+
+def _models_of(service: Service, one: RequestQueued) -> tuple[str, ...]:
+    """Models the request takes; empty: any."""
+    market = service.ledger.market
+    if one.is_gang:
+        job_id = market.load(Stream("gang", one.request_id)).state.requested.job_id
+    else:
+        job_id = market.load(Stream("lease", one.request_id)).state.requested.job_id
+    submitted = market.load(Stream("job", job_id)).state.submitted
+    assert isinstance(submitted, JobSubmitted)
+    return submitted.models
+
+
+def _would_use(service: Service, commands: Sequence[Any], models: tuple[str, ...]) -> bool:
+    """Whether any device these commands reserve is of a model the other request takes."""
+    for command in commands:
+        for device_id in command.device_ids if isinstance(command, ReserveLease) else ():
+            device = service.ledger.market.load(Stream("device", device_id)).state
+            assert isinstance(device, DeviceState)
+            assert device.registered is not None
+            if not models or device.registered.model in models:
+                return True
+    return False
+
+
+def _held(
+    connection: Connection,
+    policy: PoolPolicy,
+    pool_id: str,
+    waiting: Sequence[Waiting],
+    now_us: int,
+) -> tuple[Holding, ...]:
+    """What each queue holds and used before: those that wait, and the largest of the others."""
+    held: dict[str, dict[str, int]] = {one.queue: {} for one in waiting}
+    for row in pools.read_held(connection, pool_id):
+        mine = held.setdefault(queue_for(policy, row.account_id, row.project_id), {})
+        for name, units in (
+            (GPU, row.gpu), (GPU_MEMORY, row.gpu_memory), (CPU_CORES, row.cpu_cores),
+            (RAM_MIB, row.ram_mib),
+        ):  # fmt: skip
+            mine[name] = mine.get(name, 0) + units
+    used = _used(connection, policy, pool_id, now_us)
+    for name in used:
+        held.setdefault(name, {})
+    listed = list(held)[:HOLDERS_MAX]
+    found = {name: (held[name], used.get(name, 0)) for name in listed}
+    for name in list(held)[HOLDERS_MAX:]:
+        summed, before = found.get(OTHERS, ({}, 0))
+        for resource, amount in held[name].items():
+            summed[resource] = summed.get(resource, 0) + amount
+        found[OTHERS] = (summed, before + used.get(name, 0))
+    return tuple(Holding(name, _told(mine), before) for name, (mine, before) in found.items())
+
+
+def _used(connection: Connection, policy: PoolPolicy, pool_id: str, now_us: int) -> dict[str, int]:
+    """GPU time of each queue in the policy's window, decayed by age. Only where it counts."""
+    if not policy.history_ppm:
+        return {}
+    samples: dict[str, list[tuple[int, int]]] = {}
+    for row in pools.read_used(connection, pool_id, now_us - policy.window_us):
+        age_us = max(0, now_us - (row.hour + 1) * HOUR_US)
+        name = queue_for(policy, row.account_id, row.project_id)
+        samples.setdefault(name, []).append((age_us, row.gpu_us))
+    return {name: decayed(some, policy.half_life_us) for name, some in samples.items()}
+
+
+def _told(units: Mapping[str, int]) -> tuple[Quantity, ...]:
+    return tuple(Quantity(name, amount) for name, amount in units.items() if amount)
+
+
+def _record(service: Service, looked: Looked, chosen: str, now_us: int) -> None:
+    """The decision and its reservation, in one append. Raises Refused when either moved."""
+    decide = DecideSchedule(
+        pool_id=looked.pool_id, policy_version=looked.policy_version,
+        fleet_position=looked.fleet_position, inputs=looked.inputs, chosen=chosen, at_us=now_us,
+    )  # fmt: skip
+    service.ledger.handle(
+        [decide, *looked.commands[chosen]], key=None, now_us=now_us, reads=streams_read
+    )
+
+
+def _turn_away(service: Service, one: RequestQueued, now_us: int) -> None:
+    """It cannot be paid for now that its turn has come: it ends, and the next one is looked at."""
+    ends: dict[str, Any] = {
+        "party": "job", "code": CANCELLED_BEFORE_START, "at_us": now_us
+    }  # fmt: skip
+    end: Any = CloseLease(lease_id=one.request_id, closed_at_us=now_us, **ends)
+    if one.is_gang:
+        end = CloseGang(gang_id=one.request_id, **ends)
+    service.ledger.handle(end, key=None, now_us=now_us)
+
+
+def _grow(service: Service, gang_id: str, now_us: int) -> int:
+    """Members beyond those a gang needed, when there is room and nobody waits for it."""
+    gang = service.ledger.market.load(Stream("gang", gang_id)).state
+    assert isinstance(gang, GangState)
+    try:
+        commands = growth(service, gang, now_us)
+        if commands:
+            service.ledger.handle(commands, key=None, now_us=now_us)
+    except Refused:
+        return 0  # no room, no money, or others wait: what it has is what it needs
+    return len(commands)
+
+
+# --- asking ------------------------------------------------------------------------------------
+
+
+def pool_of_spec(spec: SubmitJob | JobSubmitted) -> str | None:
+    """The pool a job names."""
+    return None if spec.constraints is None else spec.constraints.pool_id
+
+
+def keeps_queue(service: Service, pool_id: str | None) -> bool:
+    """Whether a request for this pool may wait. Raises Refused: POOL_UNKNOWN."""
+    if pool_id is None:
+        return False
+    pool = service.ledger.market.load(Stream("pool", pool_id)).state
+    assert isinstance(pool, PoolState)
+    if pool.created is None:
+        raise Refused(Reason.POOL_UNKNOWN, pool_id=pool_id)
+    return pool.queues_requests
+
+
+def has_waiting(service: Service, pool_id: str) -> bool:
+    """Whether somebody waits already: then nobody is placed without a decision."""
+    queue = service.ledger.market.load(stream_of(pool_id)).state
+    assert isinstance(queue, QueueState)
+    return bool(queue.waiting)
+
+
+def wait(
+    spec: SubmitJob | JobSubmitted,
+    request_id: str,
+    account_id: str,
+    now_us: int,
+    *,
+    project_id: str | None = None,
+    members: int | None = None,
+) -> QueueRequest:
+    """The command that lets a request wait for the pool its job names; `members`: of a gang."""
+    pool_id = pool_of_spec(spec)
+    assert pool_id is not None
+    assert spec.constraints is not None
+    times = members or 1
+    return QueueRequest(
+        pool_id=pool_id, request_id=request_id, account_id=account_id,
+        project_id=project_id or spec.project_id, is_gang=members is not None,
+        demand=_told(
+            {
+                GPU: times * spec.gpu_count * spec.share_ppm,
+                GPU_MEMORY: times * spec.gpu_count * spec.mem_ppm,
+                CPU_CORES: times * (spec.constraints.cpu_cores or 0),
+                RAM_MIB: times * (spec.constraints.ram_mib or 0),
+            }
+        ),
+        at_us=now_us,
+    )  # fmt: skip
