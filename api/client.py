@@ -113,6 +113,18 @@ def _problem(response: httpx.Response) -> Problem:
     }
 
 
+class Accelerators(TypedDict):
+    """Devices of one model on nodes that may be leased. `share_free_ppm`: of all of them."""
+
+    vendor: str
+    model: str
+    gpu_class: NotRequired[str]
+    devices: int
+    whole_free: int
+    share_free_ppm: str
+    memory_mib: int
+
+
 class Acceptance(TypedDict):
     """The second person's yes: to the `opening`, to one `milestone`, or to the `clawback`."""
 
@@ -717,6 +729,28 @@ class CreditedLine(TypedDict):
     amount: Money
 
 
+class Decision(TypedDict):
+    """Who was next, by which rule."""
+
+    pool_id: str
+    chosen: str
+    rule: str
+    policy_version: int
+    fleet_position: int
+    waiting: int
+    decided_at: str
+    position: int
+
+
+class DecisionPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Decision]
+
+
 class Delivery(TypedDict):
     """How the telling of one fact went; `answer`: the last HTTP status of the endpoint."""
 
@@ -1302,6 +1336,40 @@ class Funds(TypedDict):
     failures: int
     retry_at: NotRequired[str]
     position: NotRequired[int]
+
+
+class Gang(TypedDict):
+    """`lease_ids`: none while it waits, for a waiting gang holds nothing. `place`: how many
+    wait before it in the pool's queue, itself included. `ready`: members so far.
+    """
+
+    gang_id: str
+    job_id: str
+    account_id: str
+    pool_id: NotRequired[str]
+    state: Literal["requested", "reserved", "open", "closed"]
+    members: int
+    min_members: int
+    gpus_per_member: int
+    lease_ids: list[str]
+    ready: int
+    place: NotRequired[int]
+    ready_until: NotRequired[str]
+    opened_at: NotRequired[str]
+    closed_at: NotRequired[str]
+    closed_by: NotRequired[str]
+    close_code: NotRequired[int]
+    requested_at: str
+    position: NotRequired[int]
+
+
+class GangPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Gang]
 
 
 class Goodwill(TypedDict):
@@ -1907,7 +1975,8 @@ class LeaseLine(TypedDict):
 
 
 class LeaseOpened(TypedDict):
-    """Reserved, and waiting for the node. `held` is what the escrow holds. `mode`: how the
+    """Reserved, and waiting for the node; or it `waits_for` a pool that keeps a queue, and
+    has no node, devices and price yet. `held` is what the escrow holds. `mode`: how the
     lease shares each device; a MIG instance begins at the memory slice of `mig_starts`, one
     per device.
     """
@@ -1929,20 +1998,21 @@ class LeaseOpened(TypedDict):
         "resolved",
         "archived",
     ]
-    node_id: str
-    offer_id: str
-    device_ids: list[str]
+    node_id: NotRequired[str]
+    offer_id: NotRequired[str]
+    device_ids: NotRequired[list[str]]
     share_ppm: int
     mem_ppm: int
-    mode: Literal["whole", "mig", "mps", "time_slice", "memory"]
+    mode: NotRequired[Literal["whole", "mig", "mps", "time_slice", "memory"]]
     mig_profile: NotRequired[str]
     mig_starts: NotRequired[list[int]]
-    gpu_class: str
-    price_per_gpu_hour: Money
-    usage_fee_per_gpu_hour: Money
-    settlement: Literal["cash", "burn"]
+    gpu_class: NotRequired[str]
+    price_per_gpu_hour: NotRequired[Money]
+    usage_fee_per_gpu_hour: NotRequired[Money]
+    settlement: NotRequired[Literal["cash", "burn"]]
     held: Money
-    reserved_at: str
+    waits_for: NotRequired[str]
+    reserved_at: NotRequired[str]
     position: NotRequired[int]
 
 
@@ -2124,6 +2194,21 @@ class LogPiece(TypedDict):
     stream: Literal["stdout", "stderr", "note"]
     at: str
     body: str
+
+
+class LookedAt(TypedDict):
+    """`fits`: there was room for it. `delays_first`: it would have taken what the earliest
+    request, which had waited for the pool's patience, could use.
+    """
+
+    request_id: str
+    queue: str
+    place: int
+    is_gang: bool
+    demand: list[Quantity]
+    fits: bool
+    delays_first: bool
+    waits_since: str
 
 
 Maintenance = TypedDict(
@@ -2500,6 +2585,24 @@ class NewFundedAccount(TypedDict):
     monthly_cap: NotRequired[Money | None]
 
 
+class NewGang(TypedDict):
+    """`members` leases of a job of yours, or of a new one; each is one node's devices as
+    the job says. `min_members`: fewer do not start; the others may join later (default:
+    all). `funds`: of each member. `timeout_seconds`: from the reservation until the last
+    one has to be ready, by default the pool's, or ten minutes. A job that names a pool with
+    a queue may wait for its turn.
+    """
+
+    job_id: NotRequired[str | None]
+    job: NotRequired[NewJob | None]
+    members: int
+    min_members: NotRequired[int | None]
+    term_seconds: NotRequired[int | None]
+    funds: NotRequired[Money | None]
+    settlement: NotRequired[Literal["cash", "burn"] | None]
+    timeout_seconds: NotRequired[int | None]
+
+
 class NewGrant(TypedDict):
     """What the shares leave of the total has no milestone: it is told, and can only go
     back.
@@ -2686,6 +2789,20 @@ class NewPaymentMode(TypedDict):
     mode: Literal["credits", "cash"]
     billing_account_id: NotRequired[str | None]
     destination: NotRequired[str | None]
+
+
+class NewPool(TypedDict):
+    """`controller_address`: of a contract that answers for the pool, if there is one."""
+
+    name: str
+    policy: NotRequired[PoolPolicyForm]
+    controller_address: NotRequired[str | None]
+
+
+class NewPoolNode(TypedDict):
+    """A node of yours."""
+
+    node_id: str
 
 
 class NewPromotion(TypedDict):
@@ -3091,6 +3208,119 @@ class PlanAsked(TypedDict):
     run_seconds: NotRequired[int | None]
 
 
+class Pool(TypedDict):
+    """`accelerators`: absent in lists."""
+
+    pool_id: str
+    account_id: str
+    name: str
+    version: int
+    policy: PoolPolicyForm
+    controller_address: NotRequired[str]
+    nodes: int
+    waiting: int
+    accelerators: NotRequired[list[Accelerators]]
+    created_at: str
+    position: NotRequired[int]
+
+
+class PoolMade(TypedDict):
+    pool_id: str
+    account_id: str
+    name: str
+    version: int
+    policy: PoolPolicyForm
+    controller_address: NotRequired[str]
+    created_at: str
+    position: NotRequired[int]
+
+
+class PoolNode(TypedDict):
+    """`free`: devices that nobody holds any of."""
+
+    node_id: str
+    provider_id: str
+    region_id: str
+    phase: str
+    vendors: list[str]
+    models: list[str]
+    devices: int
+    free: int
+    added_at: str
+
+
+class PoolNodeMade(TypedDict):
+    pool_id: str
+    node_id: str
+    is_in: bool
+    position: NotRequired[int]
+
+
+class PoolNodePage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[PoolNode]
+
+
+class PoolPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Pool]
+
+
+class PoolPolicy(TypedDict):
+    pool_id: str
+    version: int
+    policy: PoolPolicyForm
+    position: NotRequired[int]
+
+
+class PoolPolicyForm(TypedDict):
+    """`scheduler`: `immediate` refuses what cannot be placed now; with the others it waits.
+    `precedence`: what decides first between waiting requests. `history_ppm`: how much what
+    was used in `window_seconds`, halved each `half_life_seconds`, counts against a queue's
+    weight. `gang_timeout_seconds`: until the last member has to be ready.
+    `gang_patience_seconds`: how long others may be placed before the earliest request that
+    they delay.
+    """
+
+    pricing: NotRequired[
+        Literal["posted", "reverse_auction", "continuous_bid", "second_price", "reserved"]
+    ]
+    scheduler: NotRequired[Literal["immediate", "first_come", "fair_share", "drf"]]
+    rank: NotRequired[Literal["lowest_cost", "best_score"]]
+    precedence: NotRequired[list[Literal["priority", "share", "arrival"]]]
+    queues: NotRequired[list[PoolQueueForm]]
+    half_life_seconds: NotRequired[int]
+    window_seconds: NotRequired[int]
+    history_ppm: NotRequired[int]
+    gang_timeout_seconds: NotRequired[int]
+    gang_patience_seconds: NotRequired[int]
+    open_to_providers: NotRequired[bool]
+
+
+class PoolQueueForm(TypedDict):
+    """A queue of the fair-share tree. `deserved_ppm`: GPUs it is owed before anybody is
+    over quota, a whole one being 1,000,000. `weight`: of what is left, and of a dominant
+    share. With an `account_id`, and a `project_id` of it, the queue of those requests. A
+    parent comes first.
+    """
+
+    name: str
+    parent: NotRequired[str | None]
+    deserved_ppm: NotRequired[int]
+    weight: NotRequired[int]
+    priority: NotRequired[int]
+    account_id: NotRequired[str | None]
+    project_id: NotRequired[str | None]
+
+
 class Preview(TypedDict):
     """The weights an epoch's compute pool will be split by, as far as the log has been
     read.
@@ -3247,6 +3477,13 @@ class ProviderPage(TypedDict):
     data: list[Provider]
 
 
+class Quantity(TypedDict):
+    """`gpu` and `gpu_memory` in parts per million of one device."""
+
+    resource: str
+    units: str
+
+
 class Queue(TypedDict):
     """`waiting`: nobody has them. `taken`: somebody does, for now."""
 
@@ -3255,6 +3492,12 @@ class Queue(TypedDict):
     taken: int
     done: int
     position: NotRequired[int]
+
+
+class QueueHolding(TypedDict):
+    queue: str
+    held: list[Quantity]
+    used_gpu_us: str
 
 
 class Readiness(TypedDict):
@@ -3267,7 +3510,9 @@ class Readiness(TypedDict):
 
 
 class Ready(TypedDict):
-    """Billing starts at `opened_at`; it ends at `funds_end_at` or at the term's end."""
+    """Billing starts at `opened_at`; it ends at `funds_end_at` or at the term's end. In a
+    gang that is the moment the last member is ready: before it, neither is there.
+    """
 
     lease_id: str
     state: Literal[
@@ -3285,8 +3530,8 @@ class Ready(TypedDict):
         "resolved",
         "archived",
     ]
-    opened_at: str
-    funds_end_at: str
+    opened_at: NotRequired[str]
+    funds_end_at: NotRequired[str]
     term_end_at: NotRequired[str]
     position: NotRequired[int]
 
@@ -3574,20 +3819,21 @@ class Restarted(TypedDict):
         "resolved",
         "archived",
     ]
-    node_id: str
-    offer_id: str
-    device_ids: list[str]
+    node_id: NotRequired[str]
+    offer_id: NotRequired[str]
+    device_ids: NotRequired[list[str]]
     share_ppm: int
     mem_ppm: int
-    mode: Literal["whole", "mig", "mps", "time_slice", "memory"]
+    mode: NotRequired[Literal["whole", "mig", "mps", "time_slice", "memory"]]
     mig_profile: NotRequired[str]
     mig_starts: NotRequired[list[int]]
-    gpu_class: str
-    price_per_gpu_hour: Money
-    usage_fee_per_gpu_hour: Money
-    settlement: Literal["cash", "burn"]
+    gpu_class: NotRequired[str]
+    price_per_gpu_hour: NotRequired[Money]
+    usage_fee_per_gpu_hour: NotRequired[Money]
+    settlement: NotRequired[Literal["cash", "burn"]]
     held: Money
-    reserved_at: str
+    waits_for: NotRequired[str]
+    reserved_at: NotRequired[str]
     position: NotRequired[int]
     restart_of: str
 
@@ -4141,6 +4387,29 @@ class UtilisationPage(TypedDict):
     data: list[Utilisation]
 
 
+class Waiting(TypedDict):
+    """`request_id`: of a lease or a gang. Whose it is tell only its own account and
+    operators.
+    """
+
+    request_id: str
+    place: int
+    is_gang: bool
+    demand: list[Quantity]
+    account_id: NotRequired[str]
+    project_id: NotRequired[str]
+    waits_since: str
+
+
+class WaitingPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Waiting]
+
+
 class Wallet(TypedDict):
     """Paid from `effective_at` on: the first wallet at once, a changed one after 72 hours."""
 
@@ -4211,6 +4480,25 @@ class WeightsAsked(TypedDict):
     free_peers: NotRequired[int]
     storage: NotRequired[int]
     price: NotRequired[int]
+
+
+class WholeDecision(TypedDict):
+    """All that a decision looked at, and whether its rule gives the same answer now."""
+
+    pool_id: str
+    chosen: str
+    rule: str
+    policy_version: int
+    policy: PoolPolicyForm
+    fleet_position: int
+    capacity: list[Quantity]
+    held: list[QueueHolding]
+    waiting: list[LookedAt]
+    window_gpu_us: str
+    decided_at: str
+    recomputed: NotRequired[str]
+    holds: bool
+    position: int
 
 
 class WhyFailed(TypedDict):
@@ -5969,6 +6257,227 @@ class Client(_Calls):
             query={"limit": limit, "cursor": cursor},
         )
         return cast("LeaseFactPage", found)
+
+    def open_gang(
+        self,
+        body: NewGang,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Gang:
+        """Reserve every member in one append, or none."""
+        found = self._call(
+            "POST",
+            "/v1/gangs",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Gang", found)
+
+    def list_gangs(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> GangPage:
+        """Gangs in order of request: your own, or all for operators and auditors."""
+        found = self._call(
+            "GET",
+            "/v1/gangs",
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("GangPage", found)
+
+    def cancel_gang(
+        self,
+        gang_id: str,
+        body: Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Gang:
+        """End a gang before it has opened, at no charge. An open one is closed lease by
+        lease.
+        """
+        found = self._call(
+            "POST",
+            _at("/v1/gangs/{gang_id}/cancel", gang_id=gang_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Gang", found)
+
+    def read_gang(
+        self,
+        gang_id: str,
+    ) -> Gang:
+        """Read a gang: its members, who is ready, or its place in the queue."""
+        found = self._call(
+            "GET",
+            _at("/v1/gangs/{gang_id}", gang_id=gang_id),
+        )
+        return cast("Gang", found)
+
+    def create_pool(
+        self,
+        body: NewPool,
+        *,
+        idempotency_key: str | None = None,
+    ) -> PoolMade:
+        """Create a pool of your own: nodes come in one by one, by whoever provides them."""
+        found = self._call(
+            "POST",
+            "/v1/pools",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("PoolMade", found)
+
+    def list_pools(
+        self,
+        *,
+        account_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> PoolPage:
+        """Pools in order of creation."""
+        found = self._call(
+            "GET",
+            "/v1/pools",
+            query={"account_id": account_id, "limit": limit, "cursor": cursor},
+        )
+        return cast("PoolPage", found)
+
+    def set_pool_policy(
+        self,
+        pool_id: str,
+        body: PoolPolicyForm,
+        *,
+        idempotency_key: str | None = None,
+    ) -> PoolPolicy:
+        """Set the whole policy of a pool; what is left out is its default. Leases keep
+        running.
+        """
+        found = self._call(
+            "POST",
+            _at("/v1/pools/{pool_id}/policy", pool_id=pool_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("PoolPolicy", found)
+
+    def add_pool_node(
+        self,
+        pool_id: str,
+        body: NewPoolNode,
+        *,
+        idempotency_key: str | None = None,
+    ) -> PoolNodeMade:
+        """Put a node of yours into a pool. A node is in one pool at most."""
+        found = self._call(
+            "POST",
+            _at("/v1/pools/{pool_id}/nodes", pool_id=pool_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("PoolNodeMade", found)
+
+    def list_pool_nodes(
+        self,
+        pool_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> PoolNodePage:
+        """Nodes of a pool in the order in which they were added."""
+        found = self._call(
+            "GET",
+            _at("/v1/pools/{pool_id}/nodes", pool_id=pool_id),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("PoolNodePage", found)
+
+    def remove_pool_node(
+        self,
+        pool_id: str,
+        node_id: str,
+        body: Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> PoolNodeMade:
+        """Take a node out: its provider may, and the pool's owner. Leases that run there go
+        on.
+        """
+        found = self._call(
+            "POST",
+            _at("/v1/pools/{pool_id}/nodes/{node_id}/remove", pool_id=pool_id, node_id=node_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("PoolNodeMade", found)
+
+    def read_pool(
+        self,
+        pool_id: str,
+    ) -> Pool:
+        """Read a pool: its policy, and what accelerators of which kind it has."""
+        found = self._call(
+            "GET",
+            _at("/v1/pools/{pool_id}", pool_id=pool_id),
+        )
+        return cast("Pool", found)
+
+    def list_pool_queue(
+        self,
+        pool_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> WaitingPage:
+        """Who waits for a pool, first come first. Others' names are left out."""
+        found = self._call(
+            "GET",
+            _at("/v1/pools/{pool_id}/queue", pool_id=pool_id),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("WaitingPage", found)
+
+    def list_pool_decisions(
+        self,
+        pool_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> DecisionPage:
+        """Decisions of a pool's scheduler, in order."""
+        found = self._call(
+            "GET",
+            _at("/v1/pools/{pool_id}/decisions", pool_id=pool_id),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("DecisionPage", found)
+
+    def read_pool_decision(
+        self,
+        pool_id: str,
+        at_position: int,
+    ) -> WholeDecision:
+        """All that one decision looked at, made again from it. For the pool's owner and
+        operators.
+        """
+        found = self._call(
+            "GET",
+            _at(
+                "/v1/pools/{pool_id}/decisions/{at_position}",
+                pool_id=pool_id,
+                at_position=at_position,
+            ),
+        )
+        return cast("WholeDecision", found)
 
     def read_balances(
         self,
