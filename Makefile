@@ -47,7 +47,7 @@ lint: $(VENV)/.dev  ## style, types and import rules
 	@$(RUN)/mypy
 	@$(RUN)/lint-imports
 
-tools:  ## what the tests use of the system: hledger, Chromium (Debian, as root; else skipped)
+tools:  ## what the tests use of the system: hledger, Chromium, bubblewrap (Debian, as root; else skipped)
 	@.ci/tools
 
 test: tools lint  ## everything a commit must pass

@@ -642,6 +642,7 @@ class PendingTold(Told):
 
     lease_id: LeaseId
     job_id: str
+    account_id: AccountId
     device_ids: list[DeviceId]
     share_ppm: Ppm
     mem_ppm: Ppm
@@ -771,7 +772,8 @@ def _pending(call: Call, view: View, row: leases.LeaseRow, node: fleet.Node) -> 
     assert isinstance(lease, Lease)
     assert lease.requested is not None
     return PendingTold(
-        lease_id=row.lease_id, job_id=row.job_id, device_ids=row.device_ids or [],
+        lease_id=row.lease_id, job_id=row.job_id, account_id=row.account_id,
+        device_ids=row.device_ids or [],
         share_ppm=row.share_ppm, mem_ppm=row.mem_ppm, mode=told.mode,
         mig_profile=row.mig_profile, mig_starts=row.mig_starts,
         reserved_at=moment(row.reserved_at_us),

@@ -1,4 +1,4 @@
-"""`tallystick-node`: join, run, doctor. Small on purpose: argparse and nothing to install.
+"""`tallystick-node`: join, run, doctor; enroll, exec. Small: argparse and nothing to install.
 
 Exit codes: 0 done, 1 the answer is no, 2 wrong usage or unreadable input, 75 start me again,
 78 only a person can go on from here. Results on standard output, everything else on standard error.
@@ -15,17 +15,19 @@ from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager
 from typing import Any
 
-from node_reporter import config, doctor, inventory
+from node_reporter import config, doctor, executor_program, inventory
 from node_reporter.agent import Reporter
 from node_reporter.client import HttpTransport, Unreachable, UrlRefused, printable
 from node_reporter.clock import Clock, SystemClock
 from node_reporter.config import ConfigUnreadable, NotJoined, StateFolder
 from node_reporter.delivery import EXIT_RESTART, EXIT_STOPPED, Stopped
+from node_reporter.executor_program import EnrollRefused
 from node_reporter.gpus import Backend, MonitorBlind
 from node_reporter.identity import KeyUnreadable, fingerprint, public_key
 from node_reporter.joining import JoinRefused, join
 from node_reporter.loop import Loop
 from node_reporter.reports import AGENT
+from node_reporter.runner import RunnerUnusable
 from node_reporter.simulated import SimulatedGpus
 from node_reporter.spool import SpoolUnreadable
 
@@ -46,7 +48,7 @@ def main(arguments: list[str] | None = None) -> int:
         return command(options)
     except (ConfigUnreadable, KeyUnreadable, NotJoined, UrlRefused) as error:
         return _say(f"tallystick-node: {error}", EXIT_USAGE)
-    except (JoinRefused, Unreachable, AlreadyRunning) as error:
+    except (JoinRefused, EnrollRefused, RunnerUnusable, Unreachable, AlreadyRunning) as error:
         return _say(f"tallystick-node: {error}", EXIT_NO)
     except (Stopped, SpoolUnreadable) as error:
         return _say(f"tallystick-node: stopped, nothing was deleted: {error}", EXIT_STOPPED)
@@ -165,6 +167,7 @@ def _parser() -> argparse.ArgumentParser:
     _join_parser(commands)
     _run_parser(commands)
     _doctor_parser(commands)
+    executor_program.add_parsers(commands, _between)
     return parser
 
 

@@ -1,0 +1,164 @@
+"""What the server tells a node's executor: what to start, what to stop, what it should be running.
+
+Read strictly. The hash of the work is computed here from what was told, never taken over: what is
+acknowledged is what will run.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from domain import report
+from domain.job import workload_hash
+
+LIST_MAX = 1_000
+TEXT_MAX = 4_096
+ITEMS_MAX = 256
+ENDPOINT_KINDS = ("endpoint", "notebook")
+_LEASE = re.compile(report.LEASE_PATTERN)
+_HASH = re.compile(r"[0-9a-f]{64}")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
+
+
+class WorkUnreadable(Exception):
+    """The server's list is not of the agreed form."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """Work to start; `told_sha256` is the server's word for it, `workload_sha256` ours."""
+
+    lease_id: str
+    account_id: str
+    kind: str
+    image: str | None
+    command: tuple[str, ...]
+    env_refs: tuple[str, ...]
+    told_sha256: str
+    workload_sha256: str
+    device_ids: tuple[str, ...]
+    share_ppm: int
+    mem_ppm: int
+    mode: str
+    memory_mib: int | None
+    encryption_key: bytes | None
+    executor: str | None
+
+    @property
+    def is_what_was_asked(self) -> bool:
+        return self.told_sha256 == self.workload_sha256
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """A lease that is over."""
+
+    lease_id: str
+    workload_sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A lease that runs, as the server sees it; `until_us`: when it ends whatever happens."""
+
+    lease_id: str
+    until_us: int | None
+    executor: str | None
+    ended: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Everything the server tells at once."""
+
+    starts: tuple[Start, ...]
+    stops: tuple[Stop, ...]
+    running: Mapping[str, Running]
+
+
+def parse(document: Any) -> Work:
+    """Read the answer of `GET /v1/nodes/{id}/assignments`. Raises WorkUnreadable."""
+    try:
+        starts = tuple(_start(item) for item in _items(document["pending"]))
+        stops = tuple(_stop(item) for item in _items(document["stopping"]))
+        running = [_running(item) for item in _items(document["data"])]
+    except (KeyError, TypeError, ValueError) as error:
+        raise WorkUnreadable(repr(error)) from error
+    return Work(starts, stops, {each.lease_id: each for each in running})
+
+
+def _items(value: Any) -> list[dict[str, Any]]:
+    if type(value) is not list or len(value) > LIST_MAX:
+        raise WorkUnreadable(f"needed a list of at most {LIST_MAX}")
+    if not all(type(item) is dict for item in value):
+        raise WorkUnreadable("needed objects")
+    return value
+
+
+def _start(item: dict[str, Any]) -> Start:
+    work = item["work"]
+    image = None if work.get("image") is None else _text(work["image"])
+    command, env_refs = _texts(work["command"]), _texts(work["env_refs"])
+    key = item.get("encryption_key")
+    return Start(
+        lease_id=_lease(item["lease_id"]), account_id=_text(item["account_id"]),
+        kind=_text(work["kind"]), image=image, command=command, env_refs=env_refs,
+        told_sha256=_hash(work["workload_sha256"]),
+        workload_sha256=workload_hash(image, command, env_refs),
+        device_ids=_texts(item["device_ids"]), share_ppm=_whole(item["share_ppm"]),
+        mem_ppm=_whole(item["mem_ppm"]), mode=_text(item.get("mode", "whole")),
+        memory_mib=None if item.get("memory_mib") is None else _whole(item["memory_mib"]),
+        encryption_key=None if key is None else bytes.fromhex(_hash(key)),
+        executor=None if item.get("executor") is None else _text(item["executor"]),
+    )  # fmt: skip
+
+
+def _stop(item: dict[str, Any]) -> Stop:
+    return Stop(_lease(item["lease_id"]), _hash(item["workload_sha256"]))
+
+
+def _running(item: dict[str, Any]) -> Running:
+    until = item.get("until_us")
+    executor = item.get("executor")
+    return Running(
+        _lease(item["lease_id"]), None if until is None else _whole(until),
+        None if executor is None else _text(executor), item.get("work_ended") is True,
+    )  # fmt: skip
+
+
+def is_variable(name: str) -> bool:
+    """Whether an environment reference can be the name of a variable."""
+    return _VARIABLE.fullmatch(name) is not None
+
+
+def _lease(value: Any) -> str:
+    if type(value) is not str or _LEASE.fullmatch(value) is None:
+        raise WorkUnreadable("needed the id of a lease")
+    return value
+
+
+def _hash(value: Any) -> str:
+    if type(value) is not str or _HASH.fullmatch(value) is None:
+        raise WorkUnreadable("needed 64 hex digits")
+    return value
+
+
+def _text(value: Any) -> str:
+    if type(value) is not str or len(value) > TEXT_MAX or "\0" in value:
+        raise WorkUnreadable(f"needed a text of at most {TEXT_MAX} characters")
+    return value
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    if type(value) is not list or len(value) > ITEMS_MAX:
+        raise WorkUnreadable(f"needed a list of at most {ITEMS_MAX}")
+    return tuple(_text(each) for each in value)
+
+
+def _whole(value: Any) -> int:
+    if type(value) is not int or not 0 <= value <= report.INT_MAX:
+        raise WorkUnreadable("needed a whole number, 0..2^53-1")
+    return value

@@ -1,0 +1,77 @@
+"""A job that names an image: the arguments say exactly what it may do. No container is started
+here: there is no docker server on a test machine, and what is tested is what is asked of one.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from node_reporter.docker import DockerRunner, arguments
+from node_reporter.runner import Grant, Limits, RunnerUnusable
+
+LEASE = "lease_" + "1" * 32
+
+
+def grant(**changes: object) -> Grant:
+    told: dict[str, object] = {
+        "lease_id": LEASE, "command": ("python", "train.py"), "image": "a@sha256:0",
+        "environment": {"HF_TOKEN": "s3cret", "PATH": "/bin"}, "folder": Path("/jobs/a"),
+        "device_ids": ("GPU-1", "GPU-2"), "limits": Limits(memory_bytes=1_000, processes=7),
+        **changes,
+    }  # fmt: skip
+    return Grant(**told)  # type: ignore[arg-type]
+
+
+def following(argv: list[str], option: str) -> list[str]:
+    return [value for name, value in pairwise(argv) if name == option]
+
+
+def test_a_container_has_no_network_no_capability_and_its_limits() -> None:
+    argv = arguments("docker", grant())
+    assert following(argv, "--network") == ["none"]
+    assert following(argv, "--cap-drop") == ["ALL"]
+    assert following(argv, "--security-opt") == ["no-new-privileges"]
+    assert "--read-only" in argv
+    assert following(argv, "--memory") == following(argv, "--memory-swap") == ["1000"]
+    assert following(argv, "--pids-limit") == ["7"]
+    assert following(argv, "--volume") == ["/jobs/a/work:/work"]
+    assert following(argv, "--user")[0].split(":")[0] != "0"
+    assert "--privileged" not in argv
+    assert argv[-4:] == ["--", "a@sha256:0", "python", "train.py"]
+    assert following(arguments("docker", grant(network=True)), "--network") == ["bridge"]
+
+
+def test_a_container_gets_variables_by_name_so_no_value_is_in_the_command_line() -> None:
+    argv = arguments("docker", grant())
+    assert "s3cret" not in " ".join(argv)
+    assert following(argv, "--env") == ["HOME=/work", "HF_TOKEN"]
+
+
+def test_a_container_gets_its_own_gpus_and_none_without_device_files() -> None:
+    assert following(arguments("docker", grant()), "--gpus") == []
+    argv = arguments("docker", grant(device_files=("/dev/nvidia0",)))
+    assert following(argv, "--gpus") == ['"device=GPU-1,GPU-2"']
+
+
+def test_an_image_cannot_pass_for_an_option() -> None:
+    argv = arguments("docker", grant(image="--privileged"))
+    assert argv.index("--") < argv.index("--privileged")
+
+
+def test_docker_is_for_images_and_says_why_it_cannot_be_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runner = DockerRunner({"PATH": str(tmp_path), "SECRET": "x"})
+    assert runner.takes("image")
+    assert not runner.takes(None)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(RunnerUnusable, match="not installed"):
+        runner.check()
+    client = tmp_path / "docker"
+    client.write_text("#!/bin/sh\necho 'Cannot connect to the Docker daemon' >&2\nexit 1\n")
+    client.chmod(0o755)
+    with pytest.raises(RunnerUnusable, match="Cannot connect"):
+        runner.check()

@@ -1,0 +1,364 @@
+"""The executor before a server made for tests: real jobs, a model of what the server answers."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+import time
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from nacl.public import PrivateKey, SealedBox
+
+from domain.job import workload_hash
+from node_reporter.client import Response, Unreachable
+from node_reporter.clock import SystemClock
+from node_reporter.executor import Allowed, Executor
+from node_reporter.executor_client import ExecutorClient
+from node_reporter.executor_state import ExecutorFolder, ExecutorSettings, load
+from node_reporter.identity import KeyUnreadable
+from node_reporter.job_log import HELD_BYTES_MAX, PIECE_BYTES_MAX, PIECES_MAX, JobLog
+from node_reporter.runner import Limits
+from node_reporter.sandbox import job_user
+from node_reporter.work import Work, WorkUnreadable, parse
+from tests.node_reporter.confined import MIB, SECONDS_MAX, Ground, ground, needs_walls
+
+pytestmark = needs_walls
+NODE, ME, RENTER = "node_12345678", "e0" * 8, "acct_" + "1" * 32
+KEY = PrivateKey(b"renter" + b"\0" * 26)
+
+
+@dataclass
+class Server:
+    """What the server would answer; `away`: it cannot be reached, `refuse`: codes of problems."""
+
+    starts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    running: dict[str, dict[str, Any]] = field(default_factory=dict)
+    stops: dict[str, dict[str, Any]] = field(default_factory=dict)
+    calls: list[tuple[str, str, dict[str, Any]]] = field(default_factory=list)
+    printed: dict[str, list[tuple[str, bytes]]] = field(default_factory=dict)
+    refuse: dict[str, str] = field(default_factory=dict)
+    away: bool = False
+
+    def asks(self, lease: str, script: str, **changes: Any) -> str:
+        """A lease whose work is a shell script."""
+        lease_id = f"lease_{lease:0>32}"
+        work = {"kind": "batch", "command": ["sh", "-c", script], "env_refs": [], "image": None,
+                **changes.pop("work", {})}  # fmt: skip
+        digest = workload_hash(work["image"], tuple(work["command"]), tuple(work["env_refs"]))
+        self.starts[lease_id] = {
+            "lease_id": lease_id, "job_id": "job_1", "account_id": RENTER, "device_ids": ["GPU-1"],
+            "share_ppm": 370_000, "mem_ppm": 370_000, "mode": "memory", "memory_mib": 30_176,
+            "reserved_at": "2026-11-20T00:00:00Z", "work": {"workload_sha256": digest, **work},
+            **changes,
+        }  # fmt: skip
+        return lease_id
+
+    def closes(self, lease_id: str) -> None:
+        self.running.pop(lease_id, None)
+        digest = self.starts[lease_id]["work"]["workload_sha256"]
+        self.stops[lease_id] = {"lease_id": lease_id, "workload_sha256": digest}
+
+    def request(
+        self, method: str, path: str, headers: Mapping[str, str], body: bytes | None
+    ) -> Response:
+        if self.away:
+            raise Unreachable("nobody there")
+        assert headers["Authorization"] == "Bearer ts_exec_key"
+        if method == "GET":
+            pending = [one for key, one in self.starts.items() if key not in self.running]
+            pending = [one for one in pending if one["lease_id"] not in self.stops]
+            told = {"pending": pending, "data": [*self.running.values()],
+                    "stopping": [*self.stops.values()]}  # fmt: skip
+            return Response(status=200, headers={}, body=json.dumps(told).encode())
+        return self._post(path, json.loads(body or b"{}"))
+
+    def _post(self, path: str, body: dict[str, Any]) -> Response:
+        found = re.search(r"/(lease_\w+)/(\w+)$", path)
+        assert found is not None
+        lease_id, what = found[1], found[2]
+        self.calls.append((lease_id, what, body))
+        if what in self.refuse:
+            code = self.refuse[what]
+            return Response(status=409, headers={}, body=json.dumps({"code": code}).encode())
+        answer: dict[str, Any] = {}
+        if what == "log":
+            pieces = self.printed.setdefault(lease_id, [])
+            pieces += [(one["stream"], base64.b64decode(one["body"])) for one in body["data"]]
+            answer = {"next_seq": body["seq"] + len(body["data"])}
+        if what == "ready":
+            self.running[lease_id] = {"lease_id": lease_id, "executor": ME}
+        if what in ("ended", "decline"):
+            self.closes(lease_id)
+        if what == "acknowledge" and body["command"] == "stop":
+            self.stops.pop(lease_id)
+            self.starts.pop(lease_id, None)
+        return Response(status=200, headers={}, body=json.dumps(answer).encode())
+
+    def said(self, lease_id: str, what: str) -> list[dict[str, Any]]:
+        return [body for lease, name, body in self.calls if (lease, name) == (lease_id, what)]
+
+    def out(self, lease_id: str, stream: str = "stdout") -> str:
+        pieces = self.printed.get(lease_id, [])
+        return b"".join(body for name, body in pieces if name == stream).decode()
+
+
+@dataclass
+class World:
+    server: Server
+    executor: Executor
+    ground: Ground
+
+    def until(self, holds: Callable[[], Any], what: str) -> None:
+        ends = time.monotonic() + SECONDS_MAX
+        while not holds():
+            assert time.monotonic() < ends, what
+            self.executor.step()
+            time.sleep(0.02)
+
+    def until_settled(self, lease_id: str) -> None:
+        self.until(lambda: lease_id not in self.server.starts, "its stop is acknowledged")
+
+
+Make = Callable[..., World]
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Generator[Make, None, None]:
+    """Makes the one executor of a test, and lets go of it afterwards."""
+    on, made = ground(tmp_path), []
+
+    def make(allowed: Allowed | None = None, **variables: dict[str, str]) -> World:
+        server = Server()
+        settings = ExecutorSettings(
+            url="", node_id=NODE, executor=ME, executor_key="ts_exec_key", variables=variables
+        )
+        executor = Executor(
+            settings, ExecutorClient(NODE, "ts_exec_key", server), [on.runner], on.jobs,
+            SystemClock(), user=job_user(None),
+            allowed=allowed or Allowed(limits=Limits(memory_bytes=256 * MIB, grace_s=1)),
+        )  # fmt: skip
+        made.append(executor)
+        return World(server, executor, on)
+
+    yield make
+    for executor in made:
+        executor.close()
+
+
+@pytest.fixture
+def here(world: Make) -> World:
+    return world()
+
+
+def test_work_is_acknowledged_started_ready_streamed_ended_and_let_go(here: World) -> None:
+    lease = here.server.asks("a", "echo hello; echo $TALLYSTICK_SHARE_PPM $CUDA_VISIBLE_DEVICES;"
+                             " echo oh >&2; exit 3")  # fmt: skip
+    here.until_settled(lease)
+    names = [name for _, name, _ in here.server.calls if name != "log"]
+    assert names == ["acknowledge", "ready", "ended", "acknowledge"]
+    assert here.server.out(lease) == "hello\n370000 GPU-1\n"
+    assert here.server.out(lease, "stderr") == "oh\n"
+    (ended,) = here.server.said(lease, "ended")
+    assert ended == {"executor": ME, "outcome": "exited", "exit_code": 3}
+    start, stop = here.server.said(lease, "acknowledge")
+    assert (start["command"], stop["command"], start["runner"]) == ("start", "stop", "process")
+    assert here.executor.jobs == {}
+    assert [path.name for path in here.ground.jobs.iterdir() if path.name[0] != "."] == []
+
+
+def test_a_command_that_is_not_the_hash_is_never_run(here: World) -> None:
+    lease = here.server.asks("a", "echo ran")
+    here.server.starts[lease]["work"]["command"][2] = "echo something else"
+    here.until(lambda: here.server.said(lease, "decline"), "it declines")
+    assert here.server.said(lease, "acknowledge") == []
+    assert "not the job's hash" in here.server.out(lease, "note")
+    assert here.executor.jobs == {}
+
+
+def test_what_no_runner_takes_is_declined(here: World) -> None:
+    lease = here.server.asks("a", "true", work={"image": "registry.example/a"})
+    here.until(lambda: here.server.said(lease, "decline"), "it declines")
+    assert "runs no images" in here.server.out(lease, "note")
+
+
+def test_when_the_lease_is_over_its_work_is_stopped_and_then_acknowledged(here: World) -> None:
+    lease = here.server.asks("a", "trap 'echo bye; exit 0' TERM; echo up; sleep 99 & wait")
+    here.until(lambda: here.server.out(lease) == "up\n", "it runs")
+    here.server.closes(lease)
+    here.until_settled(lease)
+    assert here.server.out(lease) == "up\nbye\n"
+    assert here.server.said(lease, "ended")[0]["exit_code"] == 0
+
+
+def test_work_that_does_not_stop_is_ended(here: World) -> None:
+    lease = here.server.asks("a", "trap '' TERM; echo up; while true; do sleep 1; done")
+    here.until(lambda: here.server.out(lease) == "up\n", "it runs")
+    here.server.closes(lease)
+    here.until_settled(lease)
+    assert here.server.said(lease, "ended")[0]["exit_code"] == 137
+
+
+def test_a_server_that_is_away_lets_no_job_run_longer_than_it_is_paid_for(here: World) -> None:
+    lease = here.server.asks("a", "echo up; sleep 99")
+    here.until(lambda: here.server.out(lease) == "up\n", "it runs")
+    job = here.executor.jobs[lease]
+    here.server.running[lease]["until_us"] = time.time_ns() // 1_000 + 300_000
+    here.until(lambda: job.until_us is not None, "it knows the end")
+    here.server.away = True
+    here.until(lambda: job.is_over, "the job ends by itself")
+    here.server.away = False
+    here.until(lambda: here.server.said(lease, "ended"), "and says so later")
+
+
+def test_a_job_that_the_server_does_not_open_is_ended(here: World) -> None:
+    here.server.refuse["ready"] = "lease_state"
+    lease = here.server.asks("a", "sleep 99")
+    here.until(lambda: lease in here.executor.jobs, "it starts")
+    job = here.executor.jobs[lease]
+    here.until(lambda: job.is_over, "it is ended")
+    assert here.server.said(lease, "ended") == []
+
+
+def test_work_that_is_not_here_any_more_is_lost(here: World) -> None:
+    lease = here.server.asks("a", "true")
+    here.server.running[lease] = {"lease_id": lease, "executor": ME}
+    here.until(lambda: here.server.said(lease, "ended"), "it is said to be lost")
+    assert here.server.said(lease, "ended")[0]["outcome"] == "lost"
+
+
+def test_when_the_executor_goes_its_jobs_go_and_are_lost(here: World) -> None:
+    lease = here.server.asks("a", "echo up; sleep 99")
+    here.until(lambda: here.server.out(lease) == "up\n", "it runs")
+    here.executor.close()
+    assert here.server.said(lease, "ended")[0]["outcome"] == "lost"
+
+
+def test_the_tree_of_a_job_is_held_to_its_memory_together(world: Make) -> None:
+    here = world(Allowed(limits=Limits(memory_bytes=96 * MIB, grace_s=1)))
+    part = "/usr/bin/python3 -c 'x = bytearray(40 * 1024 * 1024); import time; time.sleep(60)'"
+    lease = here.server.asks("a", f"{part} & {part} & {part} & wait")
+    here.until(lambda: here.server.said(lease, "ended"), "it is ended")
+    assert here.server.said(lease, "ended")[0]["outcome"] == "limited"
+    assert "bytes of memory" in here.server.out(lease, "note")
+
+
+def test_a_job_is_held_to_its_folder(world: Make) -> None:
+    limits = Limits(memory_bytes=96 * MIB, folder_bytes=4 * MIB, grace_s=1)
+    here = world(Allowed(limits=limits))
+    script = "for n in 1 2 3; do head -c 3000000 /dev/zero > f$n; done; sleep 60"
+    lease = here.server.asks("a", script)
+    here.until(lambda: here.server.said(lease, "ended"), "it is ended")
+    assert here.server.said(lease, "ended")[0]["outcome"] == "limited"
+    assert "bytes of files" in here.server.out(lease, "note")
+
+
+def test_environment_references_are_granted_by_account(world: Make) -> None:
+    mine = {RENTER: {"HF_TOKEN": "mine"}, "acct_other": {"OTHER": "theirs"}, "*": {"TZ": "UTC"}}
+    here = world(**mine)
+    names = ["HF_TOKEN", "OTHER", "TZ", "PATH"]
+    lease = here.server.asks("a", "echo $HF_TOKEN/$OTHER/$TZ", work={"env_refs": names})
+    here.until_settled(lease)
+    assert here.server.out(lease) == "mine//UTC\n"
+    assert "OTHER is not known on this node" in here.server.out(lease, "note")
+    sent = json.dumps([body for _, name, body in here.server.calls if name != "log"])
+    assert "mine" not in sent
+
+
+def test_an_endpoint_is_told_with_credentials_that_only_the_renter_opens(world: Make) -> None:
+    allowed = Allowed(network=True, host="10.0.0.7", ports=range(9_000, 9_002),
+                      limits=Limits(memory_bytes=256 * MIB, grace_s=1))  # fmt: skip
+    here = world(allowed)
+    lease = here.server.asks(
+        "a", "echo $TALLYSTICK_PORT $TALLYSTICK_TOKEN", work={"kind": "endpoint"},
+        encryption_key=bytes(KEY.public_key).hex(),
+    )  # fmt: skip
+    here.until_settled(lease)
+    (ready,) = here.server.said(lease, "ready")
+    port, token = here.server.out(lease).split()
+    assert ready["endpoint"] == f"http://10.0.0.7:{port}"
+    opened = SealedBox(KEY).decrypt(base64.b64decode(ready["credentials"]))
+    assert json.loads(opened) == {"token": token}
+    assert token not in json.dumps(ready)
+
+
+def test_two_jobs_share_a_device_at_the_same_time(here: World) -> None:
+    meet = "echo $TALLYSTICK_SHARE_PPM on $CUDA_VISIBLE_DEVICES; sleep 1; echo done"
+    one = here.server.asks("1", meet)
+    two = here.server.asks("2", meet, share_ppm=500_000, mem_ppm=500_000)
+    both = lambda: all(here.server.out(each) for each in (one, two))  # noqa: E731
+    here.until(both, "both print")
+    assert not any(job.is_over for job in here.executor.jobs.values())
+    here.until_settled(one)
+    here.until_settled(two)
+    assert here.server.out(one) == "370000 on GPU-1\ndone\n"
+    assert here.server.out(two) == "500000 on GPU-1\ndone\n"
+
+
+def test_a_job_never_waits_for_its_log_and_what_is_left_out_is_counted(here: World) -> None:
+    lease = here.server.asks("a", "head -c 3000000 /dev/zero; echo end >&2")
+    here.until(lambda: lease in here.executor.jobs, "it starts")
+    here.server.away = True
+    job = here.executor.jobs[lease]
+    here.until(lambda: job.is_over, "it ends while nobody listens")
+    here.server.away = False
+    here.until_settled(lease)
+    kept = sum(len(body) for _, body in here.server.printed[lease])
+    left_out = sum(body["left_out"] for body in here.server.said(lease, "log"))
+    assert kept + left_out == 3_000_004
+    assert kept <= HELD_BYTES_MAX + PIECES_MAX * PIECE_BYTES_MAX
+
+
+def test_a_list_of_another_form_is_not_acted_on() -> None:
+    good: dict[str, Any] = {"pending": [], "data": [], "stopping": []}
+    assert parse(good) == Work((), (), {})
+    several: tuple[Any, ...] = (
+        {}, [], {**good, "pending": {}}, {**good, "pending": [1]}, {**good, "stopping": [{}]},
+        {**good, "data": [{"lease_id": "../../etc"}]},
+        {**good, "stopping": [{"lease_id": "lease_" + "1" * 32, "workload_sha256": "zz"}]},
+    )  # fmt: skip
+    for broken in several:
+        with pytest.raises(WorkUnreadable):
+            parse(broken)
+
+
+def test_the_executors_secrets_are_its_owners_alone(tmp_path: Path) -> None:
+    folder = ExecutorFolder(tmp_path / "executor")
+    folder.remember(url="http://127.0.0.1:1", node_id=NODE, executor_key="ts_exec_key")
+    first = load(folder)
+    folder.remember(url="http://127.0.0.1:1", node_id=NODE, executor_key="ts_exec_two")
+    assert (load(folder).executor, load(folder).executor_key) == (first.executor, "ts_exec_two")
+    assert folder.key.stat().st_mode & 0o077 == 0
+    folder.variables.write_text('["*"]\nHF_TOKEN = "x"\n')
+    folder.variables.chmod(0o644)
+    with pytest.raises(KeyUnreadable):
+        load(folder)
+    folder.variables.chmod(0o600)
+    assert load(folder).granted("anybody", ("HF_TOKEN", "B")) == ({"HF_TOKEN": "x"}, ["B"])
+    assert "ts_exec_two" not in folder.settings.read_text()
+
+
+def test_a_log_is_read_to_its_end() -> None:
+    reading, writing = os.pipe()
+    other, closed = os.pipe()
+    log = JobLog(reading, other)
+    os.close(closed)
+    os.write(writing, b"last words")
+    os.close(writing)
+    log.wait_read(5)
+    got: list[tuple[str, bytes]] = []
+
+    def keep(seq: int, pieces: list[tuple[str, bytes]], _left_out: int) -> int:
+        got.extend(pieces)
+        return seq + len(pieces)
+
+    assert log.send(keep)
+    assert got == [("stdout", b"last words")]
+    assert log.is_empty
+    for fd in (reading, other):
+        os.close(fd)
