@@ -3170,6 +3170,7 @@ class Pending(TypedDict):
 
     lease_id: str
     job_id: str
+    account_id: str
     device_ids: list[str]
     share_ppm: int
     mem_ppm: int
