@@ -33,6 +33,7 @@ from api.models import (
     page_of,
     with_examples,
 )
+from api.offer_supply import OfferSupplyTold, supply_of
 from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
 from api.providers import own_provider
@@ -41,8 +42,12 @@ from domain.refusal import Reason, Refused
 from domain.stream import Stream
 from projections import fleet
 from projections.fleet import FLEET
+from projections.reputation import REPUTATION
 
 resource = Resource("offers")
+
+Setting = Literal["edge", "datacenter"]
+KindQuery = Annotated[str | None, Query(pattern=r"^[a-z0-9][a-z0-9_.-]{0,31}$")]
 
 Settlement = Literal["cash", "burn"]
 GpuClass = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_.-]{0,31}$")]
@@ -91,6 +96,7 @@ class OfferTold(Told):
     models: list[str] | None = None
     gpu_classes: list[GpuClass] | None = None
     devices_free: Count | None = None
+    supply: OfferSupplyTold | None = None
     published_at: Told_at
     position: Position | None = None
 
@@ -144,30 +150,35 @@ def search_offers(
     price_max: PriceQuery = None,
     account_id: AccountQuery = None,
     node_id: NodeQuery = None,
+    setting: Setting | None = None,
+    kind: KindQuery = None,
     limit: Limit = LIST_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """Open offers, cheapest first."""
+    """Open offers, cheapest first, each with what is known of its machine."""
     place = call.place(cursor, [-1, 0])
-    with call.read(FLEET) as view:
+    with call.read(FLEET, REPUTATION) as view:
         rows = fleet.read_offers(
             view.connection, model=model, gpu_class=gpu_class, price_max=price_max,
-            account_id=account_id, node_id=node_id, after=(place.after[0], place.after[1]),
-            limit=limit + 1,
+            account_id=account_id, node_id=node_id, setting=setting, kind=kind,
+            after=(place.after[0], place.after[1]), limit=limit + 1,
         )  # fmt: skip
+        known = supply_of(view.connection, rows, call.now_us)
         return call.page(
-            view, place, rows, limit, lambda row: [row.price_units, row.position], _offer
-        )
+            view, place, rows, limit, lambda row: [row.price_units, row.position],
+            lambda row: _offer(row, known[row.offer_id]),
+        )  # fmt: skip
 
 
 @resource.get("/v1/offers/{offer_id}", everybody(), OfferTold, problems=[Reason.OFFER_UNKNOWN])
 def read_offer(offer_id: OfferInPath, call: Caller) -> Response:
-    """Read an offer."""
-    with call.read(FLEET) as view:
+    """Read an offer, with what is known of its machine."""
+    with call.read(FLEET, REPUTATION) as view:
         found = fleet.read_offer(view.connection, offer_id)
         if found is None:
             raise Refused(Reason.OFFER_UNKNOWN, offer_id=offer_id)
-        return call.answer(view, _offer(found))
+        known = supply_of(view.connection, [found], call.now_us)
+        return call.answer(view, _offer(found, known[offer_id]))
 
 
 @resource.post(
@@ -199,7 +210,7 @@ def _own_offer(call: Call, offer_id: str) -> None:
         raise unknown from None
 
 
-def _offer(row: fleet.Offer) -> OfferTold:
+def _offer(row: fleet.Offer, known: OfferSupplyTold) -> OfferTold:
     told: Any = row
     return OfferTold(
         offer_id=row.offer_id, provider_id=row.provider_id, node_id=row.node_id,
@@ -207,5 +218,6 @@ def _offer(row: fleet.Offer) -> OfferTold:
         settlement=told.settlement, fractions=row.fractions,
         available_until=moment_or_none(row.available_until_us), terms=promises_told(row.terms),
         withdrawn_at=moment_or_none(row.withdrawn_at_us), models=row.models,
-        gpu_classes=told.gpu_classes, devices_free=row.free, published_at=moment(row.at_us),
+        gpu_classes=told.gpu_classes, devices_free=row.free, supply=known,
+        published_at=moment(row.at_us),
     )  # fmt: skip

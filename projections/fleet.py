@@ -726,6 +726,8 @@ def read_offers(
     price_max: int | None = None,
     account_id: str | None = None,
     node_id: str | None = None,
+    setting: str | None = None,
+    kind: str | None = None,
     withdrawn: bool = False,
     after: tuple[int, int] = (-1, 0),
     limit: int = 50,
@@ -740,11 +742,16 @@ def read_offers(
         AND (%(price_max)s::bigint IS NULL OR o.price_units <= %(price_max)s)
         AND (%(account)s::text IS NULL OR p.account_id = %(account)s)
         AND (%(node)s::text IS NULL OR o.node_id = %(node)s)
+        AND (%(setting)s::text IS NULL OR n.region_id IN (
+            SELECT region_id FROM proj_fleet.region WHERE setting = %(setting)s))
+        AND (%(kind)s::text IS NULL OR EXISTS (SELECT FROM proj_fleet.device d
+            WHERE d.node_id = o.node_id AND NOT d.retired AND d.kind = %(kind)s))
         ORDER BY o.price_units, o.position LIMIT %(limit)s"""
     )
     values = {
         "price": after[0], "position": after[1], "withdrawn": withdrawn, "model": model,
         "class": gpu_class, "price_max": price_max, "account": account_id, "node": node_id,
+        "setting": setting, "kind": kind,
         "limit": limit,
     }  # fmt: skip
     return read.many(connection, Offer, sql, **values)

@@ -261,6 +261,21 @@ def read_reputation(
     return Reputation(score(Tally(int(row[0]), int(row[1])), seen), by_party)
 
 
+def read_scores(
+    connection: Connection, kind: str, subject_ids: list[str]
+) -> dict[str, tuple[int, bool]]:
+    """By subject: what everybody saw, as (score in ppm, provisional). Nobody is left out: without
+    a lease it is the start.
+    """
+    start = score(Tally())
+    scores = dict.fromkeys(subject_ids, (start.score_ppm, start.is_provisional))
+    sql = """SELECT subject_id, score_ppm, provisional FROM proj_reputation.tally
+        WHERE kind = %s AND subject_id = ANY(%s) AND client_id = ''"""
+    for subject_id, score_ppm, provisional in connection.execute(sql, (kind, subject_ids)):
+        scores[subject_id] = (score_ppm, provisional)
+    return scores
+
+
 def has_rented_to(connection: Connection, owner_account_id: str, account_id: str) -> bool:
     """Whether a lease of this renter was ever on a node of the owner's."""
     sql = """SELECT FROM proj_reputation.lease l JOIN proj_fleet.provider p USING (provider_id)

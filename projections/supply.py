@@ -172,6 +172,24 @@ def read_attributes(
     )  # fmt: skip
 
 
+def read_kinds_of_nodes(connection: Connection, node_ids: list[str]) -> dict[str, list[str]]:
+    """The kinds of each node's devices in service."""
+    sql = """SELECT node_id, array_agg(DISTINCT kind) FROM proj_fleet.device
+        WHERE node_id = ANY(%s) AND NOT retired GROUP BY node_id"""
+    return dict(connection.execute(sql, (node_ids,)).fetchall())
+
+
+def read_next_maintenance(
+    connection: Connection, node_ids: list[str], at_us: int
+) -> dict[str, Maintenance]:
+    """By node: the window that runs at this moment, or the next one to come."""
+    sql = """SELECT DISTINCT ON (node_id) * FROM proj_fleet.maintenance
+        WHERE node_id = ANY(%(nodes)s) AND cancelled_at_us IS NULL AND until_us > %(at)s
+        ORDER BY node_id, from_us, position"""
+    found = read.many(connection, Maintenance, sql, nodes=node_ids, at=at_us)
+    return {window.node_id: window for window in found}
+
+
 def read_policies(connection: Connection, region_ids: list[str]) -> dict[str, Policy]:
     """By region."""
     sql = "SELECT * FROM proj_fleet.region_policy WHERE region_id = ANY(%(ids)s)"

@@ -209,6 +209,33 @@ def test_k_4_what_a_setting_is_worth_is_told_in_numbers_before_buying(scene: Sce
     assert (told["setting"], told["leases"], told["offline_ppm"]) == ("datacenter", 1, 0)
 
 
+def test_k_4_an_offer_says_where_its_machine_stands_and_is_found_by_it(wide: Scene) -> None:
+    """Edge or datacenter, what that was worth so far, who says what, and when it is worked on."""
+    region = {"provider_id": wide.provider.provider_id, "name": "homes", "storage_mode": "local",
+              "setting": "edge", "admission": "operator", "allow_public_jobs": True}  # fmt: skip
+    region_id = wide.owner.made("/v1/regions", region)["region_id"]
+    at_home = join(wide, "home", [device("IPU-9", "ipu", "graphcore", "Bow IPU")], region_id)
+    offer(wide, at_home, 900_000)
+    path = f"/v1/nodes/{at_home}/maintenances"
+    span = _span(NOW_US + HOUR_US, NOW_US + 2 * HOUR_US)
+    wide.owner.made(path, {"kind": "planned", **span})
+    wide.owner.made("/v1/attributes", _stated(wide))
+    (edge,) = wide.anybody.read("/v1/offers", setting="edge")["data"]
+    known = edge["supply"]
+    assert (edge["node_id"], known["setting"], known["kinds"]) == (at_home, "edge", ["ipu"])
+    assert known["expect"] == {"setting": "edge", "leases": 0}, "nothing measured, no numbers"
+    assert (known["refused_workloads"], known["provisional"]) == (["ip_lease"], True)
+    assert known["next_maintenance_from"] == _moment(NOW_US + HOUR_US)
+    found = wide.anybody.read("/v1/offers", setting="datacenter")["data"]
+    assert {row["node_id"] for row in found} == {wide.provider.node_id, wide.other.node_id}
+    mine = wide.anybody.read(f"/v1/offers/{wide.provider.offer_id}")["supply"]
+    assert mine["statements"] == [
+        {"name": "location", "value": "DE-BE", "signer_account_id": wide.stranger.account_id}
+    ]
+    (ipu,) = wide.anybody.read("/v1/offers", kind="ipu")["data"]
+    assert ipu["node_id"] == at_home
+
+
 # --- statements of third parties -------------------------------------------------------------
 
 SIGNER = SigningKey(hashlib.sha256(b"a lab").digest())
