@@ -3036,6 +3036,7 @@ class Offer(TypedDict):
     models: NotRequired[list[str]]
     gpu_classes: NotRequired[list[str]]
     devices_free: NotRequired[int]
+    supply: NotRequired[OfferSupply]
     published_at: str
     position: NotRequired[int]
 
@@ -3047,6 +3048,23 @@ class OfferPage(TypedDict):
     next_cursor: NotRequired[str]
     position: int
     data: list[Offer]
+
+
+class OfferSupply(TypedDict):
+    """`expect`: what strangers' leases got in this setting so far, absent where nothing was
+    measured. `reputation_ppm` of the node, a mere start while `provisional`.
+    """
+
+    setting: Literal["edge", "datacenter"]
+    expect: Setting
+    security_tier: int
+    refused_workloads: list[str]
+    kinds: list[str]
+    reputation_ppm: int
+    provisional: bool
+    statements: list[Said]
+    next_maintenance_from: NotRequired[str]
+    next_maintenance_until: NotRequired[str]
 
 
 class OfferWithdrawn(TypedDict):
@@ -3910,6 +3928,14 @@ class Ruling(TypedDict):
     outcome: Literal["upheld", "rejected", "split"]
     upheld_ppm: NotRequired[int | None]
     reason: NotRequired[str | None]
+
+
+class Said(TypedDict):
+    """A statement that counts now; `/v1/attributes` has its signature."""
+
+    name: str
+    value: str
+    signer_account_id: str
 
 
 class Scale(TypedDict):
@@ -5828,10 +5854,12 @@ class Client(_Calls):
         price_max: int | None = None,
         account_id: str | None = None,
         node_id: str | None = None,
+        setting: Literal["edge", "datacenter"] | None = None,
+        kind: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
     ) -> OfferPage:
-        """Open offers, cheapest first."""
+        """Open offers, cheapest first, each with what is known of its machine."""
         found = self._call(
             "GET",
             "/v1/offers",
@@ -5841,6 +5869,8 @@ class Client(_Calls):
                 "price_max": price_max,
                 "account_id": account_id,
                 "node_id": node_id,
+                "setting": setting,
+                "kind": kind,
                 "limit": limit,
                 "cursor": cursor,
             },
@@ -5851,7 +5881,7 @@ class Client(_Calls):
         self,
         offer_id: str,
     ) -> Offer:
-        """Read an offer."""
+        """Read an offer, with what is known of its machine."""
         found = self._call(
             "GET",
             _at("/v1/offers/{offer_id}", offer_id=offer_id),
