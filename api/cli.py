@@ -30,6 +30,7 @@ from api import (
     cli_grant,
     cli_invoice,
     cli_maintenance,
+    cli_lease,
     cli_market,
     cli_meters,
     cli_payment,
@@ -70,7 +71,7 @@ app.add_typer(cli_attribute.reputation, name="reputation")
 app.add_typer(cli_attribute.kind, name="kind")
 app.add_typer(cli_attribute.licence, name="licence")
 app.add_typer(cli_market.offer, name="offer")
-app.add_typer(cli_stick.lease, name="lease")
+app.add_typer(cli_lease.lease, name="lease")
 app.add_typer(cli_dispute.dispute, name="dispute")
 app.add_typer(cli_tariff.app, name="tariff")
 app.add_typer(cli_webhook.app, name="webhook")

@@ -22,6 +22,7 @@ from api.corrections import correct_due
 from api.invoicing import run_invoices
 from api.job_parts import run_plans
 from api.leading import leading
+from api.lease_watch import run_watch
 from api.meter_jobs import run_device_fees, run_resources, run_storage_nodes
 from api.money_out import mature, sweep
 from api.payment_jobs import run_payments
@@ -324,6 +325,7 @@ def all_jobs(service: Service) -> tuple[Job, ...]:
         Job("equivocation", 5, 60, run_equivocation),
         Job("accrual", 5, 7_200, run_accrual),
         Job("schedule", 2, 600, run_schedule),
+        Job("lease_watch", 15, 600, run_watch),
         Job("capacity", 300, 7_200, run_capacity),
         Job("payments", 60, 7_200, run_payments),
         Job("maturity", 60, 7_200, run_maturity),

@@ -214,10 +214,11 @@ class LeaseTold(Told):
 
 class Closing(Asked):
     """`code` absent: the renter's 1 (or 101 before the start), the provider's 10002, the
-    operator's 20002.
+    operator's 20002. `evidence_sha256`: of what the party can show for it.
     """
 
     code: Annotated[int, Field(ge=0, le=39_999)] | None = None
+    evidence_sha256: Hex32 | None = None
 
     model_config = with_examples({}, {"code": 0})
 
@@ -312,7 +313,7 @@ def open_lease(body: NewLease, call: Caller) -> Response:
     lease_id = call.id("lease")
 
     def commands(here: Round | None) -> list[Any]:
-        return _opening(body, call, lease_id, here)
+        return opening(body, call, lease_id, here)
 
     def told(after: States) -> Told:
         return opened_told(after.state(Stream("lease", lease_id)))
@@ -321,7 +322,7 @@ def open_lease(body: NewLease, call: Caller) -> Response:
     return call.record_at_desk(commands, told, again_on=again_on)
 
 
-def _opening(body: NewLease, call: Call, lease_id: str, here: Round | None) -> list[Any]:
+def opening(body: NewLease, call: Call, lease_id: str, here: Round | None) -> list[Any]:
     """Job, request, match and reservation. Raises Refused: JOB_UNKNOWN, JOB_STATE, NO_MATCH."""
     commands: list[Any] = []
     spec: SubmitJob | JobSubmitted
@@ -402,7 +403,8 @@ def opened_told(lease: Lease) -> LeaseOpenedTold:
 @resource.post(
     "/v1/leases/{lease_id}/close", with_scope("renter", "client", "provider", "operator"),
     LeaseClosedTold,
-    problems=[Reason.LEASE_UNKNOWN, Reason.CLOSE_CODE_PARTY],
+    problems=[Reason.LEASE_UNKNOWN, Reason.CLOSE_CODE_PARTY, Reason.LEASE_STATE,
+              Reason.LEASE_NOT_DUE],
 )  # fmt: skip
 def close_lease(lease_id: LeaseInPath, body: Closing, call: Caller) -> Response:
     """End a lease; what the escrow can no longer need goes back at once."""
@@ -410,10 +412,11 @@ def close_lease(lease_id: LeaseInPath, body: Closing, call: Caller) -> Response:
     def commands() -> CloseLease:
         lease = call.service.ledger.market.load(Stream("lease", lease_id)).state
         assert isinstance(lease, Lease)
-        party = _party(call, lease, lease_id)
+        party = caller_party(call, lease, lease_id)
         return CloseLease(
             lease_id=lease_id, closed_at_us=call.now_us, party=party,
             code=_code(party, lease) if body.code is None else body.code, at_us=call.now_us,
+            by=call.principal.account_id, evidence=body.evidence_sha256,
         )  # fmt: skip
 
     def told(after: After) -> Told:
@@ -470,7 +473,7 @@ def fund_lease(lease_id: LeaseInPath, body: TopUp, call: Caller) -> Response:
     return call.record(commands, told)
 
 
-def _party(call: Call, lease: Lease, lease_id: str) -> str:
+def caller_party(call: Call, lease: Lease, lease_id: str) -> str:
     """As whom the caller may close it. Raises Refused: LEASE_UNKNOWN for everybody else."""
     principal = call.principal
     unknown = Refused(Reason.LEASE_UNKNOWN, lease_id=lease_id)
@@ -528,7 +531,7 @@ def list_leases(
 def read_lease(lease_id: LeaseInPath, call: Caller, as_of: ReadAsOf) -> Response:
     """Read a lease, now or as of a position or a time."""
     with call.read(LEASES, as_of=as_of) as view:
-        return call.answer(view, _lease(_visible(call, view.connection, lease_id, view.as_of)))
+        return call.answer(view, _lease(visible_lease(call, view.connection, lease_id, view.as_of)))
 
 
 @resource.get(
@@ -541,7 +544,7 @@ def list_lease_usage(
     """GPU time of a lease, hour by hour, and time that earned nothing."""
     place = call.place(cursor, [0])
     with call.read(LEASES, USAGE) as view:
-        _visible(call, view.connection, lease_id)
+        visible_lease(call, view.connection, lease_id)
         rows = usage.read_accruals(
             view.connection, lease_id=lease_id, after=place.after[0], limit=limit + 1
         )
@@ -558,7 +561,7 @@ def list_lease_charges(
     """What a lease cost, accrual by accrual, and where each unit went."""
     place = call.place(cursor, [0])
     with call.read(LEASES, USAGE) as view:
-        _visible(call, view.connection, lease_id)
+        visible_lease(call, view.connection, lease_id)
         rows = view.connection.execute(_CHARGES, (lease_id, place.after[0], limit + 1)).fetchall()
         return call.page(
             view, place, rows, limit, lambda row: [row[0]],
@@ -576,14 +579,14 @@ def list_lease_history(
     """Every fact of a lease, and the state after it."""
     place = call.place(cursor, [0])
     with call.read(LEASES) as view:
-        _visible(call, view.connection, lease_id)
+        visible_lease(call, view.connection, lease_id)
         rows = leases.read_lease_history(
             view.connection, lease_id, after=place.after[0], limit=limit + 1
         )
         return call.page(view, place, rows, limit, lambda row: [row.position], _fact)
 
 
-def _visible(
+def visible_lease(
     call: Call, connection: Any, lease_id: str, as_of_position: int | None = None
 ) -> leases.LeaseRow:
     found = leases.read_lease(

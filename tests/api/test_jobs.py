@@ -95,6 +95,7 @@ def test_every_job_once_does_what_is_due(running: Running) -> None:
         "equivocation",
         "accrual",
         "schedule",
+        "lease_watch",
         "capacity",
         "payments",
         "maturity",
