@@ -608,10 +608,11 @@ class ClientQuota(TypedDict):
 
 class Closing(TypedDict):
     """`code` absent: the renter's 1 (or 101 before the start), the provider's 10002, the
-    operator's 20002.
+    operator's 20002. `evidence_sha256`: of what the party can show for it.
     """
 
     code: NotRequired[int | None]
+    evidence_sha256: NotRequired[str | None]
 
 
 class ComputeClient(TypedDict):
@@ -1223,6 +1224,12 @@ class Explanation(TypedDict):
     job_id: str
     matches: list[Match]
     position: int
+
+
+class Extension(TypedDict):
+    """How much longer, in seconds; all of it is held at once, at the locked price."""
+
+    seconds: int
 
 
 class FederatedRow(TypedDict):
@@ -2023,6 +2030,125 @@ class LeasePage(TypedDict):
     next_cursor: NotRequired[str]
     position: int
     data: list[Lease]
+
+
+class LeaseQuote(TypedDict):
+    """A price that holds until `expires_at`. Nothing is held for it, and no device either."""
+
+    quote_id: str
+    lease_id: str
+    job_id: str
+    state: Literal[
+        "requested",
+        "quoted",
+        "reserved",
+        "gang_waiting",
+        "active",
+        "paused",
+        "degraded",
+        "reclaiming",
+        "closing",
+        "settled",
+        "disputed",
+        "resolved",
+        "archived",
+    ]
+    node_id: str
+    offer_id: str
+    device_ids: list[str]
+    price_per_gpu_hour: Money
+    reclaim_window_seconds: NotRequired[int]
+    expires_at: str
+    position: NotRequired[int]
+
+
+class LeaseStep(TypedDict):
+    """One fact: what it was, who caused it and why, which state it led to, and its money.
+    `by_timer`: the server's own timer. `fault`: the party that the code names.
+    """
+
+    type: str
+    position: int
+    version: int
+    at: str
+    recorded_at: str
+    state_before: NotRequired[
+        Literal[
+            "requested",
+            "quoted",
+            "reserved",
+            "gang_waiting",
+            "active",
+            "paused",
+            "degraded",
+            "reclaiming",
+            "closing",
+            "settled",
+            "disputed",
+            "resolved",
+            "archived",
+        ]
+    ]
+    state: Literal[
+        "requested",
+        "quoted",
+        "reserved",
+        "gang_waiting",
+        "active",
+        "paused",
+        "degraded",
+        "reclaiming",
+        "closing",
+        "settled",
+        "disputed",
+        "resolved",
+        "archived",
+    ]
+    party: str
+    by: NotRequired[str]
+    by_timer: bool
+    code: NotRequired[int]
+    reason: NotRequired[str]
+    fault: NotRequired[Literal["none", "renter", "provider", "network", "client"]]
+    command_id: NotRequired[str]
+    money: list[StepLine]
+
+
+class LeaseStepPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[LeaseStep]
+
+
+class LeaseTurn(TypedDict):
+    """A lease after a turn. Moments that go with other states are absent."""
+
+    lease_id: str
+    state: Literal[
+        "requested",
+        "quoted",
+        "reserved",
+        "gang_waiting",
+        "active",
+        "paused",
+        "degraded",
+        "reclaiming",
+        "closing",
+        "settled",
+        "disputed",
+        "resolved",
+        "archived",
+    ]
+    funds_end_at: NotRequired[str]
+    term_end_at: NotRequired[str]
+    paused_at: NotRequired[str]
+    reclaim_deadline: NotRequired[str]
+    reclaim_code: NotRequired[int]
+    held: Money
+    position: NotRequired[int]
 
 
 class LeaseWork(TypedDict):
@@ -2827,6 +2953,22 @@ class NewProvider(TypedDict):
     kind: Literal["physical", "gcp"]
 
 
+class NewQuote(TypedDict):
+    """As for a lease; `valid_seconds`: how long the price is promised."""
+
+    job_id: NotRequired[str | None]
+    job: NotRequired[NewJob | None]
+    term_seconds: NotRequired[int | None]
+    funds: NotRequired[Money | None]
+    settlement: NotRequired[Literal["cash", "burn"] | None]
+    refill: NotRequired[bool]
+    project_id: NotRequired[str | None]
+    encryption_key: NotRequired[str | None]
+    remoting_session_id: NotRequired[str | None]
+    split_label: NotRequired[str | None]
+    valid_seconds: NotRequired[int]
+
+
 class NewRefund(TypedDict):
     amount: Money
 
@@ -3519,6 +3661,12 @@ class QueueHolding(TypedDict):
     used_gpu_us: str
 
 
+class QuoteAcceptance(TypedDict):
+    """Which quote is taken."""
+
+    quote_id: str
+
+
 class Readiness(TypedDict):
     """Where the renter reaches the work, if anywhere. `credentials`: base64 of a libsodium
     sealed box for the key that the renter named; only the renter can open it.
@@ -3565,6 +3713,12 @@ class Receipt(TypedDict):
     lane_hash: str
     recorded_at: str
     flags: int
+
+
+class Reclaim(TypedDict):
+    """Why, by a provider's code: 10000 unstable, 10001 decommission, 10002 unspecified."""
+
+    code: NotRequired[int]
 
 
 class ReferenceAsked(TypedDict):
@@ -4100,6 +4254,16 @@ class Step(TypedDict):
     new: str
 
 
+class StepLine(TypedDict):
+    """One line of the books: debits are positive. Of accounts that are others' the name is
+    `*`.
+    """
+
+    account: str
+    asset: str
+    units: str
+
+
 class Stick(TypedDict):
     """matched + unconfirmed + contested = gpu_us, what was metered and accrued so far.
     Matched: both halves agree. Contested: metered before `signed_until` and not signed for.
@@ -4302,6 +4466,10 @@ class Transfers(TypedDict):
     bytes: str
     transfers: list[Transfer]
     position: int
+
+
+class Turned(TypedDict):
+    """No fields: `{}`."""
 
 
 class Unbilled(TypedDict):
@@ -6132,6 +6300,145 @@ class Client(_Calls):
             query={"lease_id": lease_id, "after": after, "seconds": seconds},
         )
         return cast("bytes", found)
+
+    def pause_lease(
+        self,
+        lease_id: str,
+        body: Turned,
+        *,
+        idempotency_key: str | None = None,
+    ) -> LeaseTurn:
+        """Stop the compute of an interruptible lease: it costs nothing until it goes on."""
+        found = self._call(
+            "POST",
+            _at("/v1/leases/{lease_id}/pause", lease_id=lease_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("LeaseTurn", found)
+
+    def resume_lease(
+        self,
+        lease_id: str,
+        body: Turned,
+        *,
+        idempotency_key: str | None = None,
+    ) -> LeaseTurn:
+        """Hold the same devices again, if they are free, and go on."""
+        found = self._call(
+            "POST",
+            _at("/v1/leases/{lease_id}/resume", lease_id=lease_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("LeaseTurn", found)
+
+    def extend_lease(
+        self,
+        lease_id: str,
+        body: Extension,
+        *,
+        idempotency_key: str | None = None,
+    ) -> LeaseTurn:
+        """A later end of a fixed term. An open-ended lease is topped up instead."""
+        found = self._call(
+            "POST",
+            _at("/v1/leases/{lease_id}/extend", lease_id=lease_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("LeaseTurn", found)
+
+    def reclaim_lease(
+        self,
+        lease_id: str,
+        body: Reclaim,
+        *,
+        idempotency_key: str | None = None,
+    ) -> LeaseTurn:
+        """Ask for the devices back: the window that was quoted begins, at the full rate."""
+        found = self._call(
+            "POST",
+            _at("/v1/leases/{lease_id}/reclaim", lease_id=lease_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("LeaseTurn", found)
+
+    def cancel_reclaim(
+        self,
+        lease_id: str,
+        body: Turned,
+        *,
+        idempotency_key: str | None = None,
+    ) -> LeaseTurn:
+        """Leave the devices with the renter after all."""
+        found = self._call(
+            "POST",
+            _at("/v1/leases/{lease_id}/reclaim/cancel", lease_id=lease_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("LeaseTurn", found)
+
+    def quote_lease(
+        self,
+        body: NewQuote,
+        *,
+        idempotency_key: str | None = None,
+    ) -> LeaseQuote:
+        """A request for a lease, with a price that is promised for a while: accept it in
+        time.
+        """
+        found = self._call(
+            "POST",
+            "/v1/lease-quotes",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("LeaseQuote", found)
+
+    def accept_quote(
+        self,
+        lease_id: str,
+        body: QuoteAcceptance,
+        *,
+        idempotency_key: str | None = None,
+    ) -> LeaseOpened:
+        """Take a quote before it expires: the devices are reserved at its price, the money
+        is held.
+        """
+        found = self._call(
+            "POST",
+            _at("/v1/leases/{lease_id}/accept", lease_id=lease_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("LeaseOpened", found)
+
+    def list_lease_steps(
+        self,
+        lease_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> LeaseStepPage:
+        """The life of a lease, from its request to its archive: each fact with cause and
+        money.
+        """
+        found = self._call(
+            "GET",
+            _at("/v1/leases/{lease_id}/events", lease_id=lease_id),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("LeaseStepPage", found)
 
     def open_lease(
         self,
