@@ -23,6 +23,7 @@ from api import (
     cli_audit,
     cli_billing,
     cli_cash_out,
+    cli_demand,
     cli_dispute,
     cli_epoch,
     cli_export,
@@ -84,6 +85,11 @@ app.add_typer(cli_meters.meter, name="meter")
 app.add_typer(cli_meters.device, name="device")
 app.add_typer(cli_meters.storage, name="storage")
 app.add_typer(cli_grant.app, name="grant")
+app.add_typer(cli_demand.job, name="job")
+app.add_typer(cli_demand.client, name="client")
+app.add_typer(cli_demand.groups, name="group")
+app.add_typer(cli_demand.project, name="project")
+app.add_typer(cli_demand.counterparty, name="counterparty")
 app.add_typer(cli_epoch.app, name="epoch")
 app.add_typer(cli_payout.app, name="payout")
 app.add_typer(cli_audit.app, name="audit")

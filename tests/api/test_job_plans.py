@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from api.job_parts import run_plans
-from domain.job import JobRunStarted, JobState
+from domain.job import JOB_KINDS, JobRunStarted, JobState
 from domain.stream import Stream
 from tests.api.scene import HOUR_US, NOW_US, Provider, Scene
 from tests.api.work import MINUTE_US, accrue_now, reported, send
@@ -286,3 +288,12 @@ def test_the_state_of_a_job_follows_from_its_stream(scene: Scene) -> None:
     assert tick(scene) == 0
     assert tick(scene, 1) == 1
     assert parts(scene, job_id)[0]["attempt"] == 2
+
+
+@pytest.mark.parametrize("kind", JOB_KINDS)
+def test_every_kind_of_job_is_taken_and_leased(kind: str, shared: Scene) -> None:
+    """R-21: without a plan, its leases are opened by hand."""
+    job_id = planned(shared, kind=kind)
+    assert shared.renter.read(f"/v1/jobs/{job_id}")["kind"] == kind
+    lease = shared.renter.made("/v1/leases", {"job_id": job_id})
+    shared.renter.made(f"/v1/leases/{lease['lease_id']}/close")
