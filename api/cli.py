@@ -21,6 +21,7 @@ from api import (
     cli_admin,
     cli_attribute,
     cli_audit,
+    cli_bid,
     cli_billing,
     cli_cash_out,
     cli_demand,
@@ -73,6 +74,8 @@ app.add_typer(cli_attribute.kind, name="kind")
 app.add_typer(cli_attribute.licence, name="licence")
 app.add_typer(cli_market.offer, name="offer")
 app.add_typer(cli_lease.lease, name="lease")
+app.add_typer(cli_stick.lease, name="lease")
+app.add_typer(cli_bid.app, name="bid")
 app.add_typer(cli_dispute.dispute, name="dispute")
 app.add_typer(cli_tariff.app, name="tariff")
 app.add_typer(cli_webhook.app, name="webhook")

@@ -260,6 +260,23 @@ def _federated(bill: Bill, charge: Charge) -> _Priced:
     )
 
 
+def _early_end(bill: Bill, charge: Charge) -> _Priced:
+    """What is kept of a prepaid term has no unit: it is a part of what was not used."""
+    del bill
+    body = charge.body
+    return _by_the_credit(
+        charge,
+        category="Purchase",
+        frequency="One-Time",
+        service=("Compute", "Other (Compute)", "Reserved terms"),
+        description=f"Early end of the reserved term of lease {body['lease_id']}",
+        start_us=charge.recorded_us,
+        end_us=charge.recorded_us + 1,
+        sku="reserved-term-early-end",
+        resource=(body["lease_id"], "GPU lease"),
+    )
+
+
 def _resources(bill: Bill, charge: Charge) -> _Priced:
     del bill
     body = charge.body
@@ -344,6 +361,7 @@ _PRICED = {
     "federated_fee": _federated,
     "resources": _resources,
     "device_fee": _device_fee,
+    "early_end": _early_end,
     "adjustment": _adjustment,
 }
 

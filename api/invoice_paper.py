@@ -39,6 +39,7 @@ WHAT = {
     "federated_fee": "Federated jobs",
     "resources": "Other resources",
     "device_fee": "Edge devices",
+    "early_end": "Reserved terms ended early",
     "late_usage": "GPU time reported late",
     "earning": "GPU time provided",
 }

@@ -17,6 +17,7 @@ import psycopg
 
 from api import cash_out_jobs, webhook_sender
 from api.accrual import accrue
+from api.bid_jobs import run_bids
 from api.chain_side import ChainNotReady, ChainSide, is_wanted
 from api.corrections import correct_due
 from api.invoicing import run_invoices
@@ -326,6 +327,7 @@ def all_jobs(service: Service) -> tuple[Job, ...]:
         Job("accrual", 5, 7_200, run_accrual),
         Job("schedule", 2, 600, run_schedule),
         Job("lease_watch", 15, 600, run_watch),
+        Job("bids", 2, 60, run_bids),
         Job("capacity", 300, 7_200, run_capacity),
         Job("payments", 60, 7_200, run_payments),
         Job("maturity", 60, 7_200, run_maturity),

@@ -17,6 +17,7 @@ from api.call import After, Call, Caller, States
 from api.compute_jobs import EXAMPLE, JOB_PROBLEMS, NewJob, Ref, own_job
 from api.constraints import MigStart, Mode
 from api.lease_desk import Round
+from api.lease_pricing import following, outranking, pricing_for, term_of
 from api.matching import MATCH_AGAIN, match
 from api.models import (
     AccountId,
@@ -45,6 +46,7 @@ from api.models import (
 from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
 from api.positions import ReadAsOf
+from api.pricing import Pricing
 from api.scheduling import has_waiting, keeps_queue, pool_of_spec, wait
 from domain.job import JobSubmitted, SubmitJob
 from domain.lease import (
@@ -86,7 +88,8 @@ class NewLease(Asked):
     of yours that takes part in somebody's federated job; absent: the job's. `encryption_key`: an
     X25519 key of yours, hex; what the node tells to reach the work is sealed to it.
     `remoting_session_id` and `split_label` name a session of a layer that forwards calls to the
-    devices, and the part of the program it forwards; they cost nothing.
+    devices, and the part of the program it forwards; they cost nothing. `pricing` absent: at the
+    offer's price, or as the job's pool prices.
     """
 
     job_id: JobId | None = None
@@ -99,6 +102,7 @@ class NewLease(Asked):
     encryption_key: Hex32 | None = None
     remoting_session_id: Label | None = None
     split_label: Label | None = None
+    pricing: Pricing | None = None
 
     model_config = with_examples(
         {"job": EXAMPLE, "funds": {"asset": "CREDIT", "units": "5000000"}},
@@ -119,9 +123,10 @@ class NewLease(Asked):
 
 
 class LeaseOpenedTold(Told):
-    """Reserved, and waiting for the node; or it `waits_for` a pool that keeps a queue, and has no
-    node, devices and price yet. `held` is what the escrow holds. `mode`: how the lease shares each
-    device; a MIG instance begins at the memory slice of `mig_starts`, one per device.
+    """Reserved, and waiting for the node; or it `waits_for` a pool that keeps a queue, for bids or
+    for devices, and has no node, devices and price yet. `held` is what the escrow holds. `mode`:
+    how the lease shares each device; a MIG instance begins at the memory slice of `mig_starts`,
+    one per device.
     """
 
     lease_id: LeaseId
@@ -142,6 +147,7 @@ class LeaseOpenedTold(Told):
     held: Money
     waits_for: str | None = None
     reserved_at: Told_at | None = None
+    pricing: str | None = None
     position: Position | None = None
 
 
@@ -306,10 +312,13 @@ class LeaseFactTold(Told):
               Reason.BUDGET_EXHAUSTED, Reason.AMOUNT_NOT_POSITIVE, Reason.AMOUNT_OUT_OF_RANGE,
               Reason.CONSTRAINT_INVALID, Reason.QUOTA_EXHAUSTED, Reason.COUNTERPARTY_DENIED,
               Reason.POOL_UNKNOWN, Reason.QUEUE_FULL, Reason.QUEUE_MOVED,
-              *JOB_PROBLEMS[3:], Reason.CLIENT_NOT_AUTHORISED],
+              *JOB_PROBLEMS[3:], Reason.CLIENT_NOT_AUTHORISED, Reason.PRICING_UNKNOWN,
+              Reason.PRICING_NOT_OFFERED, Reason.TERM_NOT_OFFERED, Reason.AUCTION_TERMS],
 )  # fmt: skip
 def open_lease(body: NewLease, call: Caller) -> Response:
-    """Find the cheapest node that fits and reserve it, with the money held for it."""
+    """Find the cheapest node that fits and reserve it, with the money held for it; or ask for bids,
+    as `pricing` says.
+    """
     lease_id = call.id("lease")
 
     def commands(here: Round | None) -> list[Any]:
@@ -336,17 +345,21 @@ def opening(body: NewLease, call: Call, lease_id: str, here: Round | None) -> li
             raise Refused(Reason.JOB_STATE, job_id=body.job_id, phase=job.phase)
         assert job.submitted is not None
         spec = job.submitted
-    term_us = None if body.term_seconds is None else body.term_seconds * SECOND_US
-    commands.append(
-        RequestLease(
-            lease_id=lease_id, job_id=spec.job_id, account_id=call.principal.account_id,
-            term_us=term_us, funds=None if body.funds is None else body.funds.amount(),
-            at_us=call.now_us, settlement=body.settlement, project_id=body.project_id,
-            refill=body.refill, key_id=call.principal.key_id,
-            encryption_key=body.encryption_key, remoting_session_id=body.remoting_session_id,
-            split_label=body.split_label,
-        )
+    pricing = pricing_for(call.service, body.pricing, spec.constraints)
+    term_us = term_of(pricing, body.term_seconds)
+    request = RequestLease(
+        lease_id=lease_id, job_id=spec.job_id, account_id=call.principal.account_id,
+        term_us=term_us, funds=None if body.funds is None else body.funds.amount(),
+        at_us=call.now_us, settlement=body.settlement, project_id=body.project_id,
+        refill=body.refill, key_id=call.principal.key_id,
+        encryption_key=body.encryption_key, remoting_session_id=body.remoting_session_id,
+        split_label=body.split_label,
+        pricing=None if pricing is None else pricing.module,
+        months=None if pricing is None else pricing.months,
     )  # fmt: skip
+    commands.append(request)
+    if pricing is not None:
+        return [*commands, *following(call.service, request, spec, pricing)]
     pool_id = pool_of_spec(spec)
     may_wait = keeps_queue(call.service, pool_id)
     if may_wait and here is not None:
@@ -359,9 +372,9 @@ def opening(body: NewLease, call: Call, lease_id: str, here: Round | None) -> li
             call.now_us, here,
         )  # fmt: skip
     except Refused as refused:
-        if refused.reason is not Reason.NO_MATCH or not may_wait:
-            raise
-        return [*commands, _wait(body, call, spec, lease_id)]
+        if refused.reason is Reason.NO_MATCH and may_wait:
+            return [*commands, _wait(body, call, spec, lease_id)]
+        return [*commands, *outranking(call.service, request, spec, refused)]
     return [*commands, matched]
 
 
@@ -379,7 +392,7 @@ def _sharing(reserved: LeaseReserved) -> dict[str, Any]:
 
 
 def opened_told(lease: Lease) -> LeaseOpenedTold:
-    """A lease that is reserved or waits for its pool, as its opening is answered."""
+    """A lease that is reserved or that waits, as its opening is answered."""
     reserved, asked = lease.reserved, lease.requested
     assert asked is not None
     state: Any = lease.status
@@ -387,6 +400,7 @@ def opened_told(lease: Lease) -> LeaseOpenedTold:
         return LeaseOpenedTold(
             lease_id=asked.lease_id, job_id=asked.job_id, state=state, waits_for=lease.queued_in,
             share_ppm=asked.share_ppm, mem_ppm=asked.mem_ppm, held=credits_(0),
+            pricing=asked.pricing,
         )  # fmt: skip
     settlement: Any = reserved.settlement
     return LeaseOpenedTold(
@@ -396,7 +410,7 @@ def opened_told(lease: Lease) -> LeaseOpenedTold:
         mem_ppm=reserved.mem_ppm, **_sharing(reserved), gpu_class=reserved.gpu_class,
         price_per_gpu_hour=money(reserved.price_per_gpu_hour),
         usage_fee_per_gpu_hour=money(reserved.fee_per_gpu_hour), settlement=settlement,
-        held=credits_(lease.held_units), reserved_at=moment(reserved.at_us),
+        held=credits_(lease.held_units), reserved_at=moment(reserved.at_us), pricing=asked.pricing,
     )  # fmt: skip
 
 

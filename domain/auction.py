@@ -22,8 +22,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, assert_never
 
 from domain.account import open_account
-from domain.lease import Lease, lease_of
-from domain.money import Amount, Asset, credit
+from domain.funding import sources_of
+from domain.gpu_time import charge_for
+from domain.lease import MIN_RUNWAY_US, Lease, LeaseRequested, lease_of
+from domain.money import PPM, Amount, Asset, credit
 from domain.pricing import AUCTION, label, module_of
 from domain.refusal import Reason, Refused
 from domain.stream import Change, Stream, World
@@ -192,7 +194,8 @@ BIDS_LIMIT = 100
 """How many bids a request may allow to stand at once; 20 means 20 unless it says otherwise."""
 PICKS = ("cheapest", "renter")
 CLOSES_AFTER_MIN_US = 1_000_000
-CLOSES_AFTER_MAX_US = 7 * 86_400_000_000
+CLOSES_AFTER_MAX_US = 23 * 3_600_000_000
+"""A request without a quote is closed after a day (`domain/lease_closing.py`)."""
 DEPOSIT_SOURCES = ("earned", "cash")
 """What a deposit is taken from, in this order: never grants or card money, which could not become
 the renter's.
@@ -301,7 +304,7 @@ def back(bids: Iterable[BidPlaced]) -> tuple[DepositBack, ...]:
 
 def decide_open(command: OpenAuction, world: World) -> list[Change]:
     """Raises Refused: LEASE_UNKNOWN, LEASE_STATE, AUCTION_STATE, PRICING_UNKNOWN,
-    PRICING_NOT_OFFERED, AUCTION_TERMS.
+    PRICING_NOT_OFFERED, AUCTION_TERMS, CREDIT_TOO_LOW.
     """
     lease = lease_of(world, command.lease_id)
     asked = lease.requested
@@ -316,6 +319,7 @@ def decide_open(command: OpenAuction, world: World) -> list[Change]:
     deposit = DEPOSIT if command.deposit is None else command.deposit
     bids_max = BIDS_MAX if command.bids_max is None else command.bids_max
     _require_terms(command, deposit, bids_max, is_sealed=module.name == "second_price")
+    _require_funds(asked, command.at_us, world)
     opened = AuctionOpened(
         lease_id=command.lease_id,
         account_id=asked.account_id,
@@ -343,6 +347,22 @@ def _require_terms(
         raise Refused(Reason.AUCTION_TERMS, field="bids_max", at_most=BIDS_LIMIT)
     if command.pick not in PICKS or (is_sealed and command.pick != "cheapest"):
         raise Refused(Reason.AUCTION_TERMS, field="pick", pick=command.pick)
+
+
+def _require_funds(asked: LeaseRequested, at_us: int, world: World) -> None:
+    """Nobody lets others bid for what an hour at the cap could not pay. Holds nothing.
+
+    Raises Refused: CREDIT_TOO_LOW.
+    """
+    gpu_us = asked.gpu_count * asked.share_ppm * (asked.term_us or MIN_RUNWAY_US) // PPM
+    needed = charge_for(gpu_us, asked.max_price_per_gpu_hour.units)
+    ways = ("cash", "burn") if asked.settlement is None else (asked.settlement,)
+    available = max(
+        sum(source.units for source in sources_of(world, asked.account_id, way, at_us))
+        for way in ways
+    )
+    if available < needed:
+        raise Refused(Reason.CREDIT_TOO_LOW, needed=needed, available=available)
 
 
 def decide_withdraw(command: WithdrawBid, world: World) -> list[Change]:

@@ -561,8 +561,8 @@ class Lease:
 
     @property
     def quoted_until_us(self) -> int:
-        """When the last of its quotes expires."""
-        return max((quote.expires_at_us for quote in self.quotes), default=0)
+        """When the last of its quotes expires, or the auction it asked for is over."""
+        return max((quote.open_until_us for quote in self.quotes), default=0)
 
     def paused_us(self, until_us: int) -> int:
         """How long it was paused before a moment."""

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from domain.accrual import Pause, Reach, Watermark, Window, count, due
+from domain.auction import deposits_at_cancelling
 from domain.close_reason import may_give
 from domain.device import device_of, release
 from domain.earnings import Parts, peel
@@ -39,6 +40,7 @@ from domain.lease_funds import FEDERATED, EscrowPart, Held, for_purpose, take, t
 from domain.money import PPM, credit
 from domain.quota import release as release_quotas
 from domain.refusal import Reason, Refused
+from domain.reserved_term import TermEndedEarly, kept_of
 from domain.revenue_share import OwnerPart, split_among
 from domain.stream import Change, Stream, World
 
@@ -73,13 +75,15 @@ def decide_close(command: CloseLease, world: World) -> list[Change]:
     closed_at_us = max(
         lease.counted_until_us, min(command.closed_at_us, lease.window_end_us, command.at_us)
     )
+    surplus = _surplus(lease, closed_at_us)
+    early = _ended_early(lease, command, closed_at_us, surplus)
     closed = LeaseClosed(
         lease_id=command.lease_id,
         account_id=asked.account_id,
         closed_at_us=closed_at_us,
         party=command.party,
         code=command.code,
-        refund=_surplus(lease, closed_at_us),
+        refund=surplus if early is None else without(surplus, early.drawn),
         at_us=command.at_us,
         by=command.by,
         evidence=command.evidence,
@@ -90,7 +94,47 @@ def decide_close(command: CloseLease, world: World) -> list[Change]:
     )
     parts = ended(asked, command.code, command.at_us, world)
     released = _released(lease, command.at_us, world)
-    return [Change(stream, closed), *released, *budgets, *parts]
+    kept = [] if early is None else [Change(stream, early)]
+    return [*kept, Change(stream, closed), *released, *budgets, *parts]
+
+
+def _ended_early(
+    lease: Lease, command: CloseLease, closed_at_us: int, surplus: Held
+) -> TermEndedEarly | None:
+    """What the renter of a reserved term leaves behind by ending it; None: everything goes back.
+
+    A provider who took the lease back, or whose node is silent, keeps nothing.
+    """
+    reserved, term_us = lease.reserved, lease.term_us
+    assert reserved is not None
+    is_renters = command.party in ("renter", "client") and lease.status in ("active", "paused")
+    if reserved.months is None or reserved.refund_ppm is None or not is_renters:
+        return None
+    assert term_us is not None
+    price = reserved.price_per_gpu_hour.units
+    whole = charge_for(lease.gpu_ppm_total * term_us // PPM, price)
+    unused = whole - charge_for(lease.gpu_ppm_total * lease.ran_us(closed_at_us) // PPM, price)
+    kept = kept_of(max(0, unused), reserved.refund_ppm)
+    if not kept:
+        return None
+    parts = _parts(reserved, kept)
+    assert parts.total == kept, (parts, kept)
+    return TermEndedEarly(
+        lease_id=command.lease_id,
+        account_id=reserved.account_id,
+        provider_account_id=reserved.provider_account_id,
+        months=reserved.months,
+        refund_ppm=reserved.refund_ppm,
+        unused=credit(unused),
+        refunded=credit(unused - kept),
+        kept=credit(kept),
+        parts=parts,
+        drawn=take(for_purpose(surplus, None), kept),
+        at_us=command.at_us,
+        client_account_id=reserved.client_account_id,
+        owners=_owners(reserved, parts.provider, 0),
+        node_id=reserved.node_id,
+    )
 
 
 def decide_settle(command: SettleLease, world: World) -> list[Change]:
@@ -313,7 +357,9 @@ def cancelled(lease: Lease, command: CloseLease, world: World) -> list[Change]:
         world, command.lease_id, lease.counted, settled.refund, command.at_us, is_final=True
     )
     parts = ended(lease.requested, command.code, command.at_us, world)
-    return [Change(stream, closed), Change(stream, settled), *released, *budgets, *parts]
+    deposits = deposits_at_cancelling(world, lease, command.code, command.at_us)
+    changes = [Change(stream, closed), Change(stream, settled), *released, *budgets]
+    return [*changes, *parts, *deposits]
 
 
 def released_devices(lease: Lease, at_us: int, world: World) -> list[Change]:

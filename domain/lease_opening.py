@@ -16,6 +16,7 @@ from dataclasses import replace
 from typing import Any
 
 from domain.account import account_of, open_account, require_open
+from domain.auction import deposits_at_opening
 from domain.compute_client import instance_of, require_running
 from domain.constraints import Constraints
 from domain.counterparty import refusal_between
@@ -31,6 +32,7 @@ from domain.lease import (
     FUNDS_ENDED,
     MIN_RUNWAY_US,
     PARTS_MAX,
+    RENTER_CLOSED,
     FederatedTerms,
     Lease,
     LeaseOpened,
@@ -66,6 +68,8 @@ from domain.node import NodeState, existing_node
 from domain.offer import SETTLEMENTS, OfferPublished, existing_offer, offer_of
 from domain.pool import pool_of
 from domain.pool_queue import queue_of
+from domain.price_gate import interruptible_if_bid, priced, pricing_of
+from domain.pricing import STANDING, module_of
 from domain.provider import existing_provider
 from domain.quota import hold
 from domain.refusal import Reason, Refused
@@ -126,11 +130,13 @@ def decide_request(command: RequestLease, world: World) -> list[Change]:
                 restart_of=command.restart_of,
                 gang_id=command.gang_id,
                 start_timeout_us=command.start_timeout_us,
-                constraints=demands_of(spec, overflow=command.overflow),
+                constraints=interruptible_if_bid(
+                    command, demands_of(spec, overflow=command.overflow)
+                ),
                 encryption_key=command.encryption_key,
                 remoting_session_id=command.remoting_session_id,
                 split_label=command.split_label,
-                pricing=command.pricing,
+                pricing=pricing_of(command),
                 months=command.months,
                 part=command.part,
                 attempt=command.attempt,
@@ -183,7 +189,9 @@ def _restarted(command: RequestLease, world: World) -> list[Change]:
     assert asked is not None
     if (asked.job_id, asked.account_id) != (command.job_id, command.account_id):
         raise Refused(Reason.LEASE_UNKNOWN, lease_id=command.restart_of)
-    if closed is None or closed.code != FUNDS_ENDED or before.restarted_as is not None:
+    is_rebid = command.pricing is not None and module_of(command.pricing).kind == STANDING
+    goes_on = (FUNDS_ENDED, RENTER_CLOSED) if is_rebid else (FUNDS_ENDED,)
+    if closed is None or closed.code not in goes_on or before.restarted_as is not None:
         raise Refused(
             Reason.LEASE_STATE, lease_id=command.restart_of, status=before.status,
             close_code=None if closed is None else closed.code, restarted_as=before.restarted_as,
@@ -207,6 +215,8 @@ def decide_reserve(command: ReserveLease, world: World) -> list[Change]:
     reserved = replace(terms, pool_id=node.pool_id, quote_id=command.quote_id)
     if quote is not None:
         reserved = replace(reserved, reclaim_window_us=quote.reclaim_window_us)
+    price_rule = priced(world, asked, reserved, quote, command.at_us)
+    reserved = replace(reserved, months=price_rule.months, refund_ppm=price_rule.refund_ppm)
     reserved = replace(reserved, escrow=_escrow(asked, reserved, world))
     reserved, budgets = _counted(asked, reserved, world)
     reserved, quotas = _within_quotas(asked, reserved, world)
@@ -221,11 +231,12 @@ def decide_reserve(command: ReserveLease, world: World) -> list[Change]:
         offer_id=command.offer_id,
         device_ids=command.device_ids,
         at_us=command.at_us,
+        pricing=price_rule.pricing,
     )
     holding = [Change(Stream("device", one.device_id), one) for one in held]
     carried = _fee_carried(asked, reserved)
     changes = [Change(stream, decided), Change(stream, reserved), *holding]
-    return [*changes, *carried, *budgets, *quotas]
+    return [*changes, *carried, *budgets, *quotas, *price_rule.changes]
 
 
 def _require_no_maintenance(node_id: str, from_us: int, until_us: int, world: World) -> None:
@@ -601,7 +612,8 @@ def decide_ready(command: ReadyLease, world: World) -> list[Change]:
         at_us=command.at_us,
         credentials=command.credentials,
     )
-    return [Change(stream, ready), Change(stream, opened(lease, command.at_us))]
+    deposits = deposits_at_opening(world, command.lease_id, command.at_us)
+    return [Change(stream, ready), Change(stream, opened(lease, command.at_us)), *deposits]
 
 
 def opened(lease: Lease, at_us: int) -> LeaseOpened:

@@ -17,6 +17,7 @@ from domain.account import open_account
 from domain.node import NodeState, existing_node
 from domain.pool_node import PoolNodeAdded as PoolNodeAdded
 from domain.pool_node import PoolNodeRemoved as PoolNodeRemoved
+from domain.pricing import MODULES
 from domain.provider import existing_provider
 from domain.refusal import Reason, Refused
 from domain.stream import Change, Stream, World
@@ -42,7 +43,7 @@ class PoolQueue:
 class PoolPolicy:
     """How a pool prices, ranks and shares out. Its versions are kept; a decision names its own."""
 
-    pricing: str  # PRICING_MODULES
+    pricing: str  # of a module of domain/pricing.py
     scheduler: str  # SCHEDULERS
     rank: str  # RANKS: how nodes are ranked for one request
     precedence: tuple[str, ...]  # PRECEDENCE: what decides first between waiting requests
@@ -124,7 +125,6 @@ class RemovePoolNode:
 IMMEDIATE, FIRST_COME, FAIR_SHARE, DRF = "immediate", "first_come", "fair_share", "drf"
 SCHEDULERS = (IMMEDIATE, FIRST_COME, FAIR_SHARE, DRF)
 """`immediate` refuses what cannot be placed now; with the others it waits in the pool's queue."""
-PRICING_MODULES = ("posted", "reverse_auction", "continuous_bid", "second_price", "reserved")
 RANKS = ("lowest_cost", "best_score")
 PRIORITY, SHARE, ARRIVAL = "priority", "share", "arrival"
 PRECEDENCE = (PRIORITY, SHARE, ARRIVAL)
@@ -291,7 +291,7 @@ def _node_of(world: World, node_id: str, account_id: str) -> NodeState:
 def check_policy(policy: PoolPolicy) -> None:
     """Raises Refused: POOL_POLICY_INVALID, with the field and its rule."""
     choices = {
-        "pricing": (policy.pricing, PRICING_MODULES),
+        "pricing": (policy.pricing, tuple(sorted(MODULES))),
         "scheduler": (policy.scheduler, SCHEDULERS),
         "rank": (policy.rank, RANKS),
     }

@@ -57,6 +57,7 @@ class TermEndedEarly:
     at_us: int
     client_account_id: str | None = None
     owners: tuple[OwnerPart, ...] | None = None
+    node_id: str | None = None
 
 
 def term_us(months: int) -> int:

@@ -96,6 +96,29 @@ _OTHERS = f"""received AS (
 """SQL: the same of CPU, memory, storage and network: they belong to the hour of their accrual."""
 
 
+_EARLY_FIELDS = (
+    "provider_account_id text, node_id text, lease_id text, at_us bigint, kept json, parts json,"
+    " owners json, client_account_id text"
+)
+_EARLY = f"""received AS (
+    SELECT f.position, f.node_id, f.lease_id, {EPOCH_OF} AS epoch, f.at_us AS began_us, r.*
+    FROM facts f CROSS JOIN LATERAL (
+        SELECT f.provider_account_id AS account_id, 0 AS gpu_us,
+            (f.kept->>'units')::bigint AS charge, (f.parts->>'fee')::bigint AS fee,
+            (f.parts->>'provider')::bigint AS provider,
+            (f.parts->>'platform')::bigint AS platform, (f.parts->>'burn')::bigint AS burn,
+            coalesce((f.parts->>'client')::bigint, 0) AS client,
+            CASE WHEN f.owners IS NULL THEN (f.parts->>'provider')::bigint ELSE 0 END AS earned
+        UNION ALL
+        SELECT p->>'account_id', 0, 0, 0, 0, 0, 0, 0, (p->>'units_new')::bigint
+        FROM json_array_elements(f.owners) p
+        UNION ALL
+        SELECT f.client_account_id, 0, 0, 0, 0, 0, 0, 0, (f.parts->>'client')::bigint
+        WHERE f.client_account_id IS NOT NULL AND f.parts->>'client' IS NOT NULL) r
+)"""
+"""SQL: the same of what is kept of a reserved term that its renter ended early."""
+
+
 def _rules(topic: str, fields: str, received: str) -> tuple[Rule, ...]:
     """By hour and in total: what each account got of the accruals of one kind."""
     return (
@@ -131,6 +154,7 @@ _RULES = (
     ),
     *_rules("lease.usage_accrued.v1", _FIELDS, _RECEIVED),
     *_rules("resource.accrued.v1", _OTHERS_FIELDS, _OTHERS),
+    *_rules("lease.term_ended_early.v1", _EARLY_FIELDS, _EARLY),
 )
 
 EARNINGS = Projection("earnings", _TABLES, _RULES, _INDEXES)

@@ -24,6 +24,7 @@ from psycopg import sql
 from projections import runner
 from projections.access import ACCESS
 from projections.audit_index import AUDIT_INDEX
+from projections.bids import BIDS
 from projections.countersigned import COUNTERSIGNED
 from projections.demand import DEMAND
 from projections.disputes import DISPUTES
@@ -71,6 +72,7 @@ PROJECTIONS: tuple[Projection, ...] = (
     WORK,
     DEMAND,
     POOLS,
+    BIDS,
 )
 BY_NAME = {projection.name: projection for projection in PROJECTIONS}
 

@@ -122,6 +122,19 @@ ROWS: dict[str, Row] = {
     "explain_job": RENTERS,
     "open_lease": Row("renter", None, lambda s: {"job": s.job()}),
     "close_lease": Row("renter", "stranger", _nothing),
+    "list_auctions": Row("owner"),
+    "read_auction": Row("owner"),
+    "submit_bid": Row("owner", None, lambda s: _bid(s)),
+    "list_auction_bids": Row("renter"),
+    "list_bids": Row("owner"),
+    "withdraw_bid": Row("owner", "rival", _nothing),
+    "accept_bid": Row("renter", "stranger", _nothing),
+    "set_standing_bid": Row("renter", "stranger", lambda _s: {"bid": _credits(1)}),
+    "read_standing_bid": RENTERS,
+    "list_pricing_modules": Row("anybody"),
+    "read_market_prices": Row("anybody"),
+    "set_offer_prices": Row("owner", "rival", _nothing),
+    "read_offer_prices": Row("anybody"),
     "list_leases": Row("renter"),
     "read_lease": RENTERS,
     "list_lease_usage": RENTERS,
@@ -354,6 +367,8 @@ NOTHING_YET = {
     "add_attribute", "revoke_attribute",
     "register_client", "revoke_client_key", "finish_task",
     "read_pool_decision",
+    "read_auction", "submit_bid", "list_auction_bids", "withdraw_bid", "accept_bid",
+    "set_standing_bid", "read_standing_bid", "read_offer_prices",
 }  # fmt: skip
 """Nothing was made of these yet: who is let through is told so."""
 
@@ -374,6 +389,10 @@ def _member(target: str) -> dict[str, str]:
 
 def _credits(units: int) -> dict[str, str]:
     return {"asset": "CREDIT", "units": str(units)}
+
+
+def _bid(scene: Scene) -> dict[str, Any]:
+    return {"offer_id": scene.provider.offer_id, "price_per_gpu_hour": _credits(2_000_000)}
 
 
 def _payment(units: int) -> dict[str, Any]:
@@ -548,6 +567,7 @@ def places(shared: Scene) -> dict[str, str]:
         "payment_id": payment["payment_id"],
         "processor": "bank",
         "endpoint_id": webhook["endpoint_id"],
+        "bid_id": "bid_" + "1" * 32,
         "funded_account_id": shared.rival.account_id,
         "client_id": shared.client().account_id,
         "instance_id": "matrix",

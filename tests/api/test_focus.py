@@ -269,7 +269,8 @@ def federated(units: int) -> Charge:
 
 
 EVERY = [usage(2_779_999, 3_599_999_000), metered(3, 12_345, 1_000, 3_600), device_day(500_000, 1),
-         federated(1_850_000), adjusted(150)]  # fmt: skip
+         federated(1_850_000), charge("early_end", 647_100_000, dict(LEASE)),
+         adjusted(150)]  # fmt: skip
 
 
 def written(*charges: Charge) -> list[dict[str, str]]:
@@ -285,7 +286,7 @@ def test_every_kind_of_charge_is_valid_and_every_kind_is_here() -> None:
     assert sum(Decimal(row["BilledCost"]) for row in rows) * 1_000_000 == sum(
         each.units for each in EVERY
     )
-    assert [row["InvoiceId"] for row in rows] == ["INV-000001"] * 4 + [""]
+    assert [row["InvoiceId"] for row in rows] == ["INV-000001"] * 5 + [""]
 
 
 def test_a_correction_has_the_class_only_when_it_corrects_an_earlier_month() -> None:
@@ -314,12 +315,12 @@ def test_parquet_holds_the_same_decimals(tmp_path: Path) -> None:
     path = tmp_path / "focus.parquet"
     path.write_bytes(b"".join(focus.parquet_pieces(focus.rows_of(BILL, EVERY * 400))))
     table = pq.read_table(path)
-    assert table.num_rows == 2_000
+    assert table.num_rows == 2_400
     rows = written(*EVERY)
     for name, kind in COLUMNS.items():
         if kind == focus.COST:
             told = [None if not row[name] else Decimal(row[name]) for row in rows]
-            assert table[name].to_pylist()[:5] == told
+            assert table[name].to_pylist()[:6] == told
 
 
 @pytest.mark.parametrize(

@@ -96,6 +96,7 @@ def test_every_job_once_does_what_is_due(running: Running) -> None:
         "accrual",
         "schedule",
         "lease_watch",
+        "bids",
         "capacity",
         "payments",
         "maturity",

@@ -245,6 +245,10 @@ NOT_AS_THEY_STAND = {
     "push_tasks": "needs a queue job",
     "take_task": "needs a lease of a queue job",
     "finish_task": "needs a task that was taken",
+    "submit_bid": "needs a request that takes bids",
+    "withdraw_bid": "needs a bid",
+    "accept_bid": "needs a bid",
+    "set_standing_bid": "needs an interruptible lease",
 }
 
 

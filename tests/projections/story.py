@@ -58,6 +58,7 @@ from ledger import codec
 from ledger.chain import GENESIS_MARKET, chain, market_leaf
 from ledger.chart import kind_of
 from ledger.postings import entries_for
+from tests.projections.bidding_story import bidding
 from tests.projections.demand_story import GROUP, INNER, demanding
 from tests.projections.funding_story import funding
 from tests.projections.pools_story import POOLS, pools
@@ -118,6 +119,7 @@ def _story(size: Size, charges: list[int]) -> Iterator[Told]:
     yield from _leaving(size)
     yield from _invoices()
     yield from funding(_at(0))
+    yield from bidding(_at)
     yield from supplied(tuple(map(size.node, range(size.nodes))), _at(0))
     yield from demanding(_at(0))
 

@@ -1,0 +1,175 @@
+"""Auctions that close, bids that expire, and standing bids that are placed, paused and resumed.
+
+Every round is harmless to repeat: an auction is awarded once, a bid's deposit goes back once, and
+devices go to whoever bids most, which the same round leaves as it is. The highest bid is served
+first, so a round ends; whoever was displaced in it waits for the next.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import Any
+
+from api import placing
+from api.accrual import NO_MONEY
+from api.service import Service
+from domain.auction import Auction, LapseBids
+from domain.bidding import UNAVAILABLE, DropBid, award
+from domain.close_reason import CANCELLED_BEFORE_START, NO_MATCH
+from domain.lease import CloseLease, Lease
+from domain.refusal import Reason, Refused
+from domain.stream import Stream
+from ledger.handle import LOG_AWAY
+from projections import bids, tables
+from projections.bids import Standing
+from projections.runner import Connection
+
+logger = logging.getLogger(__name__)
+
+DUE_MAX = 500
+WAITING_MAX = 500
+TRIES_MAX = 100
+"""Bids of one auction that may turn out to be unavailable in one round."""
+
+NOT_NOW = frozenset(
+    {
+        *NO_MONEY, Reason.DEVICE_TAKEN, Reason.DEVICE_UNKNOWN, Reason.LEASE_STATE,
+        Reason.OFFER_MISMATCH, Reason.OFFER_WITHDRAWN, Reason.NODE_STATE, Reason.SHARE_OUT_OF_RANGE,
+        Reason.COUNT_OUT_OF_RANGE, Reason.PRICE_ABOVE_CAP,
+    }
+)  # fmt: skip
+"""A standing bid that is refused so waits on."""
+
+
+class BidsStopped(Exception):
+    """Some auctions or bids stop; the others went on."""
+
+
+def run_bids(service: Service, connection: Connection, now_us: int) -> int:
+    """What is due of auctions, then the standing bids, the highest first."""
+    tables.step_all(connection, only=("fleet", "bids"))
+    stopped: list[str] = []
+    done = 0
+    for lease_id in bids.read_due(connection, now_us, DUE_MAX):
+        done += _guarded(lease_id, stopped, lambda: close_due(service, lease_id, now_us))  # noqa: B023
+    tables.step_all(connection, only=("fleet", "bids"))
+    for one in bids.read_waiting(connection, WAITING_MAX):
+        done += _guarded(one.lease_id, stopped, lambda: serve(service, connection, one, now_us))  # noqa: B023
+    if stopped:
+        raise BidsStopped(f"{len(stopped)} requests stop, the first is {stopped[0]}")
+    return done
+
+
+def _guarded(lease_id: str, stopped: list[str], work: Any) -> int:
+    try:
+        return int(work())
+    except LOG_AWAY:
+        raise  # it is no request's fault, and the next one would wait as long
+    except Exception:
+        logger.exception("bidding for %s stops", lease_id)
+        stopped.append(lease_id)
+        return 0
+
+
+# --- auctions --------------------------------------------------------------------------------
+
+
+def close_due(service: Service, lease_id: str, now_us: int) -> int:
+    """Expired bids' deposits back; a closed auction is awarded, or its request ends."""
+    ledger = service.ledger
+    auction = _auction(service, lease_id)
+    opened = auction.opened
+    if opened is None or auction.status != "open":
+        return 0
+    lapse = LapseBids(lease_id=lease_id, at_us=now_us)
+    done = len(ledger.handle(lapse, key=None, now_us=now_us).changes)
+    if now_us < opened.closes_at_us:
+        return done
+    if opened.pick == "renter":
+        # The renter may still accept until the bids expire; then the request ends.
+        if _auction(service, lease_id).bids:
+            return done
+        return done + _end(service, lease_id, NO_MATCH, now_us)
+    return done + _award(service, lease_id, now_us)
+
+
+def _award(service: Service, lease_id: str, now_us: int) -> int:
+    """The best bid that can still be kept wins."""
+    ledger, done = service.ledger, 0
+    for _ in range(TRIES_MAX):
+        found = award(ledger.world(), lease_id, None, now_us)
+        if found is None:
+            return done + _end(service, lease_id, NO_MATCH, now_us)
+        bid_id, commands = found
+        try:
+            return done + len(ledger.handle(list(commands), key=None, now_us=now_us).changes)
+        except Refused as refused:
+            if refused.reason in NO_MONEY:
+                return done + _end(service, lease_id, CANCELLED_BEFORE_START, now_us)
+            if refused.reason not in UNAVAILABLE:
+                raise
+            drop = DropBid(lease_id=lease_id, bid_id=bid_id, at_us=now_us)
+            done += len(ledger.handle(drop, key=None, now_us=now_us).changes)
+    return done
+
+
+def _end(service: Service, lease_id: str, code: int, now_us: int) -> int:
+    close = CloseLease(lease_id=lease_id, closed_at_us=now_us, party="job", code=code, at_us=now_us)
+    return len(service.ledger.handle(close, key=None, now_us=now_us).changes)
+
+
+def _auction(service: Service, lease_id: str) -> Auction:
+    state = service.ledger.market.load(Stream("auction", lease_id)).state
+    assert isinstance(state, Auction)
+    return state
+
+
+# --- standing bids ---------------------------------------------------------------------------
+
+
+def serve(service: Service, connection: Connection, one: Standing, now_us: int) -> int:
+    """Place a waiting bid, or go on with a paused lease, where its bid is high enough."""
+    lease: Lease = service.ledger.market.load(Stream("lease", one.lease_id)).state
+    if lease.status == "paused":
+        tables.step_all(connection, only=("bids",))
+        holding = bids.read_holding(connection, node_id=one.node_id)
+        return _first_of(service, placing.resuming(one, holding, now_us), now_us)
+    asked = lease.requested
+    if lease.status not in ("requested", "quoted") or asked is None or asked.pricing is None:
+        return 0
+    tables.step_all(connection, only=("fleet", "bids"))
+    placed = placing.standing_place(connection, asked, one.price_units, now_us)
+    if placed is not None:
+        ways: Iterable[list[Any]] = [placing.taking(one.lease_id, asked.pricing, placed, now_us)]
+        done = _first_of(service, ways, now_us)
+        if done:
+            return done
+    floors = {
+        each.offer_id: each.floor_units
+        for each in bids.read_price_lists(connection)
+        if each.floor_units is not None and each.floor_units <= one.price_units
+    }
+    need = placing.need_of(asked, one.price_units)
+    rooms = placing.rooms(
+        service, connection, need, bid=one.price_units, pricing=asked.pricing, floors=floors
+    )
+    return _first_of(
+        service,
+        (
+            placing.reserving(one.lease_id, room, one.price_units, asked.pricing, now_us)
+            for room in rooms
+        ),
+        now_us,
+    )
+
+
+def _first_of(service: Service, ways: Iterable[list[Any]], now_us: int) -> int:
+    """Record the first way that is possible now; 0 when none is."""
+    for commands in ways:
+        try:
+            return len(service.ledger.handle(commands, key=None, now_us=now_us).changes)
+        except Refused as refused:
+            if refused.reason not in NOT_NOW:
+                raise
+    return 0

@@ -1,0 +1,80 @@
+"""Another standing bid: at once while the lease waits; for one that has run, as a lease of its own.
+
+    price of a lease == its bid when it was reserved, to its end
+
+So no hour of a lease ever has two prices. What has run is closed and settles by itself; the lease
+that goes on with its job competes with the new bid, for the same devices if it is the highest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from domain.close_reason import RENTER_CLOSED
+from domain.lease import CloseLease, Lease, RequestLease, ReserveLease
+from domain.lease_turns import QuoteLease
+from domain.money import Amount
+from domain.refusal import Reason, Refused
+from domain.standing_bid import SetStandingBid
+from domain.stream import derive_id
+
+KEPT_US = 60_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Rebid:
+    """The lease that has the bid then, and what is to be recorded for it, together."""
+
+    lease_id: str
+    commands: tuple[Any, ...]
+
+
+def rebidding(lease: Lease, bid: Amount, next_id: str, at_us: int) -> Rebid:
+    """Raises Refused: BID_STATE for a lease that is reserved and has not started, or is over."""
+    asked = lease.requested
+    assert asked is not None
+    if lease.status in ("requested", "quoted"):
+        command = SetStandingBid(lease_id=asked.lease_id, price_per_gpu_hour=bid, at_us=at_us)
+        return Rebid(asked.lease_id, (command,))
+    if lease.status not in ("active", "paused", "degraded"):
+        raise Refused(Reason.BID_STATE, lease_id=asked.lease_id, status=lease.status)
+    assert lease.opened is not None
+    if lease.opened.price_per_gpu_hour == bid:
+        return Rebid(asked.lease_id, ())
+    close = CloseLease(
+        lease_id=asked.lease_id, closed_at_us=at_us, party="renter", code=RENTER_CLOSED,
+        at_us=at_us,
+    )  # fmt: skip
+    again = RequestLease(
+        lease_id=next_id, job_id=asked.job_id, account_id=asked.account_id, term_us=asked.term_us,
+        funds=asked.funds, at_us=at_us, settlement=asked.settlement, project_id=asked.project_id,
+        refill=bool(asked.refill), key_id=asked.key_id, restart_of=asked.lease_id,
+        pricing=asked.pricing, encryption_key=asked.encryption_key,
+    )  # fmt: skip
+    first = SetStandingBid(lease_id=next_id, price_per_gpu_hour=bid, at_us=at_us)
+    return Rebid(next_id, (close, again, first, *_keeping(lease, bid, next_id, at_us)))
+
+
+def _keeping(lease: Lease, bid: Amount, next_id: str, at_us: int) -> tuple[Any, ...]:
+    """Who raises a bid that holds devices keeps them: nobody can come in between."""
+    asked, reserved, opened = lease.requested, lease.reserved, lease.opened
+    assert asked is not None
+    assert reserved is not None
+    assert opened is not None
+    if lease.status != "active" or bid < opened.price_per_gpu_hour or asked.pricing is None:
+        return ()
+    place: dict[str, Any] = {
+        "lease_id": next_id, "node_id": reserved.node_id, "offer_id": reserved.offer_id,
+        "device_ids": reserved.device_ids, "at_us": at_us,
+    }  # fmt: skip
+    quote_id = derive_id("quote", next_id, asked.lease_id)
+    quote = QuoteLease(
+        quote_id=quote_id, rule=asked.pricing, price_per_gpu_hour=bid,
+        expires_at_us=at_us + KEPT_US, **place,
+    )  # fmt: skip
+    reserve = ReserveLease(
+        rule=asked.pricing, fleet_position=0, candidates=(), considered=1, quote_id=quote_id,
+        **place,
+    )  # fmt: skip
+    return quote, reserve

@@ -1,0 +1,202 @@
+"""Auctions, standing bids and price lists as facts, for what follows the log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from domain import auction, deposit, lease, lease_turns, offer_prices, reserved_term, standing_bid
+from domain.earnings import Parts
+from domain.money import PPM, credit
+from domain.stream import Stream
+
+Told = tuple[Stream, Any]
+
+
+def bidding(at: Callable[[int], int]) -> Iterator[Told]:
+    """A deposit of each sort, held and returned; one auction of each end; a standing bid of each
+    state.
+    """
+    yield (
+        Stream("account", "acct_spot"),
+        deposit.DepositConfirmed(
+            deposit_id="dep_spot", account_id="acct_spot", source="cash", amount=credit(100),
+            reference="r_spot", confirmed_by="op", at_us=at(0),
+        ),
+    )  # fmt: skip
+    yield from _list(at(0))
+    yield from _auction("lease_won", at(1), forfeited=False)
+    yield from _auction("lease_lost", at(2), forfeited=True)
+    yield from _ended("lease_nobody", at(3))
+    for number, last in enumerate(("requested", "reserved", "paused", "resumed", "closed")):
+        yield from _standing(f"lease_spot_{number}", at(4), last)
+    yield from _early_end("lease_term", at(600))
+
+
+def _list(at_us: int) -> Iterator[Told]:
+    for price, floor in ((1_800_000, 900_000), (1_700_000, None)):
+        line = reserved_term.ReservedPrice(3, credit(price), 500_000)
+        yield (
+            Stream("offer_prices", "offer_0"),
+            offer_prices.OfferPricesSet(
+                offer_id="offer_0", provider_id="prov_0", by="mem_a", at_us=at_us,
+                interruptible_floor=None if floor is None else credit(floor), reserved=(line,),
+            ),
+        )  # fmt: skip
+
+
+def _request(lease_id: str, pricing: str, at_us: int, months: int | None = None) -> Told:
+    return (
+        Stream("lease", lease_id),
+        lease.LeaseRequested(
+            lease_id=lease_id, job_id=f"job_{lease_id}", account_id="acct_spot",
+            client_id="direct", project_id="p", end_user_ref="u", gpu_count=1, share_ppm=PPM,
+            mem_ppm=PPM, models=(), max_price_per_gpu_hour=credit(3_000_000), settlement=None,
+            term_us=None, funds=None, at_us=at_us, pricing=pricing, months=months,
+        ),
+    )  # fmt: skip
+
+
+def _opened(lease_id: str, at_us: int) -> Told:
+    return (
+        Stream("auction", lease_id),
+        auction.AuctionOpened(
+            lease_id=lease_id, account_id="acct_spot", pricing="reverse_auction/1",
+            cap_per_gpu_hour=credit(3_000_000), deposit=credit(5), bids_max=20, pick="cheapest",
+            closes_at_us=at_us + 60, at_us=at_us,
+        ),
+    )  # fmt: skip
+
+
+def _bid(lease_id: str, number: int, who: str, at_us: int) -> auction.BidPlaced:
+    return auction.BidPlaced(
+        lease_id=lease_id, bid_id=f"bid_{number}_{lease_id}", number=number, account_id=who,
+        provider_id="prov_0", offer_id="offer_0", node_id=f"node_{0:032x}", device_ids=("GPU-x",),
+        price_per_gpu_hour=credit(2_000_000 + number),
+        deposit=(auction.DepositPart("cash", credit(5)),), expires_at_us=at_us + 90, at_us=at_us,
+    )  # fmt: skip
+
+
+def _auction(lease_id: str, at_us: int, *, forfeited: bool) -> Iterator[Told]:
+    stream = Stream("auction", lease_id)
+    yield _request(lease_id, "reverse_auction/1", at_us)
+    yield _opened(lease_id, at_us)
+    bids = [_bid(lease_id, number, "acct_spot", at_us) for number in range(1, 5)]
+    for bid in bids:
+        yield stream, bid
+    first, second, third, winner = bids
+    yield (
+        stream,
+        auction.BidWithdrawn(
+            lease_id=lease_id, bid_id=first.bid_id, account_id=first.account_id,
+            returned=first.deposit, by="mem_a", at_us=at_us + 1,
+        ),
+    )  # fmt: skip
+    yield (
+        stream,
+        auction.BidLapsed(
+            lease_id=lease_id, bid_id=second.bid_id, account_id=second.account_id,
+            returned=second.deposit, cause="expired", at_us=at_us + 2,
+        ),
+    )  # fmt: skip
+    yield (
+        stream,
+        auction.AuctionAwarded(
+            lease_id=lease_id, pricing="reverse_auction/1", bid_id=winner.bid_id,
+            ask_per_gpu_hour=winner.price_per_gpu_hour,
+            price_per_gpu_hour=winner.price_per_gpu_hour, returned=auction.back([third]),
+            by="job", at_us=at_us + 60,
+        ),
+    )  # fmt: skip
+    held = auction.back([winner])[0]
+    if forfeited:
+        yield (
+            stream,
+            auction.WinnerDepositForfeited(
+                lease_id=lease_id, forfeited=held, to_account_id="acct_spot", code=10_003,
+                at_us=at_us + 70,
+            ),
+        )  # fmt: skip
+    else:
+        returned = auction.WinnerDepositReturned(lease_id=lease_id, returned=held, at_us=at_us + 70)
+        yield stream, returned
+
+
+def _ended(lease_id: str, at_us: int) -> Iterator[Told]:
+    yield _request(lease_id, "second_price/1", at_us)
+    yield _opened(lease_id, at_us)
+    bid = _bid(lease_id, 1, "acct_spot", at_us)
+    yield Stream("auction", lease_id), bid
+    ended = auction.AuctionEnded(lease_id=lease_id, returned=auction.back([bid]), at_us=at_us + 60)
+    yield Stream("auction", lease_id), ended
+
+
+def _standing(lease_id: str, at_us: int, last: str) -> Iterator[Told]:
+    stream = Stream("lease", lease_id)
+    yield _request(lease_id, "continuous_bid/1", at_us)
+    for units in (1_000_000, 1_200_000):
+        yield (
+            Stream("standing_bid", lease_id),
+            standing_bid.StandingBidSet(
+                lease_id=lease_id, account_id="acct_spot", price_per_gpu_hour=credit(units),
+                at_us=at_us,
+            ),
+        )  # fmt: skip
+    turns = [
+        _reserved(lease_id, at_us + 1),
+        lease_turns.LeasePaused(
+            lease_id=lease_id, reason="outbid", by="matcher", paused_at_us=at_us + 2,
+            at_us=at_us + 2,
+        ),
+        lease_turns.LeaseResumed(
+            lease_id=lease_id, by="matcher", resumed_at_us=at_us + 3, funds_end_us=at_us + 99,
+            at_us=at_us + 3,
+        ),
+        lease.LeaseClosed(
+            lease_id=lease_id, account_id="acct_spot", closed_at_us=at_us + 4, party="renter",
+            code=1, refund=(), at_us=at_us + 4,
+        ),
+    ]  # fmt: skip
+    for turn in turns[: ("requested", "reserved", "paused", "resumed", "closed").index(last)]:
+        yield stream, turn
+
+
+def _reserved(
+    lease_id: str, at_us: int, escrow: tuple[lease.EscrowPart, ...] = ()
+) -> lease.LeaseReserved:
+    return lease.LeaseReserved(
+        lease_id=lease_id, job_id=f"job_{lease_id}", account_id="acct_spot", client_id="direct",
+        project_id="p", end_user_ref="u", node_id=f"node_{0:032x}", provider_id="prov_0",
+        provider_account_id="acct_provider", offer_id="offer_0", device_ids=("GPU-x",),
+        share_ppm=PPM, mem_ppm=PPM, gpu_class="datacenter", price_per_gpu_hour=credit(1_200_000),
+        settlement="cash", own=False, tariff_version=1, fee_per_gpu_hour=credit(250_000),
+        provider_share_ppm=500_000, burn_share_ppm=0, escrow=escrow, at_us=at_us,
+    )  # fmt: skip
+
+
+def _early_end(lease_id: str, at_us: int) -> Iterator[Told]:
+    stream, held = Stream("lease", lease_id), lease.EscrowPart("cash", credit(10))
+    yield _request(lease_id, "reserved/1", at_us, months=3)
+    yield stream, _reserved(lease_id, at_us + 1, (held,))
+    parts = Parts(fee=1, provider=2, platform=2, burn=0)
+    yield (
+        stream,
+        reserved_term.TermEndedEarly(
+            lease_id=lease_id, account_id="acct_spot", provider_account_id="acct_provider",
+            months=3, refund_ppm=500_000, unused=credit(10), refunded=credit(5), kept=credit(5),
+            parts=parts, node_id=f"node_{0:032x}", at_us=at_us + 2,
+            drawn=(lease.EscrowPart("cash", credit(5)),),
+        ),
+    )  # fmt: skip
+    yield (
+        stream,
+        lease.LeaseClosed(
+            lease_id=lease_id, account_id="acct_spot", closed_at_us=at_us + 2, party="renter",
+            code=1, refund=(lease.EscrowPart("cash", credit(5)),), at_us=at_us + 2,
+        ),
+    )  # fmt: skip
+    settled = lease.LeaseSettled(
+        lease_id=lease_id, account_id="acct_spot", charge=credit(0), gpu_us=0, refund=(),
+        at_us=at_us + 3,
+    )  # fmt: skip
+    yield stream, settled
