@@ -360,6 +360,38 @@ class AttributeRevoked(TypedDict):
     position: NotRequired[int]
 
 
+class Auction(TypedDict):
+    """A request that takes bids until `closes_at`, or what came of it."""
+
+    lease_id: str
+    state: Literal["open", "awarded", "ended"]
+    pricing: str
+    gpu_count: int
+    share_ppm: int
+    mem_ppm: int
+    models: list[str]
+    max_price_per_gpu_hour: Money
+    term_seconds: NotRequired[int]
+    deposit: Money
+    bids_max: int
+    bids: int
+    pick: Literal["cheapest", "renter"]
+    closes_at: str
+    winner_bid_id: NotRequired[str]
+    price_per_gpu_hour: NotRequired[Money]
+    opened_at: str
+    position: NotRequired[int]
+
+
+class AuctionPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Auction]
+
+
 class AutoTopUp(TypedDict):
     threshold: Money
     amount: Money
@@ -423,6 +455,71 @@ class BankReversal(TypedDict):
     amount: Money
     reference: str
     reason: str
+
+
+class Bid(TypedDict):
+    """`deposit_state`: held while the bid stands or has won and not started; then returned,
+    or forfeited to the renter.
+    """
+
+    bid_id: str
+    lease_id: str
+    number: int
+    account_id: str
+    provider_id: str
+    offer_id: str
+    node_id: str
+    device_ids: list[str]
+    price_per_gpu_hour: Money
+    deposit: Money
+    deposit_state: Literal["held", "returned", "forfeited"]
+    state: Literal["standing", "withdrawn", "expired", "unavailable", "won", "lost"]
+    expires_at: str
+    placed_at: str
+    ended_at: NotRequired[str]
+    position: NotRequired[int]
+
+
+class BidAccepted(TypedDict):
+    """Reserved at the bid, and waiting for the node. `held` is what the escrow holds."""
+
+    lease_id: str
+    bid_id: str
+    state: Literal[
+        "requested",
+        "quoted",
+        "reserved",
+        "gang_waiting",
+        "active",
+        "paused",
+        "degraded",
+        "reclaiming",
+        "closing",
+        "settled",
+        "disputed",
+        "resolved",
+        "archived",
+    ]
+    node_id: str
+    price_per_gpu_hour: Money
+    held: Money
+    position: NotRequired[int]
+
+
+class BidPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Bid]
+
+
+class BidWithdrawn(TypedDict):
+    bid_id: str
+    lease_id: str
+    returned: Money
+    position: NotRequired[int]
 
 
 class BillingDetails(TypedDict):
@@ -1982,10 +2079,10 @@ class LeaseLine(TypedDict):
 
 
 class LeaseOpened(TypedDict):
-    """Reserved, and waiting for the node; or it `waits_for` a pool that keeps a queue, and
-    has no node, devices and price yet. `held` is what the escrow holds. `mode`: how the
-    lease shares each device; a MIG instance begins at the memory slice of `mig_starts`, one
-    per device.
+    """Reserved, and waiting for the node; or it `waits_for` a pool that keeps a queue, for
+    bids or for devices, and has no node, devices and price yet. `held` is what the escrow
+    holds. `mode`: how the lease shares each device; a MIG instance begins at the memory
+    slice of `mig_starts`, one per device.
     """
 
     lease_id: str
@@ -2020,6 +2117,7 @@ class LeaseOpened(TypedDict):
     held: Money
     waits_for: NotRequired[str]
     reserved_at: NotRequired[str]
+    pricing: NotRequired[str]
     position: NotRequired[int]
 
 
@@ -2363,6 +2461,22 @@ class MaintenancePage(TypedDict):
     data: list[Maintenance]
 
 
+class MarketPrice(TypedDict):
+    """The standing bids that hold devices of a class: how many leases, the lowest and the
+    highest. A bid above `lowest` displaces it.
+    """
+
+    gpu_class: Literal["development", "professional", "datacenter"]
+    holding: int
+    lowest: Money
+    highest: Money
+
+
+class MarketPrices(TypedDict):
+    data: list[MarketPrice]
+    position: int
+
+
 class Match(TypedDict):
     """Why this node: the candidates, best first, by the rule; anyone can recompute the
     choice.
@@ -2513,6 +2627,21 @@ class ModelClass(TypedDict):
     position: NotRequired[int]
 
 
+class Module(TypedDict):
+    """`kind`: posted (at once), auction (after bids), standing (a lasting bid), term
+    (months).
+    """
+
+    pricing: str
+    kind: Literal["posted", "auction", "standing", "term"]
+    meaning: str
+
+
+class Modules(TypedDict):
+    data: list[Module]
+    position: int
+
+
 class Money(TypedDict):
     """Units of one asset: micro-credits, 10^-8 TOKEN, GPU- or seat-milliseconds."""
 
@@ -2602,6 +2731,17 @@ class NewAttribute(TypedDict):
     key_id: str
     signature: str
     stated_at: str
+    expires_at: NotRequired[str | None]
+
+
+class NewBid(TypedDict):
+    """With which offer of yours, at which price. `device_ids` absent: free ones of its
+    node. `expires_at` absent: it stands until the auction is over.
+    """
+
+    offer_id: str
+    price_per_gpu_hour: Money
+    device_ids: NotRequired[list[str] | None]
     expires_at: NotRequired[str | None]
 
 
@@ -2811,7 +2951,7 @@ class NewLease(TypedDict):
     the job's. `encryption_key`: an X25519 key of yours, hex; what the node tells to reach
     the work is sealed to it. `remoting_session_id` and `split_label` name a session of a
     layer that forwards calls to the devices, and the part of the program it forwards; they
-    cost nothing.
+    cost nothing. `pricing` absent: at the offer's price, or as the job's pool prices.
     """
 
     job_id: NotRequired[str | None]
@@ -2824,6 +2964,7 @@ class NewLease(TypedDict):
     encryption_key: NotRequired[str | None]
     remoting_session_id: NotRequired[str | None]
     split_label: NotRequired[str | None]
+    pricing: NotRequired[Pricing | None]
 
 
 NewLicence = TypedDict(
@@ -2931,6 +3072,15 @@ class NewPoolNode(TypedDict):
     node_id: str
 
 
+class NewPriceList(TypedDict):
+    """What is absent is not offered: without a floor no interruptible leases, without a
+    line no reserved term of so many months.
+    """
+
+    interruptible_floor: NotRequired[Money | None]
+    reserved: NotRequired[list[NewReservedLine]]
+
+
 class NewPromotion(TypedDict):
     """`amount` is taken from the cash of the operator's own account: the fund is paid for."""
 
@@ -2966,6 +3116,7 @@ class NewQuote(TypedDict):
     encryption_key: NotRequired[str | None]
     remoting_session_id: NotRequired[str | None]
     split_label: NotRequired[str | None]
+    pricing: NotRequired[Pricing | None]
     valid_seconds: NotRequired[int]
 
 
@@ -2982,6 +3133,14 @@ class NewRegion(TypedDict):
     setting: Literal["edge", "datacenter"]
     admission: Literal["operator", "permissionless"]
     allow_public_jobs: bool
+
+
+class NewReservedLine(TypedDict):
+    """The price of so many months, and how much of what is unused an early end gives back."""
+
+    months: Literal[1, 3, 6]
+    price_per_gpu_hour: Money
+    refund_ppm: int
 
 
 class NewResourceKind(TypedDict):
@@ -3013,6 +3172,14 @@ class NewSigningKey(TypedDict):
     """The public half of an Ed25519 key, 32 bytes as hex; the other half never leaves you."""
 
     public_key: str
+
+
+class NewStandingBid(TypedDict):
+    """Raise or lower the bid. A lease that has run keeps its price: another one goes on
+    with its job at the new bid.
+    """
+
+    bid: Money
 
 
 class NewStorageNode(TypedDict):
@@ -3493,6 +3660,31 @@ class Preview(TypedDict):
     position: int
 
 
+class PriceList(TypedDict):
+    offer_id: str
+    provider_id: str
+    interruptible_floor: NotRequired[Money]
+    reserved: list[ReservedLine]
+    set_at: str
+    position: NotRequired[int]
+
+
+class Pricing(TypedDict):
+    """How the lease is priced. An auction (`reverse_auction`, `second_price`) waits for
+    bids until `closes_in_seconds` from now; `pick`: the cheapest wins by itself, or you
+    accept one. A standing bid (`continuous_bid`) has `bid`. A reserved term (`reserved`)
+    has `months`.
+    """
+
+    module: str
+    closes_in_seconds: NotRequired[int]
+    deposit: NotRequired[Money | None]
+    bids_max: NotRequired[int | None]
+    pick: NotRequired[Literal["cheapest", "renter"]]
+    bid: NotRequired[Money | None]
+    months: NotRequired[Literal[1, 3, 6] | None]
+
+
 class Problem(TypedDict):
     """RFC 9457. Switch on `code`, never on text."""
 
@@ -3871,6 +4063,12 @@ class ReserveAsked(TypedDict):
     amount: Money
 
 
+class ReservedLine(TypedDict):
+    months: int
+    price_per_gpu_hour: Money
+    refund_ppm: int
+
+
 class Reshaped(TypedDict):
     """`closed`: leases that ended with code 10005, at no charge from then on."""
 
@@ -4007,6 +4205,7 @@ class Restarted(TypedDict):
     held: Money
     waits_for: NotRequired[str]
     reserved_at: NotRequired[str]
+    pricing: NotRequired[str]
     position: NotRequired[int]
     restart_of: str
 
@@ -4181,6 +4380,30 @@ class SplitRow(TypedDict):
 class SplitShareRow(TypedDict):
     bucket: Literal["provider", "client", "platform", "burn"]
     share_ppm: int
+
+
+class StandingBid(TypedDict):
+    """`state`: waiting for devices, holding them, paused because it was outbid or its
+    renter asked, or over. `lowest_winning`: the bid to beat on devices of its class.
+    """
+
+    lease_id: str
+    bid: Money
+    state: Literal["waiting", "holding", "paused", "over"]
+    reason: NotRequired[Literal["outbid", "renter"]]
+    node_id: NotRequired[str]
+    since: str
+    lowest_winning: NotRequired[Money]
+    position: NotRequired[int]
+
+
+class StandingBidSet(TypedDict):
+    """`lease_id`: the lease that has the bid now; another than before where one had run."""
+
+    lease_id: str
+    bid: Money
+    restart_of: NotRequired[str]
+    position: NotRequired[int]
 
 
 Statement = TypedDict(
@@ -6446,7 +6669,9 @@ class Client(_Calls):
         *,
         idempotency_key: str | None = None,
     ) -> LeaseOpened:
-        """Find the cheapest node that fits and reserve it, with the money held for it."""
+        """Find the cheapest node that fits and reserve it, with the money held for it; or
+        ask for bids,.
+        """
         found = self._call(
             "POST",
             "/v1/leases",
@@ -6816,6 +7041,197 @@ class Client(_Calls):
             ),
         )
         return cast("WholeDecision", found)
+
+    def list_auctions(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> AuctionPage:
+        """Requests that take bids now, in the order in which they came."""
+        found = self._call(
+            "GET",
+            "/v1/auctions",
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("AuctionPage", found)
+
+    def read_auction(
+        self,
+        lease_id: str,
+    ) -> Auction:
+        """Read the auction of a request. What is asked for is public to every bidder."""
+        found = self._call(
+            "GET",
+            _at("/v1/auctions/{lease_id}", lease_id=lease_id),
+        )
+        return cast("Auction", found)
+
+    def submit_bid(
+        self,
+        lease_id: str,
+        body: NewBid,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Bid:
+        """Bid for a request with an offer of yours; the deposit is held until somebody has
+        won.
+        """
+        found = self._call(
+            "POST",
+            _at("/v1/auctions/{lease_id}/bids", lease_id=lease_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Bid", found)
+
+    def list_auction_bids(
+        self,
+        lease_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> BidPage:
+        """Bids of a request: all for its renter and for operators, your own for a bidder.
+        Of a sealed.
+        """
+        found = self._call(
+            "GET",
+            _at("/v1/auctions/{lease_id}/bids", lease_id=lease_id),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("BidPage", found)
+
+    def list_bids(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> BidPage:
+        """Your bids and what became of their deposits, in order."""
+        found = self._call(
+            "GET",
+            "/v1/bids",
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("BidPage", found)
+
+    def withdraw_bid(
+        self,
+        lease_id: str,
+        bid_id: str,
+        body: Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> BidWithdrawn:
+        """Take a bid back while nobody has won; its deposit comes back with it."""
+        found = self._call(
+            "POST",
+            _at("/v1/auctions/{lease_id}/bids/{bid_id}/withdraw", lease_id=lease_id, bid_id=bid_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("BidWithdrawn", found)
+
+    def accept_bid(
+        self,
+        lease_id: str,
+        bid_id: str,
+        body: Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> BidAccepted:
+        """Choose a bid of a request whose `pick` is the renter's: it is reserved at its
+        price.
+        """
+        found = self._call(
+            "POST",
+            _at("/v1/auctions/{lease_id}/bids/{bid_id}/accept", lease_id=lease_id, bid_id=bid_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("BidAccepted", found)
+
+    def set_standing_bid(
+        self,
+        lease_id: str,
+        body: NewStandingBid,
+        *,
+        idempotency_key: str | None = None,
+    ) -> StandingBidSet:
+        """Raise or lower the standing bid of an interruptible lease."""
+        found = self._call(
+            "POST",
+            _at("/v1/leases/{lease_id}/bid", lease_id=lease_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("StandingBidSet", found)
+
+    def read_standing_bid(
+        self,
+        lease_id: str,
+    ) -> StandingBid:
+        """The standing bid of an interruptible lease, and the one to beat."""
+        found = self._call(
+            "GET",
+            _at("/v1/leases/{lease_id}/bid", lease_id=lease_id),
+        )
+        return cast("StandingBid", found)
+
+    def list_pricing_modules(
+        self,
+    ) -> Modules:
+        """Every pricing module of this installation, plug-ins too, with its version."""
+        found = self._call(
+            "GET",
+            "/v1/pricing-modules",
+        )
+        return cast("Modules", found)
+
+    def read_market_prices(
+        self,
+    ) -> MarketPrices:
+        """What the winning standing bids pay now, by class of accelerator."""
+        found = self._call(
+            "GET",
+            "/v1/market-prices",
+        )
+        return cast("MarketPrices", found)
+
+    def set_offer_prices(
+        self,
+        offer_id: str,
+        body: NewPriceList,
+        *,
+        idempotency_key: str | None = None,
+    ) -> PriceList:
+        """Say at which floor interruptible leases, and at which prices whole months are
+        let.
+        """
+        found = self._call(
+            "POST",
+            _at("/v1/offers/{offer_id}/prices", offer_id=offer_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("PriceList", found)
+
+    def read_offer_prices(
+        self,
+        offer_id: str,
+    ) -> PriceList:
+        """The price list of an offer, where its provider has set one."""
+        found = self._call(
+            "GET",
+            _at("/v1/offers/{offer_id}/prices", offer_id=offer_id),
+        )
+        return cast("PriceList", found)
 
     def read_balances(
         self,
