@@ -30,8 +30,8 @@ def test_402_is_credit_too_low_and_nothing_else() -> None:
 def test_every_refusal_by_state_of_a_recording_operation_is_kept_with_its_key() -> None:
     for operation in operations():
         for code in operation.problems if operation.records else ():
-            if code in errors.DOOR or Reason(code) in STRANGERS_ASK:
-                continue
+            if code in errors.DOOR or Reason(code) in STRANGERS_ASK | {Reason.LEASE_NOT_DUE}:
+                continue  # what is too early now may be asked again with the same key
             by_state = errors.status_of(code) in (402, 404, 409)
             assert (Reason(code) in STORED_REFUSALS) == by_state, (operation.name, code)
 
