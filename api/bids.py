@@ -112,7 +112,7 @@ class BidTold(Told):
 
     bid_id: BidId
     lease_id: LeaseId
-    number: Count
+    place: Count
     account_id: AccountId
     provider_id: ProviderId
     offer_id: OfferId
@@ -435,7 +435,7 @@ def _auction(row: bids.OpenRequest) -> AuctionTold:
 def _bid(row: bids.Bid) -> BidTold:
     told: Any = row
     return BidTold(
-        bid_id=row.bid_id, lease_id=row.lease_id, number=row.number, account_id=row.account_id,
+        bid_id=row.bid_id, lease_id=row.lease_id, place=row.number, account_id=row.account_id,
         provider_id=row.provider_id, offer_id=row.offer_id, node_id=row.node_id,
         device_ids=row.device_ids, price_per_gpu_hour=credits_(row.price_units),
         deposit=credits_(row.deposit_units), deposit_state=told.deposit, state=told.state,
@@ -446,7 +446,7 @@ def _bid(row: bids.Bid) -> BidTold:
 
 def _placed(bid: BidPlaced) -> BidTold:
     return BidTold(
-        bid_id=bid.bid_id, lease_id=bid.lease_id, number=bid.number, account_id=bid.account_id,
+        bid_id=bid.bid_id, lease_id=bid.lease_id, place=bid.number, account_id=bid.account_id,
         provider_id=bid.provider_id, offer_id=bid.offer_id, node_id=bid.node_id,
         device_ids=list(bid.device_ids), price_per_gpu_hour=money(bid.price_per_gpu_hour),
         deposit=credits_(sum(part.amount.units for part in bid.deposit)), deposit_state="held",
