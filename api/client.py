@@ -464,7 +464,7 @@ class Bid(TypedDict):
 
     bid_id: str
     lease_id: str
-    number: int
+    place: int
     account_id: str
     provider_id: str
     offer_id: str
