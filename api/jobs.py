@@ -46,6 +46,7 @@ from domain.stream import Stream
 from ledger import cut, job_runs, lease_logs, trees
 from ledger.handle import LOG_AWAY
 from projections import funding, tables
+from projections.away import read_away
 from projections.runner import Connection
 
 logger = logging.getLogger(__name__)
@@ -143,14 +144,25 @@ class AccrualStopped(Exception):
 
 
 def run_capacity(service: Service, connection: Connection, now_us: int) -> int:
-    """Where every device's time went, up to the last full hour."""
+    """Where every device's time went, up to the last full hour. What nobody held while the node
+    took no leases is unavailable.
+    """
     tables.step_all(connection, only=("fleet",))
     to_us = now_us // HOUR_US * HOUR_US
-    due = [
-        AccrueCapacity(device_id=device, to_us=to_us, unavailable=(), at_us=now_us)
-        for (device,) in connection.execute(_DEVICES).fetchall()
-        if service.ledger.market.load(Stream("device", device)).state.is_due(to_us)
+    states = [
+        (device_id, state)
+        for (device_id,) in connection.execute(_DEVICES).fetchall()
+        if (state := service.ledger.market.load(Stream("device", device_id)).state).is_due(to_us)
     ]
+    from_us = min((state.counted_to_us for _, state in states), default=to_us)
+    away = read_away(connection, from_us, to_us)
+    due = [
+        AccrueCapacity(
+            device_id=device_id, to_us=to_us, unavailable=away.get(state.node_id, ()),
+            at_us=now_us,
+        )
+        for device_id, state in states
+    ]  # fmt: skip
     stopped: list[str] = []
     for first in range(0, len(due), CAPACITY_COMMANDS_MAX):
         stopped += _book(service, due[first : first + CAPACITY_COMMANDS_MAX], now_us)

@@ -19,6 +19,10 @@ TABLES = """
         keep_leases boolean NOT NULL, cancelled_at_us bigint, at_us bigint NOT NULL,
         position bigint NOT NULL);
     CREATE INDEX ON own.maintenance (node_id, until_us);
+    CREATE TABLE own.standing (
+        node_id text COLLATE "C", position bigint, at_us bigint NOT NULL,
+        is_away boolean NOT NULL, PRIMARY KEY (node_id, position));
+    COMMENT ON TABLE own.standing IS 'When a node took no leases: not active, or quarantined';
     CREATE TABLE own.attribute (
         statement_id text COLLATE "C" PRIMARY KEY, subject_id text COLLATE "C" NOT NULL,
         name text COLLATE "C" NOT NULL, value text NOT NULL,
@@ -94,6 +98,22 @@ RULES = (
         "maintenance_id text, at_us bigint",
         """UPDATE own.maintenance m SET cancelled_at_us = f.at_us FROM facts f
         WHERE m.maintenance_id = f.maintenance_id""",
+    ),
+    # An admission counts once: later ones let more devices in and leave the node where it stands.
+    Rule(
+        (
+            "node.admitted.v1",
+            "node.activated.v1",
+            "node.maintenance_started.v1",
+            "node.equivocated.v1",
+        ),
+        "node_id text, at_us bigint",
+        """INSERT INTO own.standing
+        SELECT node_id, position, at_us, topic <> 'node.activated.v1' FROM facts f
+        WHERE topic <> 'node.admitted.v1' OR (
+            NOT EXISTS (SELECT FROM own.standing s WHERE s.node_id = f.node_id)
+            AND NOT EXISTS (SELECT FROM facts g
+                WHERE g.node_id = f.node_id AND g.position < f.position))""",
     ),
     Rule(
         ("attribute.stated.v1",),

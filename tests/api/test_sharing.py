@@ -269,6 +269,25 @@ def test_what_nobody_can_lease_is_the_nodes_own_in_the_books_of_every_mode(
     assert found["physical"] == ms
 
 
+def test_what_nobody_holds_while_a_node_takes_no_leases_is_unavailable_and_not_idle(
+    scene: Scene,
+) -> None:
+    """Half an hour of maintenance: what is leased stays leased, the rest could not be sold."""
+    clock: Any = scene.clock
+    lease = scene.renter.made("/v1/leases", asking(scene, "memory", share_ppm=250_000))
+    path = f"/v1/nodes/{scene.provider.node_id}"
+    clock.advance(600 * SECOND_US)
+    scene.owner.made(f"{path}/maintenance")
+    clock.advance(1_800 * SECOND_US)
+    scene.owner.made(f"{path}/activate")
+    found = capacity(scene, lease["device_ids"][0])
+    assert found["unavailable"] == 1_800_000 * 3 // 4
+    assert found["leased"] == found["physical"] // 4
+    assert found["stranded"] == 0
+    still = scene.service.ledger.books.balance(f"device:{scene.other.device_ids[0]}:unavailable")
+    assert still == 0
+
+
 # What is refused, by the rule's name.
 
 
