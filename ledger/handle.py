@@ -265,6 +265,10 @@ class _World:
             if stream not in self.versions
         ]
 
+    def read(self) -> list[tuple[UUID, int]]:
+        """All streams that were read, written or not, with the versions read."""
+        return [(held.originator_id, held.originator_version) for held in self._held.values()]
+
     def written(self) -> list[Held]:
         """The written streams as they stand when the changes are recorded."""
         return [
@@ -574,7 +578,16 @@ class Ledger:
         except Refused as refused:
             if refused.reason in call.again_on and call.attempt < AGAIN_MAX:
                 raise _Later(None) from refused
+            if self._has_moved(world):
+                raise _Later(None) from refused
             return self._refuse(call, refused)
+        except Exception as error:
+            # States that never stood side by side break what always holds; anything else is a bug.
+            if self._has_moved(world):
+                raise _Later(None) from error
+            raise
+        if not world.changes and self._has_moved(world):
+            raise _Later(None)
         answer = call.answer(world.changes) if call.answer else NO_ANSWER
         appended = self._append(call, world, answer)
         if not appended.recorded:
@@ -582,6 +595,14 @@ class Ledger:
         for stream, version in world.due_for_snapshot():
             self.market.snapshot(stream, version)
         return Outcome(appended.position, answer, False, tuple(world.changes))
+
+    def _has_moved(self, world: _World) -> bool:
+        """Whether a stream that was read has grown since. Facts are appended only where none has;
+        a "no" needs it as much, when it rests on several streams read one after the other: those
+        states may never have stood side by side. One stream alone was as it was read.
+        """
+        read = world.read()
+        return len(read) > 1 and self.market.has_moved(read)
 
     def _append(self, call: _Call, world: _World, answer: Answer) -> Appended:
         if not world.changes and call.key is None:

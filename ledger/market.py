@@ -48,6 +48,11 @@ _NEWER: LiteralString = (
     " CROSS JOIN LATERAL (SELECT * FROM market_events e WHERE e.originator_id = k.id"
     " AND e.originator_version > k.version ORDER BY e.originator_version) e"
 )
+_MOVED: LiteralString = """
+    SELECT 1 FROM unnest(%s::uuid[], %s::int8[]) AS read (id, version) WHERE EXISTS (
+        SELECT FROM market_events e
+        WHERE e.originator_id = read.id AND e.originator_version > read.version) LIMIT 1
+"""
 _LAST_SNAPSHOTS: LiteralString = (
     "SELECT k.place, s.originator_version, s.topic, s.state"
     " FROM unnest(%s::uuid[]) WITH ORDINALITY k(id, place)"
@@ -221,6 +226,11 @@ class Market(Application[UUID]):
         if held.originator_version:
             self._folded.put(held)
         return held
+
+    def has_moved(self, read: Sequence[tuple[UUID, int]]) -> bool:
+        """Whether any of these streams has facts after the version that was read, all at once."""
+        ids, versions = [one for one, _ in read], [version for _, version in read]
+        return bool(self.datastore.rows(_MOVED, (ids, versions)))
 
     def load_many(self, streams: Sequence[Stream]) -> dict[Stream, Held]:
         """`load` for many streams, with two queries at most."""
