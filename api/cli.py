@@ -38,6 +38,7 @@ from api import (
     cli_payment,
     cli_payout,
     cli_pool_use,
+    cli_run,
     cli_stick,
     cli_supply,
     cli_tariff,
@@ -97,6 +98,7 @@ app.add_typer(cli_payout.app, name="payout")
 app.add_typer(cli_audit.app, name="audit")
 app.add_typer(cli_trace.app, name="trace")
 cli_billing.register(app)
+cli_run.register(app)
 cli_pool_use.register(app)
 app.add_typer(cli_export.app, name="export")
 app.add_typer(cli_invoice.app, name="invoice")

@@ -81,7 +81,9 @@ class NewOffer(Asked):
 
 
 class OfferTold(Told):
-    """`devices_free` counts priced devices that nobody holds any of."""
+    """`devices_free` counts priced devices that nobody holds any of; `memory_mib` is what the
+    smallest of its devices has.
+    """
 
     offer_id: OfferId
     provider_id: ProviderId
@@ -97,6 +99,7 @@ class OfferTold(Told):
     gpu_classes: list[GpuClass] | None = None
     devices_free: Count | None = None
     supply: OfferSupplyTold | None = None
+    memory_mib: Count | None = None
     published_at: Told_at
     position: Position | None = None
 
@@ -219,5 +222,5 @@ def _offer(row: fleet.Offer, known: OfferSupplyTold) -> OfferTold:
         available_until=moment_or_none(row.available_until_us), terms=promises_told(row.terms),
         withdrawn_at=moment_or_none(row.withdrawn_at_us), models=row.models,
         gpu_classes=told.gpu_classes, devices_free=row.free, supply=known,
-        published_at=moment(row.at_us),
+        memory_mib=row.memory_mib, published_at=moment(row.at_us),
     )  # fmt: skip

@@ -22,6 +22,7 @@ from node_reporter.clock import Clock, SystemClock
 from node_reporter.config import ConfigUnreadable, NotJoined, StateFolder
 from node_reporter.delivery import EXIT_RESTART, EXIT_STOPPED, Stopped
 from node_reporter.executor_program import EnrollRefused
+from node_reporter.executor_state import AlreadyRuns
 from node_reporter.gpus import Backend, MonitorBlind
 from node_reporter.identity import KeyUnreadable, fingerprint, public_key
 from node_reporter.joining import JoinRefused, join
@@ -48,7 +49,14 @@ def main(arguments: list[str] | None = None) -> int:
         return command(options)
     except (ConfigUnreadable, KeyUnreadable, NotJoined, UrlRefused) as error:
         return _say(f"tallystick-node: {error}", EXIT_USAGE)
-    except (JoinRefused, EnrollRefused, RunnerUnusable, Unreachable, AlreadyRunning) as error:
+    except (
+        JoinRefused,
+        EnrollRefused,
+        RunnerUnusable,
+        Unreachable,
+        AlreadyRunning,
+        AlreadyRuns,
+    ) as error:
         return _say(f"tallystick-node: {error}", EXIT_NO)
     except (Stopped, SpoolUnreadable) as error:
         return _say(f"tallystick-node: stopped, nothing was deleted: {error}", EXIT_STOPPED)

@@ -23,7 +23,6 @@ from typing import Any
 
 from nacl.public import PublicKey, SealedBox
 
-from domain.money import PPM
 from node_reporter.client import Unreachable
 from node_reporter.clock import Clock
 from node_reporter.executor_client import ExecutorClient, Said
@@ -32,7 +31,15 @@ from node_reporter.gpu_files import DeviceFiles
 from node_reporter.job_log import JobLog
 from node_reporter.runner import Grant, Limits, NotStarted, Run, Runner
 from node_reporter.sandbox import PATH, JobUser, make_folder
-from node_reporter.work import ENDPOINT_KINDS, Running, Start, Stop, Work, WorkUnreadable
+from node_reporter.work import (
+    ENDPOINT_KINDS,
+    Running,
+    Start,
+    Stop,
+    Work,
+    WorkUnreadable,
+    share_variables,
+)
 
 JOBS_MAX = 64
 LOG_SECONDS_MAX = 5
@@ -199,28 +206,14 @@ class Executor:
         self._tell(f"{start.lease_id} started by {job.runner.name}")
 
     def _variables(self, job: Job) -> dict[str, str]:
-        """The share, told as every program of the field reads it."""
-        start, devices = job.start, ",".join(job.start.device_ids)
-        told = {
-            "PATH": PATH, "HOME": "/work", "TMPDIR": "/tmp", "LANG": "C.UTF-8",  # noqa: S108
-            "CUDA_VISIBLE_DEVICES": devices, "NVIDIA_VISIBLE_DEVICES": devices,
-            "TALLYSTICK_LEASE_ID": start.lease_id, "TALLYSTICK_DEVICES": devices,
-            "TALLYSTICK_SHARE_PPM": str(start.share_ppm), "TALLYSTICK_MEM_PPM": str(start.mem_ppm),
-            "TALLYSTICK_MODE": start.mode,
-        }  # fmt: skip
+        """What every job finds, and its share."""
+        home, tmp = "/work", "/tmp"  # noqa: S108
         if job.runner.name == "trusted" and job.folder is not None:
-            told |= {"HOME": str(job.folder / "work"), "TMPDIR": str(job.folder / "tmp")}
-        if start.memory_mib is not None:
-            told["TALLYSTICK_GPU_MEMORY_MIB"] = str(start.memory_mib)
-        if start.mode == "mps":
-            percent = max(1, start.share_ppm * 100 // PPM)
-            told["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] = str(percent)
-            if start.memory_mib is not None:
-                each = [f"{n}={start.memory_mib}M" for n in range(len(start.device_ids))]
-                told["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"] = ",".join(each)
+            home, tmp = str(job.folder / "work"), str(job.folder / "tmp")
+        told = {"PATH": PATH, "HOME": home, "TMPDIR": tmp, "LANG": "C.UTF-8"}
         if job.port is not None:
             told |= {"TALLYSTICK_PORT": str(job.port), "TALLYSTICK_TOKEN": job.token}
-        return told
+        return {**told, **share_variables(job.start)}
 
     def _free_port(self) -> int:
         """Raises NotStarted."""

@@ -16,18 +16,18 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import closing
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from node_reporter import config, executor_state
 from node_reporter.client import HttpTransport, Transport, parsed, printable
 from node_reporter.clock import SystemClock
 from node_reporter.config import ConfigUnreadable
-from node_reporter.docker import DockerRunner
-from node_reporter.executor import Allowed, Executor
-from node_reporter.executor_client import ExecutorClient
-from node_reporter.executor_state import ExecutorFolder
+from node_reporter.executor_state import ExecutorFolder, only_one
 from node_reporter.runner import Limits, Runner, RunnerUnusable
-from node_reporter.sandbox import JobUser, SandboxRunner, TrustedRunner, job_user
+
+if TYPE_CHECKING:
+    from node_reporter.executor import Allowed, Executor
+    from node_reporter.sandbox import JobUser
 
 MIB = 1024 * 1024
 
@@ -68,7 +68,13 @@ def ask_key(transport: Transport, node_id: str, node_key: str) -> str:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Take up work until told to stop. Raises RunnerUnusable, NotJoined, KeyUnreadable."""
+    """Take up work until told to stop. Raises RunnerUnusable, NotJoined, AlreadyRuns."""
+    if sys.platform != "linux":
+        raise RunnerUnusable("the executor needs Linux")
+    from node_reporter.executor import Executor
+    from node_reporter.executor_client import ExecutorClient
+    from node_reporter.sandbox import job_user
+
     folder = executor_state.executor_folder(options.executor_state, config.process_environment())
     settings = executor_state.load(folder)
     user = job_user(options.job_user)
@@ -81,11 +87,12 @@ def run(options: argparse.Namespace) -> int:
     )  # fmt: skip
     _tell(f"executor {settings.executor} of {settings.node_id}: "
           + ", ".join(runner.name for runner in runners))  # fmt: skip
-    try:
-        until_stopped(executor, options.every / 1_000, options.seconds)
-    finally:
-        executor.close()
-        transport.close()
+    with only_one(folder):
+        try:
+            until_stopped(executor, options.every / 1_000, options.seconds)
+        finally:
+            executor.close()
+            transport.close()
     return 0
 
 
@@ -110,6 +117,9 @@ def usable(
 
     Without a confinement that works there is none, unless the owner says that renters are trusted.
     """
+    from node_reporter.docker import DockerRunner
+    from node_reporter.sandbox import SandboxRunner, TrustedRunner
+
     folder.jobs.mkdir(mode=0o711, exist_ok=True)
     wanted: list[Runner] = [DockerRunner(os.environ)]
     if options.trusted:
@@ -137,6 +147,8 @@ def usable(
 
 def allowed(options: argparse.Namespace) -> Allowed:
     """What the owner grants on the command line. Raises ConfigUnreadable."""
+    from node_reporter.executor import Allowed
+
     for path in options.read:
         if not os.path.isabs(path) or os.path.realpath(path) == "/":
             raise ConfigUnreadable(f"--read {path}: name a folder, from the root on")

@@ -14,7 +14,8 @@ import json
 import os
 import secrets
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -86,9 +87,9 @@ def executor_folder(flag: str | None, environment: Mapping[str, str]) -> Executo
     """The folder from the flag, the environment, or the user's state folder."""
     named = flag or environment.get(STATE_VARIABLE)
     if named:
-        return ExecutorFolder(Path(named))
+        return ExecutorFolder(Path(named).absolute())
     state = environment.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    return ExecutorFolder(Path(state) / "tallystick-executor")
+    return ExecutorFolder((Path(state) / "tallystick-executor").absolute())
 
 
 def load(folder: ExecutorFolder) -> ExecutorSettings:
@@ -141,3 +142,20 @@ def _toml(path: Path) -> dict[str, object]:
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         # Its text may be a secret: the error names the place alone.
         raise ConfigUnreadable(f"{path} cannot be read as TOML") from error
+
+
+class AlreadyRuns(Exception):
+    """Another program has this executor's work in hand."""
+
+
+@contextmanager
+def only_one(folder: ExecutorFolder) -> Generator[None, None, None]:
+    """Two programs under one executor's name would start work twice. Raises AlreadyRuns."""
+    import fcntl  # not on Windows, where no executor runs
+
+    with folder.lock.open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise AlreadyRuns(f"another executor works in {folder.path}") from error
+        yield

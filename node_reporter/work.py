@@ -13,6 +13,7 @@ from typing import Any
 
 from domain import report
 from domain.job import workload_hash
+from domain.money import PPM
 
 LIST_MAX = 1_000
 TEXT_MAX = 4_096
@@ -127,6 +128,25 @@ def _running(item: dict[str, Any]) -> Running:
         _lease(item["lease_id"]), None if until is None else _whole(until),
         None if executor is None else _text(executor), item.get("work_ended") is True,
     )  # fmt: skip
+
+
+def share_variables(start: Start) -> dict[str, str]:
+    """The share of a lease, told as every program of the field reads it."""
+    devices = ",".join(start.device_ids)
+    told = {
+        "CUDA_VISIBLE_DEVICES": devices, "NVIDIA_VISIBLE_DEVICES": devices,
+        "TALLYSTICK_LEASE_ID": start.lease_id, "TALLYSTICK_DEVICES": devices,
+        "TALLYSTICK_SHARE_PPM": str(start.share_ppm), "TALLYSTICK_MEM_PPM": str(start.mem_ppm),
+        "TALLYSTICK_MODE": start.mode,
+    }  # fmt: skip
+    if start.memory_mib is not None:
+        told["TALLYSTICK_GPU_MEMORY_MIB"] = str(start.memory_mib)
+    if start.mode == "mps":
+        told["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] = str(max(1, start.share_ppm * 100 // PPM))
+        if start.memory_mib is not None:
+            each = [f"{number}={start.memory_mib}M" for number in range(len(start.device_ids))]
+            told["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"] = ",".join(each)
+    return told
 
 
 def is_variable(name: str) -> bool:

@@ -588,6 +588,7 @@ class Offer:
     models: list[str]
     gpu_classes: list[str]
     free: int
+    memory_mib: int | None
     at_us: int
     position: int
 
@@ -596,13 +597,14 @@ _NODE = """
     SELECT n.*, p.account_id FROM proj_fleet.node n JOIN proj_fleet.provider p USING (provider_id)
 """
 _OFFER = """
-    SELECT o.*, p.account_id, n.region_id, k.models, k.gpu_classes, k.free
+    SELECT o.*, p.account_id, n.region_id, k.models, k.gpu_classes, k.free, k.memory_mib
     FROM proj_fleet.offer o JOIN proj_fleet.provider p USING (provider_id)
     JOIN proj_fleet.node n ON n.node_id = o.node_id
     CROSS JOIN LATERAL (
         SELECT coalesce(array_agg(DISTINCT d.model), '{}') AS models,
             coalesce(array_agg(DISTINCT d.gpu_class), '{}') AS gpu_classes,
-            (count(*) FILTER (WHERE d.share_free = 1000000 AND d.mem_free = 1000000))::int AS free
+            (count(*) FILTER (WHERE d.share_free = 1000000 AND d.mem_free = 1000000))::int AS free,
+            min(d.memory_mib) AS memory_mib
         FROM proj_fleet.device d
         WHERE d.node_id = o.node_id AND NOT d.retired AND d.gpu_class IS NOT NULL) k
 """

@@ -1,0 +1,45 @@
+"""`docs/howto/run-work.md` does what it says: two programs share one GPU, the one simulated part."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.test_tutorial import PORT, SECONDS_MAX, empty_folder, free_port, micro, run
+from tests.node_reporter.confined import needs_walls
+
+PAGE = Path(__file__).parents[2] / "docs" / "howto" / "run-work.md"
+__all__ = ["empty_folder"]
+
+
+@needs_walls
+@pytest.mark.timeout(SECONDS_MAX + 30)
+def test_v_10_two_programs_share_one_gpu_through_server_reporter_and_executor(
+    empty_folder: Path,
+) -> None:
+    blocks = re.findall(r"^```sh\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    script = "\n".join(blocks)
+    assert script.count(PORT) == 1, "the port is named once"
+    out = run(script.replace(PORT, free_port()), empty_folder)
+    shares = dict(re.findall(r"^(first|second) has ([0-9]+) ppm", out, re.MULTILINE))
+    assert shares == {"first": "370000", "second": "500000"}
+    devices = set(re.findall(r" MiB of (GPU-\S+)$", out, re.MULTILINE))
+    assert len(devices) == 1, "both on the one simulated GPU"
+    assert out.count("first works") == out.count("second works") == 3
+    assert "the second program ended with 3" in out
+    assert re.search(r"^state +settled$", out, re.MULTILINE)
+    charge = re.findall(r"^charge +([0-9.]+) CREDIT$", out, re.MULTILINE)[-1]
+    metered = int(re.findall(r"^gpu_us +([0-9]+)$", out, re.MULTILINE)[-1])
+    assert 3 * 370_000 <= metered < 60 * 370_000, "seconds, not hours"
+    assert micro(charge) == metered * 2_500_000 // 3_600_000_000
+    matched = int(re.findall(r"^matched_gpu_us +([0-9]+)$", out, re.MULTILINE)[-1])
+    assert matched == metered, "the renter signed for all of it"
+    _check_they_ran_together(empty_folder / "tallystick-work" / "executor.log")
+
+
+def _check_they_ran_together(log: Path) -> None:
+    lines = log.read_text().splitlines()
+    events = [line.split()[1] for line in lines if re.match(r"lease_\w+ (started|ended) ", line)]
+    assert events == ["started", "started", "ended", "ended"], lines
