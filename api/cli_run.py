@@ -21,7 +21,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
@@ -45,7 +45,6 @@ LOOK_SECONDS = (0.1, 1.0)
 AWAY_SECONDS_MAX = 300
 LOST_SECONDS = 30
 """After its lease is closed, how long the node has to say what the program printed last."""
-COMPLETED, RENTER_CLOSED = 0, 1
 PPM = 1_000_000
 OVER = ("closing", "settled", "disputed", "resolved", "archived")
 
@@ -104,9 +103,8 @@ def run(
     if funds is not None:
         body["funds"] = credits_of(funds)
     with _interrupting():
-        session = Session(remote, out=sys.stderr.buffer if as_json else sys.stdout.buffer)
-        session.open(body)
-        code = session.to_its_end(command)
+        session = Session(remote, out=sys.stderr if as_json else sys.stdout)
+        code = session.run(body, command)
     if not no_sign:
         session.sign(key_file or _default_key())
     told = session.told(code, wait)
@@ -180,7 +178,7 @@ class Session:
     """A lease of ours from its opening to its release."""
 
     remote: Remote
-    out: Any
+    out: TextIO
     lease: dict[str, Any] = field(default_factory=dict)
     is_local: bool = False
     _next_seq: int = 0
@@ -189,54 +187,50 @@ class Session:
     def lease_id(self) -> str:
         return str(self.lease["lease_id"])
 
-    def open(self, body: NewLease) -> None:
-        """Interrupted or not, a lease that was made is known afterwards."""
-        key = self.remote.key
+    def run(self, body: NewLease, command: list[str]) -> int:
+        """The program's exit code. Whatever goes wrong here, the lease is released."""
         try:
-            self.lease = dict(self.remote.ask(lambda c: c.open_lease(body, idempotency_key=key)))
-        except KeyboardInterrupt:
-            # It may have been made: the same key tells it, and nothing is made twice.
-            self.lease = dict(self.remote.ask(lambda c: c.open_lease(body, idempotency_key=key)))
-            self.close(RENTER_CLOSED)
-            raise
-        note(f"{self.lease_id} on {self.lease['node_id']}"
-             f" at {amount(self.lease['price_per_gpu_hour'])} per GPU-hour")  # fmt: skip
-
-    def to_its_end(self, command: list[str]) -> int:
-        """See it through; the exit code. Whatever goes wrong here, the lease is released."""
-        from api import run_here
-
-        try:
-            here = run_here.executor_of(self.lease["node_id"])
-            if here is not None:
-                with here:
-                    self.is_local = True
-                    note("the lease is on this machine: running here")
-                    return here.run(self.lease_id, command, self._is_over)
-            return self._follow()
+            self._open(body)
+            return self._to_its_end(command)
         except KeyboardInterrupt:
             note("stopping; the lease is released")
-            self.close(RENTER_CLOSED)
+            if not self.lease:
+                # It may have been made: the same key tells it, and nothing is made twice.
+                self._open(body)
+            self.close()
             with suppress(AnswerIsNo):
                 self._follow()
             return EXIT_INTERRUPTED
         except BaseException:
-            self.close(RENTER_CLOSED)
+            if self.lease:
+                self.close()
             raise
 
-    def close(self, code: int) -> None:
-        """End the lease; closing twice is closing once."""
-        key = f"{self.remote.key}-close"
-        lease_id = self.lease_id
+    def _open(self, body: NewLease) -> None:
+        key = self.remote.key
+        self.lease = dict(self.remote.ask(lambda c: c.open_lease(body, idempotency_key=key)))
+        note(f"{self.lease_id} on {self.lease['node_id']}"
+             f" at {amount(self.lease['price_per_gpu_hour'])} per GPU-hour")  # fmt: skip
+
+    def _to_its_end(self, command: list[str]) -> int:
+        from api import run_here
+
+        here = run_here.executor_of(self.lease["node_id"])
+        if here is None:
+            return self._follow()
+        with here:
+            self.is_local = True
+            note("the lease is on this machine: running here")
+            return here.run(self.lease_id, command, self._is_over)
+
+    def close(self) -> None:
+        """End the lease, with the renter's code of its state; closing twice is closing once."""
+        key, lease_id = f"{self.remote.key}-close", self.lease_id
         try:
-            self.remote.ask(lambda c: c.close_lease(lease_id, {"code": code}, idempotency_key=key))
-        except AnswerIsNo as no:
-            # Before it began only 101 is the renter's code.
-            if no.document is None:
-                note(f"{lease_id} could not be released: it ends when its funds do")
-                raise
-            again = f"{key}-default"
-            self.remote.ask(lambda c: c.close_lease(lease_id, {}, idempotency_key=again))
+            self.remote.ask(lambda c: c.close_lease(lease_id, {}, idempotency_key=key))
+        except AnswerIsNo:
+            note(f"{lease_id} could not be released: it ends when its funds do")
+            raise
 
     def _follow(self) -> int:
         """Print what comes until nothing more will. Raises AnswerIsNo."""
@@ -264,7 +258,8 @@ class Session:
         lease_id, from_seq = self.lease_id, self._next_seq
         told: Any = self.remote.ask(lambda c: c.read_lease_log(lease_id, from_seq=from_seq))
         for piece in told["data"]:
-            show(base64.b64decode(piece["body"]), piece["stream"], self.out)
+            out = self.out if piece["stream"] == "stdout" else sys.stderr
+            show(base64.b64decode(piece["body"]), out)
         self._next_seq = told["next_seq"]
         if told["left_out"] and told["ended"]:
             note(f"{told['left_out']} bytes of what it printed were not kept")
@@ -360,13 +355,17 @@ _SAFE = re.compile(rb"\x1b\[[0-9;]{0,16}[mK]|[\r\n\t\b]")
 _CONTROL = re.compile(rb"[\x00-\x1f\x7f]")
 
 
-def show(body: bytes, stream: str, out: Any) -> None:
-    """What the program printed. In a terminal only colours and line control work: the rest could
-    type on the renter's behalf.
+def show(body: bytes, out: TextIO) -> None:
+    """What the program printed, byte for byte. In a terminal only colours and line control work:
+    the rest could type on the renter's behalf.
     """
-    if stream != "stdout":
-        out = sys.stderr.buffer
-    out.write(harmless(body) if out.isatty() else body)
+    shown = harmless(body) if out.isatty() else body
+    raw = getattr(out, "buffer", None)
+    if raw is None:
+        out.write(shown.decode(errors="replace"))
+    else:
+        out.flush()
+        raw.write(shown)
     out.flush()
 
 

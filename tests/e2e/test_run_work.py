@@ -1,4 +1,4 @@
-"""`docs/howto/run-work.md` does what it says: two programs share one GPU, the one simulated part."""
+"""`docs/howto/run-work.md` does what it says: two programs share one GPU, which is simulated."""
 
 from __future__ import annotations
 
