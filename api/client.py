@@ -3330,7 +3330,9 @@ class Nothing(TypedDict):
 
 
 class Offer(TypedDict):
-    """`devices_free` counts priced devices that nobody holds any of."""
+    """`devices_free` counts priced devices that nobody holds any of; `memory_mib` is what
+    the smallest of its devices has.
+    """
 
     offer_id: str
     provider_id: str
@@ -3346,6 +3348,7 @@ class Offer(TypedDict):
     gpu_classes: NotRequired[list[str]]
     devices_free: NotRequired[int]
     supply: NotRequired[OfferSupply]
+    memory_mib: NotRequired[int]
     published_at: str
     position: NotRequired[int]
 
