@@ -65,6 +65,7 @@ def mature(ledger: Ledger, connection: Connection, now_us: int) -> int:
                 through_us=through_us,
                 gross=one.gross,
                 at_us=now_us,
+                clients=tuple((client_id, units) for client_id, units in one.clients),
             )
 
         handled, failed = in_batches(ledger, due, command, now_us)

@@ -31,6 +31,8 @@ from domain.stream import Change, Stream, World
 
 DAY_US = 86_400 * SECOND_US
 HOUR_US = 3_600 * SECOND_US
+CLIENTS_MAX = 200
+"""Compute clients that one maturing names: a fact is bounded."""
 DEFAULT_WINDOW_US = 72 * HOUR_US
 """The dispute window of a network that never set one."""
 CLOUDBENDER_WINDOW_US = 0
@@ -58,6 +60,14 @@ class MaturityWindowSet:
     at_us: int
 
 
+@dataclass(frozen=True, slots=True)
+class ClientGross:
+    """What work that one compute client brought earned; "": no client, or more than are named."""
+
+    client_id: str
+    units: Big
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EarningsMatured:
     """Stream `earnings:{account_id}`. Positions (after, through]; amount = gross - reduced."""
@@ -69,6 +79,7 @@ class EarningsMatured:
     reduced: Amount  # of it, taken out of holdback before it matured
     amount: Amount  # holdback to payable
     at_us: int
+    clients: tuple[ClientGross, ...] | None = None  # of `gross`: who brought the work
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,6 +154,7 @@ class MatureEarnings:
     through_us: int
     gross: int
     at_us: int
+    clients: tuple[tuple[str, int], ...] = ()  # of `gross`, by client; largest first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -365,8 +377,20 @@ def decide_mature(command: MatureEarnings, world: World) -> list[Change]:
         reduced=credit(reduced),
         amount=credit(command.gross - reduced),
         at_us=command.at_us,
+        clients=_by_client(command) or None,
     )
     return [Change(stream_of(command.account_id), fact)]
+
+
+def _by_client(command: MatureEarnings) -> tuple[ClientGross, ...]:
+    """Every client by name up to a number of them; what is left over is told together."""
+    if not command.clients:
+        return ()
+    assert sum(units for _, units in command.clients) == command.gross, command
+    named = [one for one in command.clients if one[0]][:CLIENTS_MAX]
+    rest = command.gross - sum(units for _, units in named)
+    parts = (*named, ("", rest)) if rest else named
+    return tuple(ClientGross(client_id, units) for client_id, units in parts)
 
 
 # Sweeping.

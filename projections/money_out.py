@@ -19,7 +19,9 @@ from projections.runner import Connection, Projection, Rule
 _TABLES = """
     CREATE TABLE own.held (
         position bigint NOT NULL, account_id text COLLATE "C" NOT NULL, units bigint NOT NULL,
-        recorded_us bigint NOT NULL, PRIMARY KEY (position, account_id));
+        recorded_us bigint NOT NULL,
+        client_id text COLLATE "C" NOT NULL DEFAULT '',
+        PRIMARY KEY (position, account_id));
     COMMENT ON TABLE own.held IS 'Credited to holdback, and not matured yet';
     CREATE TABLE own.payee (
         account_id text COLLATE "C" PRIMARY KEY, payable bigint NOT NULL DEFAULT 0,
@@ -78,7 +80,8 @@ _RULES = (
         (),
         "",
         """INSERT INTO own.held
-        SELECT p.position, split_part(a.name, ':', 2), -l.units, e.recorded_us
+        SELECT p.position, split_part(a.name, ':', 2), -l.units, e.recorded_us,
+            coalesce(convert_from(e.state, 'UTF8')::json->>'client_id', '')
         FROM public.posting p
         CROSS JOIN LATERAL unnest(p.accounts, p.units) l(account, units)
         JOIN public.account a ON a.id = l.account
@@ -209,6 +212,7 @@ class Due:
     account_id: str
     after_position: int  # matured up to here, in the same view that found the rest
     gross: int
+    clients: list[tuple[str, int]]  # of it, by the client that brought the work; largest first
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,10 +231,17 @@ def read_due(
 
     Accounts with nothing there are not looked at: the rows are those of an index by position.
     """
-    sql = """SELECT h.account_id, coalesce(p.matured_through, 0) AS after_position, h.gross
+    sql = """SELECT h.account_id, coalesce(p.matured_through, 0) AS after_position, h.gross,
+            h.clients
         FROM (
-            SELECT account_id, sum(units)::bigint AS gross FROM proj_money_out.held
-            WHERE position <= %(through)s AND account_id > %(after)s
+            SELECT account_id, sum(gross)::bigint AS gross,
+                json_agg(json_build_array(client_id, gross) ORDER BY gross DESC, client_id)
+                    AS clients
+            FROM (
+                SELECT account_id, client_id, sum(units)::bigint AS gross
+                FROM proj_money_out.held
+                WHERE position <= %(through)s AND account_id > %(after)s
+                GROUP BY account_id, client_id) c
             GROUP BY account_id ORDER BY account_id LIMIT %(limit)s
         ) h LEFT JOIN proj_money_out.payee p USING (account_id) ORDER BY h.account_id"""
     return read.many(connection, Due, sql, through=through_position, after=after, limit=limit)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from api import keys
-from tests.api.scene import Scene
+from api.money_out import mature
+from domain.maturity import EarningsMatured
+from tests.api.scene import HOUR_US, Scene
+from tests.api.work import accrue_now, reported, send
 
 
 def test_only_authorised_instances_of_a_client_submit_jobs_and_others_leave_no_fact(
@@ -62,6 +67,27 @@ def test_a_client_sees_its_own_jobs_and_several_sell_the_same_node(scene: Scene)
         told = client.read(f"/v1/leases/{lease['lease_id']}")
         assert (told["client_id"], told["end_user_ref"]) == (client.account_id, "u-1")
     assert second.get(f"/v1/jobs/{leases[0]['job_id']}").status_code == 404
+    for lease in leases:
+        scene.provider.node.made(
+            f"/v1/nodes/{lease['node_id']}/assignments/{lease['lease_id']}/ready"
+        )
+    clock: Any = scene.clock
+    clock.advance(HOUR_US)
+    assert send(scene, scene.provider, reported(scene.provider, *leases)).is_success
+    for client, lease in zip((first, second), leases, strict=True):
+        client.made(f"/v1/leases/{lease['lease_id']}/close")
+        accrue_now(scene, lease["lease_id"])
+    usage = scene.owner.read("/v1/usage/breakdown", by="client_id", as_provider="true",
+                             to="2026-11-21T00:00:00Z")  # fmt: skip
+    assert {one["client_id"] for one in usage["data"]} == {first.account_id, second.account_id}
+    clock.advance(100 * HOUR_US)
+    with scene.service.connect() as connection:
+        assert mature(scene.service.ledger, connection, scene.clock.now_us()) == 1
+    facts = scene.service.ledger.market.read_facts(0, 100_000)
+    (matured,) = [one.fact for one in facts if isinstance(one.fact, EarningsMatured)]
+    told = {one.client_id: one.units for one in matured.clients or ()}
+    assert set(told) == {first.account_id, second.account_id}
+    assert sum(told.values()) == matured.gross.units > 0
 
 
 def test_a_closed_region_runs_its_owners_jobs_only_and_an_open_one_everybodys(

@@ -393,3 +393,23 @@ def test_credited_is_held_back_plus_matured_plus_reduced_and_each_accrual_mature
     assert run.world.balance(f"party:{OWNER}:holdback") == 0
     assert run.world.balance(f"party:{OWNER}:earned") == amount
     assert sorted(set(run.sweeps)) == run.sweeps, "once per UTC day"
+
+
+@given(st.lists(st.tuples(st.sampled_from(["", "a", "b", "c"]), st.integers(1, 10**12)),
+                min_size=1, max_size=4, unique_by=lambda one: one[0]))  # fmt: skip
+def test_what_matures_is_told_by_client_to_the_unit(clients: list[tuple[str, int]]) -> None:
+    """R-1: a payout carries the clients whose work it is for."""
+    gross = sum(units for _, units in clients)
+    command = replace(mature(0, 9, gross), clients=tuple(clients))
+    (change,) = scene(at_once).when(command).changes()
+    told = {one.client_id: one.units for one in change.fact.clients}
+    assert told == dict(clients)
+    assert sum(told.values()) == change.fact.gross.units
+
+
+def test_more_clients_than_a_fact_names_are_told_together() -> None:
+    clients = tuple((f"c{number:03d}", 2) for number in range(maturity.CLIENTS_MAX + 5))
+    command = replace(mature(0, 9, 2 * len(clients)), clients=clients)
+    (change,) = scene(at_once).when(command).changes()
+    assert len(change.fact.clients) == maturity.CLIENTS_MAX + 1
+    assert change.fact.clients[-1] == maturity.ClientGross("", 10)
