@@ -48,6 +48,7 @@ from api.paging import LIST_LIMIT, Cursor, Limit
 from api.positions import ReadAsOf
 from api.pricing import Pricing
 from api.scheduling import has_waiting, keeps_queue, pool_of_spec, wait
+from domain.close_reason import CLIENT_WITHDREW
 from domain.job import JobSubmitted, SubmitJob
 from domain.lease import (
     CANCELLED_BEFORE_START,
@@ -495,6 +496,8 @@ def caller_party(call: Call, lease: Lease, lease_id: str) -> str:
         raise unknown
     if principal.owns(lease.requested.account_id) and principal.scopes & {"renter", "client"}:
         return "renter"
+    if principal.owns(lease.requested.client_id) and "client" in principal.scopes:
+        return "client"
     if principal.is_operator:
         return "operator"
     if lease.reserved is not None and "provider" in principal.scopes:
@@ -508,6 +511,8 @@ def caller_party(call: Call, lease: Lease, lease_id: str) -> str:
 
 
 def _code(party: str, lease: Lease) -> int:
+    if party == "client":
+        return CLIENT_WITHDREW
     if party == "renter":
         return RENTER_CLOSED if lease.opened is not None else CANCELLED_BEFORE_START
     return PROVIDER_UNSPECIFIED if party == "provider" else EMERGENCY_STOP

@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 from typing import Any, assert_never
 
 from domain.adjustment import ADJUSTMENTS_MAX, ChargedLine, Taking, corrections_of, refund
+from domain.close_reason import fault_of
 from domain.lease import Lease, LeaseReserved, lease_of
 from domain.maintenance import announced_us
 from domain.money import PPM, Amount, Big, credit
@@ -171,7 +172,7 @@ def _assess(lease: Lease, command: CreditSla, world: World) -> SlaAssessed:
     reserved = lease.reserved
     if not lease.is_over or reserved is None or reserved.sla_class is None:
         raise Refused(Reason.LEASE_STATE, lease_id=command.lease_id, status=lease.status)
-    asked = _promised(lease, reserved)
+    asked = promised_gpu_us(lease, reserved)
     excused = min(max(0, asked - lease.gpu_us), _announced(lease, reserved, world))
     promised = asked - excused
     ppm = availability(lease.gpu_us, promised)
@@ -205,11 +206,17 @@ def _announced(lease: Lease, reserved: LeaseReserved, world: World) -> int:
     return len(reserved.device_ids) * reserved.share_ppm * us // PPM
 
 
-def _promised(lease: Lease, reserved: LeaseReserved) -> int:
-    """All devices from the opening to the close; a lease that never opened promised nothing."""
-    if lease.opened is None or lease.closed is None:
+def promised_gpu_us(lease: Lease, reserved: LeaseReserved) -> int:
+    """All devices from the opening to the close; a lease that never opened promised nothing. A
+    fixed term that ends early by the provider's fault was promised to its end.
+    """
+    closed = lease.closed
+    if lease.opened is None or closed is None:
         return 0
-    ran_us = lease.ran_us(lease.closed.closed_at_us)
+    ran_us = lease.ran_us(closed.closed_at_us)
+    code = closed.code if lease.revised is None else lease.revised.code
+    if lease.term_end_us is not None and fault_of(code) == "provider":
+        ran_us += max(0, lease.term_end_us - closed.closed_at_us)
     return len(reserved.device_ids) * reserved.share_ppm * ran_us // PPM
 
 

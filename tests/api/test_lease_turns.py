@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from api.jobs import due_leases
 from api.lease_watch import run_watch
 from domain.lease import DEGRADED_AFTER_US, DEGRADED_LIMIT_US, HOUR_US
 from domain.money import Asset
+from projections import tables
 from tests.api.scene import Scene
-from tests.api.work import MINUTE_US, accrue_now, reported, run, send
+from tests.api.work import MINUTE_US, accrue_now, hours_of_work, reported, run, send
 
 WINDOW_S = 3_600
 
@@ -38,6 +40,31 @@ def interruptible(scene: Scene, **asked: Any) -> dict[str, Any]:
 def watch(scene: Scene) -> int:
     with scene.service.connect() as connection:
         return run_watch(scene.service, connection, scene.clock.now_us())
+
+
+def due(scene: Scene) -> list[str]:
+    """What the accrual job lists now."""
+    now_us = scene.clock.now_us()
+    with scene.service.connect() as connection:
+        tables.step_all(connection, only=("leases",))
+        return list(due_leases(connection, now_us))
+
+
+def test_a_dispute_moves_a_settled_lease_and_its_ruling_moves_it_on(scene: Scene) -> None:
+    (lease,) = hours_of_work(scene)
+    path = f"/v1/leases/{lease['lease_id']}"
+    line = scene.renter.read(f"{path}/charges")["data"][0]["position"]
+    dispute = scene.renter.made(
+        "/v1/disputes",
+        {"lease_id": lease["lease_id"], "lines": [{"position": line}],
+         "claim_code": "not_running"},
+    )  # fmt: skip
+    assert state(scene, path) == "disputed"
+    ruling = {"outcome": "rejected"}
+    scene.operator.made(f"/v1/disputes/{dispute['dispute_id']}/rule", ruling)
+    assert state(scene, path) == "resolved"
+    types = [one["type"] for one in scene.renter.read(f"{path}/events")["data"]]
+    assert types[-2:] == ["lease.disputed.v1", "lease.resolved.v1"]
 
 
 def state(scene: Scene, path: str) -> str:
@@ -126,7 +153,9 @@ def test_a_quote_is_accepted_while_it_lasts(scene: Scene) -> None:
     path = f"/v1/leases/{late['lease_id']}"
     refused = scene.renter.post(f"{path}/accept", {"quote_id": late["quote_id"]})
     assert (refused.status_code, refused.json()["code"]) == (409, "lease_state")
+    assert due(scene) == [late["lease_id"]], "the first one waits for its node"
     accrue_now(scene, late["lease_id"])
+    assert due(scene) == []
     ended = scene.renter.read(path)
     assert (ended["state"], ended["close_code"]) == ("settled", 6)
 
@@ -151,6 +180,7 @@ def test_silence_degrades_reports_recover_and_half_an_hour_ends_it(scene: Scene)
     assert state(scene, path) == "active"
     pass_time(scene, DEGRADED_LIMIT_US + HOUR_US)
     assert watch(scene) == 1
+    assert due(scene) == [lease["lease_id"]]
     accrue_now(scene, lease["lease_id"])
     ended = scene.renter.read(path)
     assert (ended["state"], ended["close_code"]) == ("closing", 10_004)

@@ -17,6 +17,7 @@ from domain.close_reason import (
     may_give,
 )
 from domain.constraints import Constraints
+from domain.epoch import Epoch, EpochOpened, EpochSealed
 from domain.lease import (
     DEGRADED_AFTER_US,
     DEGRADED_LIMIT_US,
@@ -29,7 +30,9 @@ from domain.lease import (
     TopUpLease,
     lease_of,
 )
+from domain.lease_life import DISPUTED_US_MAX
 from domain.lease_turns import (
+    ArchiveLease,
     CancelReclaim,
     DegradeLease,
     ExtendLease,
@@ -52,6 +55,7 @@ from domain.lease_turns import (
 from domain.money import credit
 from domain.offer import OfferPublished, OfferTerms
 from domain.refusal import Reason, Refused
+from domain.sla import promised_gpu_us
 from domain.stream import Stream
 from tests.booked import Booked
 from tests.domain.market import (
@@ -71,6 +75,7 @@ from tests.domain.market import (
     settle,
     usage,
 )
+from tests.ledger.samples import sample
 
 SECOND_US = 1_000_000
 MINUTE_US = 60 * SECOND_US
@@ -505,6 +510,44 @@ def test_closing_twice_gives_no_fact_and_the_first_answer() -> None:
     first = lease_in(made).closed
     assert made.do(close(HOUR_US, "provider", 10_000)) == []
     assert lease_in(made).closed == first
+
+
+def test_a_term_that_the_provider_breaks_off_was_promised_to_its_end() -> None:
+    """Half an hour of an hour was served: 500,000 ppm. Broken off by the network: all of it."""
+    for party, code, promised_us in (
+        ("provider", 10_000, HOUR_US),
+        ("operator", 20_002, HOUR_US // 2),
+        ("renter", 1, HOUR_US // 2),
+    ):
+        made = running(term_us=HOUR_US)
+        made.do(close(HOUR_US // 2, party, code))
+        made.do(settle(HOUR_US // 2, (usage(0, HOUR_US // 2),)))
+        lease = lease_in(made)
+        assert lease.reserved is not None
+        assert promised_gpu_us(lease, lease.reserved) == promised_us
+
+
+def test_a_lease_is_archived_after_the_last_window_and_the_seal() -> None:
+    made = running()
+    made.do(close(HOUR_US // 2))
+    made.do(settle(HOUR_US // 2, (usage(0, HOUR_US // 2),)))
+    late_us = HOUR_US // 2 + DISPUTED_US_MAX
+    archive = ArchiveLease(lease_id=LEASE, epoch=1, at_us=NOON_US + late_us)
+    assert refused(made, replace(archive, at_us=archive.at_us - 1)).reason is Reason.LEASE_NOT_DUE
+    assert refused(made, archive).reason is Reason.EPOCH_UNKNOWN
+    stream = Stream("epoch", "1")
+    opened = replace(
+        sample(EpochOpened, leave_out_optional=True), epoch=1, end_us=NOON_US + HOUR_US
+    )
+    made._states[stream] = Epoch(opened=opened)
+    assert refused(made, archive).reason is Reason.LEASE_NOT_DUE, "the epoch is open"
+    sealed = sample(EpochSealed, leave_out_optional=True)
+    made._states[stream] = Epoch(opened=replace(opened, end_us=NOON_US + 1), sealed=sealed)
+    assert refused(made, archive).reason is Reason.LEASE_NOT_DUE, "settled in a later epoch"
+    made._states[stream] = Epoch(opened=opened, sealed=sealed)
+    made.do(archive)
+    assert lease_in(made).status == "archived"
+    assert made.do(archive) == []
 
 
 def test_nothing_served_is_nothing_charged() -> None:
