@@ -37,6 +37,7 @@ from api import (
     cli_meters,
     cli_payment,
     cli_payout,
+    cli_pool,
     cli_pool_use,
     cli_run,
     cli_stick,
@@ -73,6 +74,8 @@ app.add_typer(cli_attribute.attribute, name="attribute")
 app.add_typer(cli_attribute.reputation, name="reputation")
 app.add_typer(cli_attribute.kind, name="kind")
 app.add_typer(cli_attribute.licence, name="licence")
+app.add_typer(cli_pool.pool, name="pool")
+app.add_typer(cli_pool.gang, name="gang")
 app.add_typer(cli_market.offer, name="offer")
 app.add_typer(cli_lease.lease, name="lease")
 app.add_typer(cli_bid.app, name="bid")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
+from api.lease_desk import streams_read as streams_read
 from api.matching import places
 from api.service import Service
 from domain.gang import GangRequested, GangState, GrowGang, RequestGang, ReserveGang
@@ -87,25 +87,6 @@ def _reserved(
         candidates=matched.candidates, considered=matched.considered, node_id=matched.node_id,
         offer_id=matched.offer_id, device_ids=matched.device_ids, at_us=now_us,
     )  # fmt: skip
-
-
-def streams_read(commands: Sequence[Any]) -> set[Stream]:
-    """What deciding on a gang will read, as far as its commands say it."""
-    found: set[Stream] = set()
-    for command in commands:
-        match command:
-            case RequestLease():
-                found.add(Stream("lease", command.lease_id))
-            case ReserveLease():
-                found |= {
-                    Stream("offer", command.offer_id),
-                    Stream("node", command.node_id),
-                    Stream("revenue", command.node_id),
-                    *(Stream("device", device_id) for device_id in command.device_ids),
-                }
-            case _:
-                pass
-    return found
 
 
 def _job(service: Service, job_id: str) -> JobSubmitted:

@@ -114,22 +114,26 @@ def _order(opening: Opening, here: Round) -> tuple[Opening, Order] | None:
 
 
 def _streams_of(orders: Iterable[Order]) -> set[Stream]:
+    return {stream for order in orders for stream in streams_read(order.commands)}
+
+
+def streams_read(commands: Iterable[Any]) -> set[Stream]:
     """What deciding on these will read, as far as the commands say it."""
     found: set[Stream] = set()
-    for order in orders:
-        for command in order.commands:
-            match command:
-                case SubmitJob():
-                    found.add(Stream("job", command.job_id))
-                case RequestLease():
-                    found |= {Stream("lease", command.lease_id), Stream("job", command.job_id)}
-                case ReserveLease():
-                    found |= {
-                        Stream("offer", command.offer_id),
-                        Stream("node", command.node_id),
-                        Stream("revenue", command.node_id),
-                        *(Stream("device", device_id) for device_id in command.device_ids),
-                    }
-                case _:
-                    pass
+    for command in commands:
+        match command:
+            case SubmitJob():
+                found.add(Stream("job", command.job_id))
+            case RequestLease():
+                found |= {Stream("lease", command.lease_id), Stream("job", command.job_id)}
+            case ReserveLease():
+                found |= {
+                    Stream("offer", command.offer_id),
+                    Stream("node", command.node_id),
+                    Stream("revenue", command.node_id),
+                    Stream("maintenance", command.node_id),
+                    *(Stream("device", device_id) for device_id in command.device_ids),
+                }
+            case _:
+                pass
     return found

@@ -303,12 +303,16 @@ def _grow(service: Service, gang_id: str, now_us: int) -> int:
     """Members beyond those a gang needed, when there is room and nobody waits for it."""
     gang = service.ledger.market.load(Stream("gang", gang_id)).state
     assert isinstance(gang, GangState)
+    assert gang.requested is not None
+    pool_id = gang.requested.pool_id
+    if pool_id is not None and has_waiting(service, pool_id):
+        return 0
     try:
         commands = growth(service, gang, now_us)
         if commands:
             service.ledger.handle(commands, key=None, now_us=now_us)
     except Refused:
-        return 0  # no room, no money, or others wait: what it has is what it needs
+        return 0  # no room or no money: what it has is what it needs
     return len(commands)
 
 

@@ -33,6 +33,7 @@ from benchmarks import (
     append_market,
     books,
     export,
+    gang,
     ingest,
     projections,
     statements,
@@ -129,6 +130,26 @@ def accrual_lines(result: dict[str, Any]) -> Iterator[Line]:
             _ratio(hour["leases_per_second"], result["limit_leases_per_second"]),
             f"{hour['seconds']} s; load {hour['load_average_before']}",
         )
+
+
+def gang_lines(result: dict[str, Any]) -> Iterator[Line]:
+    rates = {
+        side: round(gang.MEMBERS * gang.DEVICES * 1e3 / result[side]["p50_ms"])
+        for side in ("ours", "peer", "limit")
+    }
+    ours = result["ours"]
+    yield Line(
+        "gang of 512 GPUs over 64 nodes, GPUs",
+        f"< {gang.FIGURE_MS} ms for all",
+        ours["p50_ms"] < gang.FIGURE_MS,
+        rates["ours"],
+        rates["peer"],
+        rates["limit"],
+        _ratio(rates["ours"], rates["peer"]),
+        _ratio(rates["ours"], rates["limit"]),
+        f"p50 {ours['p50_ms']} ms, max {ours['max_ms']} ms;"
+        f" load {result['conditions']['load_average']}",
+    )
 
 
 def books_lines(result: dict[str, Any]) -> Iterator[Line]:
@@ -250,6 +271,7 @@ BENCHMARKS = (
     Benchmark("projections", projections.run, projections_lines),
     Benchmark("export", export.run, export_lines),
     Benchmark("statements", statements.run, statements_lines),
+    Benchmark("gang", gang.run, gang_lines),
 )
 
 

@@ -309,7 +309,8 @@ def _require_turn(asked: LeaseRequested, node: NodeState, world: World) -> None:
     if wanted != node.pool_id:
         raise Refused(Reason.OFFER_MISMATCH, pool_id=node.pool_id)
     queue = queue_of(world, node.pool_id)
-    if queue.waiting and queue.turn not in (asked.lease_id, asked.gang_id):
+    is_next = queue.turn is not None and queue.turn in (asked.lease_id, asked.gang_id)
+    if queue.waiting and not is_next:
         raise Refused(Reason.QUEUE_MOVED, pool_id=node.pool_id, waiting=len(queue.waiting))
 
 

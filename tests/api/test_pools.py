@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from api import cli_remote
+from api.client import Client
 from api.jobs import due_leases, run_accrual
 from api.scheduling import _record, look, run_schedule
 from domain.pool_queue import ScheduleDecided, inputs_of
@@ -13,6 +15,7 @@ from domain.refusal import Reason, Refused
 from domain.scheduling import next_request
 from domain.stream import Stream
 from projections import tables
+from tests.api.cli_scene import tallystick
 from tests.api.scene import Caller, Provider, Scene
 
 MINUTE_US = 60_000_000
@@ -377,3 +380,46 @@ def test_an_open_gang_grows_to_what_it_wished_when_there_is_room(scene: Scene) -
     late = after["lease_ids"][3]
     scene.clock.advance(MINUTE_US)  # type: ignore[attr-defined]
     assert ready(scene, late)["opened_at"] > after["opened_at"]
+
+
+# From the shell.
+
+
+def test_pools_and_gangs_from_the_shell(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run_as(who: Caller, *words: object) -> Any:
+        http: Any = scene.http
+        client = Client("", who.key, http=http)
+        monkeypatch.setattr(cli_remote.Remote, "ask", lambda _self, call: call(client))
+        monkeypatch.setattr(
+            cli_remote.Remote, "list", lambda _self, call, limit: call(client, limit, None)
+        )
+        ran = tallystick(*words, "--json", API_KEY=who.key, URL="http://127.0.0.1:1")
+        assert ran.code == 0, ran.err
+        return ran.document
+
+    made = run_as(scene.operator, "pool", "create", "research", "--scheduler", "drf")
+    pool_id = made["pool_id"]
+    run_as(scene.owner, "pool", "add", pool_id, scene.provider.node_id)
+    told = run_as(
+        scene.renter, "gang", "open", "--members", 2, "--command", "train", "--max-price", 5,
+        "--pool", pool_id,
+    )  # fmt: skip
+    assert told["state"] == "reserved"
+    waits = run_as(
+        scene.renter, "gang", "open", "--members", 1, "--command", "train", "--max-price", 5,
+        "--pool", pool_id,
+    )  # fmt: skip
+    assert run_as(scene.renter, "gang", "show", waits["gang_id"])["place"] == 1
+    assert len(run_as(scene.renter, "gang", "list")["data"]) == 2
+    (queued,) = run_as(scene.renter, "pool", "queue", pool_id)["data"]
+    assert queued["request_id"] == waits["gang_id"]
+    assert run_as(scene.renter, "gang", "cancel", told["gang_id"])["state"] == "closed"
+    assert run(scene) == 1
+    (decided,) = run_as(scene.renter, "pool", "decisions", pool_id)["data"]
+    shown = run_as(scene.operator, "pool", "decision", pool_id, decided["position"])
+    assert shown["holds"] is True
+    assert run_as(scene.renter, "pool", "show", pool_id)["nodes"] == 1
+    assert len(run_as(scene.renter, "pool", "nodes", pool_id)["data"]) == 1
+    assert run_as(scene.renter, "pool", "list")["data"][0]["waiting"] == 0
+    run_as(scene.operator, "pool", "set-policy", pool_id, "--scheduler", "immediate")
+    assert run_as(scene.owner, "pool", "remove", pool_id, scene.provider.node_id)["is_in"] is False

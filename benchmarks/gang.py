@@ -1,0 +1,207 @@
+"""A gang of 512 GPUs over 64 nodes: placed, paid for and reserved in one append, or not at all.
+
+    python -m benchmarks.gang            full
+    python -m benchmarks.gang --short    fewer rounds
+
+A fleet of 128 nodes with 8 devices each, durable PostgreSQL, one gang at a time; between two rounds
+it is cancelled and the views catch up, off the clock. In one run, in turn:
+
+- ours: read the fleet, place 64 members of 8 GPUs, decide every rule and escrow, append the job,
+  the gang, 64 requests, matches and reservations and 512 devices, with books and answer, in one
+  commit; checked afterwards: every member has its 8 devices, and none of them twice
+- peer: what is usually built: one transaction that locks 512 free rows (`FOR UPDATE SKIP LOCKED`),
+  updates them and inserts 64 leases; no money, no choice, no history
+- limit: binary COPY of as many ready facts of the same size into a plain table, one commit
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from api.embedded_postgres import EmbeddedPostgres
+from api.gang_orders import reservation, streams_read
+from api.service import Service
+from api.settings import Settings
+from benchmarks.lease_open import BLINDING_KEY, PRICE, _accounts, _node
+from domain.gang import CloseGang, RequestGang
+from domain.job import SubmitJob
+from domain.lease import CANCELLED_BEFORE_START
+from domain.money import PPM, credit
+from domain.stream import Stream
+from ledger import migrate
+from ledger.handle import Answer, CommandKey, Ledger
+from projections.fleet import FLEET
+from projections.pools import POOLS
+
+NODES, DEVICES, MEMBERS = 128, 8, 64
+FIGURE_MS = 500
+RENTER = f"acct_{0:032x}"
+NODES_TOGETHER = 10
+
+
+def run(short: bool = False) -> dict[str, Any]:
+    """Milliseconds of each round, and the ratios of their medians."""
+    rounds = 5 if short else 20
+    with tempfile.TemporaryDirectory(prefix="tally", dir="/tmp") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        with EmbeddedPostgres(folder / "pg") as server:
+            uri = server.create_database("gang")
+            _found(uri)
+            settings = Settings(
+                data_dir=folder / "data", database_url=uri, environment="development"
+            )
+            with Service.open(settings) as service:
+                ours, facts, mean_bytes = _ours(service, uri, rounds)
+            peer, limit = _peer(uri, rounds), _limit(uri, rounds, facts, mean_bytes)
+    return {
+        "figure": f"gang of {MEMBERS * DEVICES} GPUs over {MEMBERS} nodes, placed and reserved"
+        f" atomically: < {FIGURE_MS} ms",
+        "conditions": {
+            "nodes": NODES, "devices": NODES * DEVICES, "rounds": rounds, "facts": facts,
+            "bytes_of_a_fact": mean_bytes, "cores": os.cpu_count(),
+            "load_average": [round(load, 2) for load in os.getloadavg()],
+        },
+        "ours": _told(ours), "peer": _told(peer), "limit": _told(limit),
+        "of_peer": round(statistics.median(ours) / statistics.median(peer), 2),
+        "of_limit": round(statistics.median(ours) / statistics.median(limit), 2),
+    }  # fmt: skip
+
+
+def _told(took: list[float]) -> dict[str, float]:
+    ordered = sorted(took)
+    return {
+        "p50_ms": round(statistics.median(ordered), 1), "max_ms": round(ordered[-1], 1),
+        "first_ms": round(took[0], 1),
+    }  # fmt: skip
+
+
+def _found(uri: str) -> None:
+    migrate.migrate(uri)
+    now_us = time.time_ns() // 1_000
+    with Ledger(uri, blinding_key=BLINDING_KEY) as ledger:
+        _accounts(ledger, now_us)
+        for first in range(0, NODES, NODES_TOGETHER):
+            some = range(first, min(NODES, first + NODES_TOGETHER))
+            commands = [one for number in some for one in _node(number, now_us)]
+            ledger.handle(commands, key=None, now_us=now_us)
+
+
+def _ours(service: Service, uri: str, rounds: int) -> tuple[list[float], int, int]:
+    took, facts = [], 0
+    for number in range(rounds):
+        with service.connection() as connection:
+            service.follow(connection, [FLEET, POOLS], seconds=60)
+        now_us = time.time_ns() // 1_000
+        gang_id = f"gang_{number:032x}"
+        start = time.perf_counter()
+        outcome = service.ledger.handle(
+            lambda gang_id=gang_id, now_us=now_us: _commands(service, gang_id, now_us),
+            key=CommandKey(RENTER, gang_id, b"f" * 32), now_us=now_us, reads=streams_read,
+            answer=lambda _changes: Answer(201, b"{}"),
+        )  # fmt: skip
+        took.append((time.perf_counter() - start) * 1e3)
+        facts = len(outcome.changes)
+        _check(service, gang_id)
+        cancel = CloseGang(
+            gang_id=gang_id, party="renter", code=CANCELLED_BEFORE_START, at_us=now_us
+        )
+        service.ledger.handle(cancel, key=None, now_us=now_us)
+    with psycopg.connect(uri) as connection:
+        row = connection.execute(
+            "SELECT avg(length(state))::int FROM (SELECT state FROM market_events"
+            " ORDER BY notification_id DESC LIMIT 2000) x"
+        ).fetchone()
+    assert row is not None
+    return took, facts, int(row[0])
+
+
+def _commands(service: Service, gang_id: str, now_us: int) -> list[Any]:
+    spec = SubmitJob(
+        job_id=f"job_{gang_id}", account_id=RENTER, client_id="direct", project_id="p",
+        end_user_ref="", kind="batch", image=None, command=("train",), env_refs=(),
+        gpu_count=DEVICES, share_ppm=PPM, mem_ppm=PPM, models=(),
+        max_price_per_gpu_hour=credit(2 * PRICE), at_us=now_us,
+    )  # fmt: skip
+    asked = RequestGang(
+        gang_id=gang_id, job_id=spec.job_id, account_id=RENTER, pool_id=None, members=MEMBERS,
+        min_members=MEMBERS, term_us=None, funds=None, at_us=now_us,
+    )  # fmt: skip
+    return [spec, asked, *reservation(service, asked, now_us, spec)]
+
+
+def _check(service: Service, gang_id: str) -> None:
+    """Every member is reserved with its devices, and no device is held twice."""
+    gang = service.ledger.market.load(Stream("gang", gang_id)).state
+    assert gang.status == "reserved"
+    leases = [service.ledger.market.load(Stream("lease", one)).state for one in gang.lease_ids]
+    held = [device for lease in leases for device in lease.reserved.device_ids]
+    assert len(set(held)) == len(held) == MEMBERS * DEVICES
+    assert len({lease.reserved.node_id for lease in leases}) == MEMBERS
+
+
+def _peer(uri: str, rounds: int) -> list[float]:
+    took = []
+    with psycopg.connect(uri) as connection:
+        connection.execute("CREATE TABLE peer_lease (id text PRIMARY KEY, node int, who text)")
+        connection.execute("CREATE TABLE peer_device (id text PRIMARY KEY, node int, lease text)")
+        connection.execute(
+            "INSERT INTO peer_device SELECT 'GPU-' || n, n / %s, NULL"
+            " FROM generate_series(0, %s) n",
+            (DEVICES, NODES * DEVICES - 1),
+        )
+        connection.commit()
+        for number in range(rounds):
+            start = time.perf_counter()
+            connection.execute(
+                "WITH free AS (SELECT id, node FROM peer_device WHERE lease IS NULL"
+                " ORDER BY node, id LIMIT %s FOR UPDATE SKIP LOCKED), held AS ("
+                " UPDATE peer_device d SET lease = 'lease-' || %s || '-' || f.node FROM free f"
+                " WHERE d.id = f.id RETURNING d.node)"
+                " INSERT INTO peer_lease SELECT DISTINCT 'lease-' || %s || '-' || node, node, 'r'"
+                " FROM held",
+                (MEMBERS * DEVICES, number, number),
+            )
+            connection.commit()
+            took.append((time.perf_counter() - start) * 1e3)
+            connection.execute("UPDATE peer_device SET lease = NULL")
+            connection.commit()
+    return took
+
+
+def _limit(uri: str, rounds: int, facts: int, mean_bytes: int) -> list[float]:
+    took = []
+    body = b"x" * mean_bytes
+    with psycopg.connect(uri) as connection:
+        connection.execute("CREATE TABLE limit_fact (id bigint, body bytea)")
+        connection.commit()
+        for _ in range(rounds):
+            start = time.perf_counter()
+            with connection.cursor().copy("COPY limit_fact FROM STDIN (FORMAT binary)") as copy:
+                copy.set_types(["int8", "bytea"])
+                for number in range(facts):
+                    copy.write_row((number, body))
+            connection.commit()
+            took.append((time.perf_counter() - start) * 1e3)
+    return took
+
+
+def table(result: dict[str, Any]) -> str:
+    """The result for people: ratios first."""
+    lines = [result["figure"], json.dumps(result["conditions"])]
+    lines.append(f"  {result['of_peer']:.2f} x the peer's time, {result['of_limit']:.2f} x limit's")
+    lines += [f"  {name}: {json.dumps(result[name])}" for name in ("ours", "peer", "limit")]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    print(table(run("--short" in sys.argv)))
