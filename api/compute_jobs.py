@@ -7,22 +7,19 @@ from typing import Annotated, Any, Literal
 from fastapi import Response
 from pydantic import Field, model_validator
 
-from api.amounts import Money, Units, credits_
+from api.amounts import Money, credits_
 from api.auth import with_scope
 from api.call import After, Call, Caller
 from api.constraints import Demands, demands_told
+from api.explanations import JobQuoteTold, MatchTold, match_told, quote_told
+from api.matching import Wish, look
 from api.models import (
     AccountId,
     Asked,
-    Count,
-    DeviceId,
     Hex32,
     JobId,
     JobInPath,
-    LeaseId,
-    NodeId,
     Nothing,
-    OfferId,
     Position,
     Ppm,
     Short,
@@ -60,8 +57,9 @@ from domain.refusal import Reason, Refused
 from domain.schedule import TEXT_MAX
 from domain.stream import Stream
 from ledger import codec
-from projections import leases
+from projections import leases, reputation
 from projections.leases import LEASES
+from projections.reputation import REPUTATION
 
 resource = Resource("jobs")
 
@@ -251,33 +249,14 @@ class JobCancelledTold(Told):
     position: Position | None = None
 
 
-class CandidateTold(Told):
-    """`served_gpu_us`: this epoch; ties go to who served least."""
-
-    node_id: NodeId
-    offer_id: OfferId
-    price_per_gpu_hour: Money
-    stranded_ppm: Count
-    served_gpu_us: Units
-
-
-class MatchTold(Told):
-    """Why this node: the candidates, best first, by the rule; anyone can recompute the choice."""
-
-    lease_id: LeaseId
-    rule: str
-    fleet_position: Position
-    considered: Count
-    node_id: NodeId
-    offer_id: OfferId
-    device_ids: list[DeviceId]
-    candidates: list[CandidateTold]
-    decided_at: Told_at
-
-
 class ExplanationTold(Told):
+    """`matches`: the recorded decisions. `now`: of an open job without one, what it would get at
+    this moment, and if nothing, which demand to ease.
+    """
+
     job_id: JobId
     matches: list[MatchTold]
+    now: JobQuoteTold | None = None
     position: Position
 
 
@@ -368,17 +347,29 @@ def cancel_job(job_id: JobInPath, body: Nothing, call: Caller) -> Response:
 
 @resource.get("/v1/jobs/{job_id}/explain", READ, ExplanationTold, problems=[Reason.JOB_UNKNOWN])
 def explain_job(job_id: JobInPath, call: Caller) -> Response:
-    """Why the leases of a job are where they are, from the recorded decisions."""
-    with call.read(LEASES) as view:
-        if leases.read_job(view.connection, job_id, account_id=call.principal.only) is None:
+    """Why the leases of a job are where they are; for a job without one, what stands in its way."""
+    with call.read(LEASES, REPUTATION) as view:
+        job = leases.read_job(view.connection, job_id, account_id=call.principal.only)
+        if job is None:
             raise Refused(Reason.JOB_UNKNOWN, job_id=job_id)
         rows = leases.read_leases(view.connection, job_id=job_id, limit=200)
         positions = [row.match_position for row in rows if row.match_position is not None]
+        is_waiting = job.state == "open" and not positions
         told = ExplanationTold(
             job_id=job_id, position=view.position,
-            matches=[_match(fact) for fact in _matches(view.connection, positions)],
+            now=_now(call, view.connection, job_id) if is_waiting else None,
+            matches=[match_told(fact) for fact in _matches(view.connection, positions)],
         )  # fmt: skip
         return call.answer(view, told)
+
+
+def _now(call: Call, connection: Any, job_id: str) -> JobQuoteTold | None:
+    """What a lease of the job would get now."""
+    state: Any = call.service.ledger.market.load(Stream("job", job_id)).state
+    spec = state.submitted
+    found = look(call.service, Wish(spec.account_id, spec), call.now_us)
+    known = {one.setting: one for one in reputation.read_settings(connection)}
+    return quote_told(found, known)
 
 
 def _matches(connection: Any, positions: list[int]) -> list[MatchDecided]:
@@ -388,22 +379,6 @@ def _matches(connection: Any, positions: list[int]) -> list[MatchDecided]:
         (positions,),
     )
     return [codec.decode(topic, bytes(state)) for topic, state in rows]
-
-
-def _match(fact: MatchDecided) -> MatchTold:
-    return MatchTold(
-        lease_id=fact.lease_id, rule=fact.rule, fleet_position=fact.fleet_position,
-        considered=fact.considered, node_id=fact.node_id, offer_id=fact.offer_id,
-        device_ids=list(fact.device_ids), decided_at=moment(fact.at_us),
-        candidates=[
-            CandidateTold(
-                node_id=one.node_id, offer_id=one.offer_id,
-                price_per_gpu_hour=credits_(one.price_per_gpu_hour),
-                stranded_ppm=one.stranded_ppm, served_gpu_us=str(one.served_gpu_us),
-            )
-            for one in fact.candidates
-        ],
-    )  # fmt: skip
 
 
 def plan_told(plan: dict[str, Any] | None) -> PlanAsked | None:

@@ -171,6 +171,7 @@ def _set_up(data_dir: Path, progress: Progress, stack: ExitStack, *, with_consol
     settings = Settings(
         data_dir=data_dir,
         environment="development",
+        spec_ttl_s=0,  # its hours pass in a moment
         requests_per_second=10_000,
         requests_burst=10_000,
         reports_per_second=1_000,

@@ -34,14 +34,16 @@ class Round:
     """What is served together: the states as loaded, and what has been given away on top."""
 
     world: World
-    taken: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """Device -> share and memory, in ppm, that leases of this round hold of it."""
+    taken: dict[str, tuple[int, int, str]] = field(default_factory=dict)
+    """Device -> share and memory, in ppm, that leases of this round hold of it, in which mode."""
+    has_followed: bool = False
+    """Whether the fleet was brought up to the log: once for all of the round."""
 
-    def give(self, device_ids: Iterable[str], share_ppm: int, mem_ppm: int) -> None:
+    def give(self, device_ids: Iterable[str], share_ppm: int, mem_ppm: int, mode: str) -> None:
         """So much of each of these devices is promised to a lease of this round."""
         for device_id in device_ids:
-            share, mem = self.taken.get(device_id, (0, 0))
-            self.taken[device_id] = share + share_ppm, mem + mem_ppm
+            share, mem, _ = self.taken.get(device_id, (0, 0, mode))
+            self.taken[device_id] = share + share_ppm, mem + mem_ppm, mode
 
 
 @dataclass(slots=True)

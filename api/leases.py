@@ -306,6 +306,7 @@ class LeaseFactTold(Told):
     "/v1/leases", WRITE, LeaseOpenedTold, status=201,
     problems=[Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED, Reason.JOB_UNKNOWN,
               Reason.JOB_STATE, Reason.JOB_EXISTS, Reason.LEASE_EXISTS, Reason.WORKLOAD_EMPTY,
+              Reason.MATCH_IMPOSSIBLE,
               Reason.NO_MATCH, Reason.NODE_STATE, Reason.NODE_IN_MAINTENANCE, Reason.DEVICE_TAKEN,
               Reason.OFFER_WITHDRAWN, Reason.OFFER_MISMATCH, Reason.PRICE_ABOVE_CAP,
               Reason.GPU_CLASS_UNPRICED,
@@ -370,7 +371,8 @@ def opening(body: NewLease, call: Call, lease_id: str, here: Round | None) -> li
     try:
         matched = match(
             call.service, call.principal.account_id, lease_id, spec, term_us, body.settlement,
-            call.now_us, here,
+            call.now_us, here, key_id=call.principal.key_id,
+            funds=None if body.funds is None else body.funds.amount(),
         )  # fmt: skip
     except Refused as refused:
         if refused.reason is Reason.NO_MATCH and may_wait:

@@ -1,23 +1,36 @@
-"""The best node for a lease as the fleet stands now; the decision checks it again."""
+"""The best node for a lease as the fleet stands now; the decision checks it again.
+
+Here a request becomes a `Need`: what the renter can pay, whom it deals with, until when. Whether a
+node meets it is decided by `domain/match_dimensions.py`, for the whole fleet at once by
+`projections/fleet_match.py`.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from api.lease_desk import Round
 from api.service import Service
+from domain.constraints import NOTHING
 from domain.funding import sources_of
+from domain.gpu_time import GPU_HOUR_US
 from domain.job import JobSubmitted, SubmitJob
 from domain.lease import MIN_RUNWAY_US, ReserveLease
-from domain.matching import RULE, Need, OfferedNode, choose, less
-from domain.offer import SETTLEMENTS
+from domain.lease_budget import LeaseParty, left_of
+from domain.match_dimensions import Need, OfferedNode
+from domain.match_explain import Explanation, Relaxation
+from domain.matching import CANDIDATES_MAX, Match, Taken, choose, less, ranked, rule_of
+from domain.money import PPM, Amount
+from domain.offer import PRICE_UNITS_MAX, SETTLEMENTS
 from domain.refusal import Reason, Refused
 from domain.stream import World
-from projections import fleet
+from domain.tariff import SlaClass, tariff_in_force
+from projections import fleet, fleet_feed, reputation
 from projections.fleet import FLEET
+from projections.fleet_columns import Columns
+from projections.fleet_match import Answer, answer
+from projections.runner import Connection
 
-CANDIDATES_MAX = 20
-DEVICES_OF_NODE_MAX = 64
 MATCH_AGAIN = frozenset(
     {
         Reason.DEVICE_TAKEN, Reason.DEVICE_UNKNOWN, Reason.OFFER_WITHDRAWN, Reason.OFFER_MISMATCH,
@@ -26,6 +39,40 @@ MATCH_AGAIN = frozenset(
     }
 )  # fmt: skip
 """What was matched is gone: somebody else was faster. Look again."""
+DIRECT = "direct"
+"""The client of a job that its renter submits without one."""
+BUDGET_PROBE = 2**62
+SECOND_US = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """Who wants what, for how long and with which money."""
+
+    account_id: str
+    spec: SubmitJob | JobSubmitted
+    term_us: int | None = None
+    settlement: str | None = None
+    funds: Amount | None = None
+    key_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the fleet answered. `nodes` are the best, in order. `unpaid`: the match if only money
+    was missing, for the decision to say how much.
+    """
+
+    need: Need
+    position: int
+    nodes: tuple[OfferedNode, ...]
+    match: Match | None
+    unpaid: Match | None
+    explanation: Explanation
+
+    @property
+    def rule(self) -> str:
+        return rule_of(self.need)
 
 
 def match(
@@ -37,38 +84,99 @@ def match(
     settlement: str | None,
     now_us: int,
     here: Round | None = None,
+    *,
+    funds: Amount | None = None,
+    key_id: str | None = None,
 ) -> ReserveLease:
     """The command that reserves the best node for this account, on top of what a round has given
-    away. Raises Refused: NO_MATCH.
+    away. Raises Refused: NO_MATCH, MATCH_IMPOSSIBLE.
     """
-    taken = {} if here is None else here.taken
-    world = service.ledger.world() if here is None else here.world
-    need = _need(world, account_id, spec, settlement, now_us)
-    until_us = now_us + (term_us or MIN_RUNWAY_US)
-    with service.connection() as connection:
-        service.follow(connection, [FLEET])
-        found = fleet.candidates(
-            connection, need, now_us, until_us=until_us, limit=CANDIDATES_MAX + len(taken),
-            pool_id=_pool(spec),
-        )  # fmt: skip
-    chosen = choose(need, (less(node, taken) for node in found.nodes))
+    wish = Wish(account_id, spec, term_us, settlement, funds, key_id)
+    found = look(service, wish, now_us, here)
+    chosen, need = found.match or found.unpaid, found.need
     if chosen is None:
-        raise Refused(
-            Reason.NO_MATCH, gpu_count=need.gpu_count, share_ppm=need.share_ppm,
-            models=", ".join(need.models) or "any", price_max=need.price_max,
-        )  # fmt: skip
+        raise no_match(found)
     if here is not None:
-        here.give(chosen.device_ids, need.share_ppm, need.mem_ppm)
+        here.give(chosen.device_ids, need.share_ppm, need.mem_ppm, need.mode)
     return ReserveLease(
-        lease_id=lease_id, rule=RULE, fleet_position=found.position,
-        candidates=chosen.candidates, considered=found.considered, node_id=chosen.node_id,
+        lease_id=lease_id, rule=found.rule, fleet_position=found.position,
+        candidates=chosen.candidates, considered=chosen.considered, node_id=chosen.node_id,
         offer_id=chosen.offer_id, device_ids=chosen.device_ids, at_us=now_us,
+        weights=need.constraints.weights, narrowed=found.explanation.dimensions,
     )  # fmt: skip
+
+
+def look(
+    service: Service,
+    wish: Wish,
+    now_us: int,
+    here: Round | None = None,
+    *,
+    nodes_max: int = CANDIDATES_MAX,
+) -> Found:
+    """The match and its explanation, and nothing recorded."""
+    world = service.ledger.world() if here is None else here.world
+    taken = {} if here is None else here.taken
+    has_followed = here is not None and here.has_followed
+
+    def ask(columns: Columns, position: int) -> Found:
+        need = _need(connection, columns, world, wish, now_us)
+        need = replace(need, spec_ttl_us=service.settings.spec_ttl_s * SECOND_US)
+        fees = fleet_feed.fees(connection, now_us)
+        found = answer(columns, need, fees, limit=nodes_max + len(taken))
+        unpaid = None
+        if not found.nodes and (need.price_max_funds or need.price_max_budget is not None):
+            freely = replace(need, price_max_funds=None, price_max_budget=None)
+            unpaid = _chosen(freely, answer(columns, freely, fees), taken)
+        chosen = _chosen(need, found, taken)
+        return Found(need, position, found.nodes, chosen, unpaid, found.explanation)
+
+    with service.connection() as connection:
+        if not has_followed:
+            service.follow(connection, [FLEET])
+        found = service.fleet.ask(connection, ask, follow=not has_followed)
+    if here is not None:
+        here.has_followed = True
+    return found
+
+
+def _chosen(need: Need, found: Answer, taken: Taken) -> Match | None:
+    chosen = choose(need, (less(node, taken) for node in found.nodes))
+    return None if chosen is None else replace(chosen, considered=found.considered)
+
+
+def no_match(found: Found) -> Refused:
+    """The refusal, with the demand that left nothing and the nearest single one to ease."""
+    explained = found.explanation
+    told = next(
+        (one for one in explained.dimensions if not one.nodes_left), explained.dimensions[-1]
+    )
+    if explained.impossible is not None:
+        last = [one for one in explained.dimensions if one.dimension == explained.impossible]
+        required = last[0].required if last else None
+        return Refused(
+            Reason.MATCH_IMPOSSIBLE, dimension=explained.impossible, required=required,
+            nodes=explained.nodes,
+        )  # fmt: skip
+    return Refused(
+        Reason.NO_MATCH, dimension=told.dimension, required=told.required,
+        best_offered=told.best_offered, nodes=explained.nodes,
+        relaxation=eased_told(explained.relaxations[0]) if explained.relaxations else None,
+    )  # fmt: skip
+
+
+def eased_told(one: Relaxation) -> str:
+    """As people say it: "memory_mib 81920 -> 40960: 3 nodes"."""
+    nodes = "1 node" if one.nodes == 1 else f"{one.nodes} nodes"
+    return f"{one.field} {one.required} -> {one.offered}: {nodes}"
+
+
+# --- where the members of a gang could go ----------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where members of a gang could go: nodes that fit one, best first, with all their devices."""
+    """Nodes that fit one member, best first, with all their devices."""
 
     need: Need
     nodes: tuple[OfferedNode, ...]
@@ -86,39 +194,98 @@ def places(
     nodes_max: int,
 ) -> Places:
     """The best `nodes_max` nodes for leases of this job, and enough more to compare them with."""
-    need = _need(service.ledger.world(), account_id, spec, settlement, now_us)
-    with service.connection() as connection:
-        service.follow(connection, [FLEET])
-        found = fleet.candidates(
-            connection, need, now_us, until_us=now_us + (term_us or MIN_RUNWAY_US),
-            limit=nodes_max + CANDIDATES_MAX, devices_max=DEVICES_OF_NODE_MAX, pool_id=_pool(spec),
-        )  # fmt: skip
-    return Places(need, found.nodes, RULE, found.position)
+    wish = Wish(account_id, spec, term_us, settlement)
+    found = look(service, wish, now_us, nodes_max=nodes_max + CANDIDATES_MAX)
+    return Places(found.need, tuple(ranked(found.need, found.nodes)), found.rule, found.position)
 
 
-def _pool(spec: SubmitJob | JobSubmitted) -> str | None:
-    return None if spec.constraints is None else spec.constraints.pool_id
+# --- from a request to what a node must meet --------------------------------------------------
 
 
-def _need(
-    world: World,
-    account_id: str,
-    spec: SubmitJob | JobSubmitted,
-    settlement: str | None,
-    now_us: int,
-) -> Need:
-    return Need(
+def _need(connection: Connection, columns: Columns, world: World, wish: Wish, now_us: int) -> Need:
+    spec, asked = wish.spec, wish.spec.constraints or NOTHING
+    client_id = None if spec.client_id == DIRECT else spec.client_id
+    allowed, denied = _lists(columns, wish.account_id, client_id)
+    ways = _payable(world, wish.account_id, now_us)
+    need = Need(
         gpu_count=spec.gpu_count, share_ppm=spec.share_ppm, mem_ppm=spec.mem_ppm,
-        models=spec.models, price_max=spec.max_price_per_gpu_hour.units, account_id=account_id,
-        settlements=(
-            _payable(world, account_id, now_us) if settlement is None else (settlement,)
-        ),
-        mode=None if spec.constraints is None else spec.constraints.mode,
-        mig_profile=None if spec.constraints is None else spec.constraints.mig_profile,
+        models=spec.models, price_max=spec.max_price_per_gpu_hour.units,
+        account_id=wish.account_id, constraints=asked,
+        settlements=(wish.settlement,) if wish.settlement else tuple(ways) or SETTLEMENTS,
+        at_us=now_us, until_us=now_us + (wish.term_us or MIN_RUNWAY_US),
+        is_fixed_term=wish.term_us is not None, client_id=client_id,
+        allowed=allowed, denied=denied, sla_classes=_sla_classes(world, spec.sla_class, now_us),
+    )  # fmt: skip
+    if columns.numbers["min_renter"].any():
+        known = reputation.read_reputation(connection, "renter", wish.account_id).score
+        need = replace(need, renter_ppm=None if known.is_provisional else known.score_ppm)
+    if asked.near_region is not None:
+        near = fleet.read_regions(connection, region_id=asked.near_region)
+        need = replace(need, data_provider_id=near[0].provider_id if near else None)
+    return _with_bounds(need, world, wish, ways)
+
+
+def _lists(
+    columns: Columns, account_id: str, client_id: str | None
+) -> tuple[frozenset[str], frozenset[str]]:
+    """Whom the renter and its client deal with: denied by one is denied, allowed is by both."""
+    nobody: frozenset[str] = frozenset()
+    mine, theirs = (
+        columns.lists.get(one or "", (nobody, nobody)) for one in (account_id, client_id)
+    )
+    allowed = mine[0] & theirs[0] if mine[0] and theirs[0] else mine[0] | theirs[0]
+    if mine[0] and theirs[0] and not allowed:
+        allowed = frozenset({""})  # both allow somebody, and nobody the same
+    return allowed, mine[1] | theirs[1]
+
+
+def _payable(world: World, account_id: str, now_us: int) -> dict[str, int]:
+    """What the account and its payer have, by the ways they can pay with it; empty: nothing."""
+    units = {
+        way: sum(one.units for one in sources_of(world, account_id, way, now_us))
+        for way in SETTLEMENTS
+    }
+    return {way: held for way, held in units.items() if held}
+
+
+def _sla_classes(world: World, name: str | None, now_us: int) -> tuple[str, ...] | None:
+    """Classes of the tariff in force that promise at least what this one does."""
+    if name is None:
+        return None
+    classes = tariff_in_force(world, now_us).sla or ()
+    asked = next((_promise(one) for one in classes if one.name == name), None)
+    if asked is None:
+        return (name,)
+    return tuple(one.name for one in classes if _promise(one) >= asked)
+
+
+def _promise(one: SlaClass) -> int:
+    """Availability in ppm below which its mildest breach begins."""
+    return max((tier.below_ppm for tier in one.tiers), default=0)
+
+
+def _with_bounds(need: Need, world: World, wish: Wish, ways: dict[str, int]) -> Need:
+    """The dearest prices that balance and budgets carry, for the least that is held."""
+    gpu_us = need.gpu_count * need.share_ppm * (wish.term_us or MIN_RUNWAY_US) // PPM
+    open_funds = None if wish.term_us is not None or wish.funds is None else wish.funds.units
+    party = LeaseParty("", wish.account_id, wish.spec.project_id, wish.key_id)
+    budget = left_of(world, party, BUDGET_PROBE, need.at_us)
+    bounds = {}
+    for way in SETTLEMENTS:
+        held = ways.get(way, 0)
+        if open_funds is not None:
+            held = open_funds if open_funds <= held else -1
+        bounds[way] = dearest(held, gpu_us)
+    return replace(
+        need, price_max_funds=tuple(bounds.items()),
+        price_max_budget=None if budget == BUDGET_PROBE else dearest(budget, gpu_us),
     )  # fmt: skip
 
 
-def _payable(world: World, account_id: str, now_us: int) -> tuple[str, ...]:
-    """How the account can pay now; with no credits at all, any way, to be told what is missing."""
-    payable = tuple(way for way in SETTLEMENTS if sources_of(world, account_id, way, now_us))
-    return payable or SETTLEMENTS
+def dearest(units: int, gpu_us: int) -> int:
+    """The highest price at which so much GPU time is charged at most `units`: from
+    floor(gpu_us x price / 3_600_000_000) <= units. -1 where there is none.
+    """
+    if units < 0:
+        return -1
+    return min(PRICE_UNITS_MAX, ((units + 1) * GPU_HOUR_US - 1) // max(1, gpu_us))

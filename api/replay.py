@@ -15,7 +15,7 @@ import hashlib
 import heapq
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import psycopg
@@ -56,7 +56,9 @@ from ledger import cut, trees, usage
 from ledger.handle import Ledger
 from node_reporter.identity import key_id, public_key
 from node_reporter.reports import ReportChain
-from projections import fleet, tables
+from projections import fleet_feed, tables
+from projections.fleet_feed import Feed
+from projections.fleet_match import answer
 
 BLINDING_KEY = b"tallystick/replay/blinding/v1"
 """Fixed: a replay hides nothing, and its log head must be the same everywhere."""
@@ -127,6 +129,7 @@ class Replay:
     ) -> None:
         self._ledger = ledger
         self._connection = connection
+        self._fleet = Feed.empty()
         self._trace_nodes = nodes
         self._tasks = tasks
         self._progress = progress
@@ -252,16 +255,22 @@ class Replay:
         """Match, reserve and open in one append; the fleet is stepped first."""
         assert task.length_s is not None
         tables.step_all(self._connection, only=("fleet",))
-        need = Need(task.gpus, task.share_ppm, task.share_ppm, task.models, 10**9, RENTER)
         end_us = at_us + task.length_s * 1_000_000
-        found = fleet.candidates(self._connection, need, at_us, until_us=end_us)
+        need = Need(
+            task.gpus, task.share_ppm, task.share_ppm, task.models, 10**9, RENTER, at_us=at_us,
+            until_us=end_us, is_fixed_term=True,
+        )  # fmt: skip
+        position = self._fleet.follow(self._connection)
+        fees = fleet_feed.fees(self._connection, at_us)
+        found = answer(self._fleet.columns, need, fees)
         match = choose(need, found.nodes)
         if match is None:
             self._refused += 1
             return None
+        match = replace(match, considered=found.considered)
         job_id = derive_id("job", RENTER, task.name)
         lease_id = derive_id("lease", RENTER, task.name)
-        commands = _lease_commands(task, job_id, lease_id, found, match, at_us)
+        commands = _lease_commands(task, job_id, lease_id, position, match, at_us)
         self._ledger.handle(commands, key=None, now_us=at_us)
         running = Running(lease_id, match.node_id, match.device_ids, task.share_ppm, at_us, end_us)
         self._open[lease_id] = self._nodes[match.node_id].leases[lease_id] = running
@@ -328,7 +337,7 @@ class Replay:
 
 
 def _lease_commands(
-    task: TraceTask, job_id: str, lease_id: str, found: fleet.Found, match: Match, at_us: int
+    task: TraceTask, job_id: str, lease_id: str, position: int, match: Match, at_us: int
 ) -> list[Any]:
     """From a job to a running lease, as one decision."""
     return [
@@ -343,8 +352,8 @@ def _lease_commands(
             term_us=(task.length_s or 0) * 1_000_000, funds=None, at_us=at_us,
         ),
         ReserveLease(
-            lease_id=lease_id, rule=RULE, fleet_position=found.position,
-            candidates=match.candidates, considered=found.considered, node_id=match.node_id,
+            lease_id=lease_id, rule=RULE, fleet_position=position,
+            candidates=match.candidates, considered=match.considered, node_id=match.node_id,
             offer_id=match.offer_id, device_ids=match.device_ids, at_us=at_us,
         ),
         ReadyLease(lease_id=lease_id, node_id=match.node_id, endpoint=None, at_us=at_us),

@@ -58,6 +58,7 @@ class Restart(Nothing):
     "/v1/jobs/{job_id}/restart", with_scope("renter", "client"), RestartedTold, status=201,
     problems=[Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED, Reason.JOB_UNKNOWN, Reason.JOB_STATE,
               Reason.LEASE_UNKNOWN, Reason.LEASE_EXISTS, Reason.LEASE_STATE, Reason.NO_MATCH,
+              Reason.MATCH_IMPOSSIBLE,
               Reason.NODE_STATE, Reason.DEVICE_TAKEN, Reason.OFFER_WITHDRAWN,
               Reason.OFFER_MISMATCH, Reason.PRICE_ABOVE_CAP, Reason.GPU_CLASS_UNPRICED,
               Reason.TARIFF_UNKNOWN, Reason.UNPAID_DEBT, Reason.CREDIT_TOO_LOW,
@@ -106,7 +107,15 @@ def going_on(
         refill=bool(asked.refill), key_id=key_id, restart_of=asked.lease_id,
     )  # fmt: skip
     reserve = match(
-        service, asked.account_id, lease_id, job.submitted, None, asked.settlement, now_us
+        service,
+        asked.account_id,
+        lease_id,
+        job.submitted,
+        None,
+        asked.settlement,
+        now_us,
+        funds=funds,
+        key_id=key_id,
     )
     return [request, reserve]
 

@@ -20,6 +20,7 @@ from psycopg_pool import ConnectionPool
 from api import secret_files
 from api.clock import Clock, SimulatedClock, WallClock
 from api.embedded_postgres import EmbeddedPostgres
+from api.fleet_memory import FleetMemory
 from api.lease_desk import LeaseDesk
 from api.node_keys import NodeKeyCache
 from api.payments import Processor
@@ -51,6 +52,7 @@ class Service:
 
     Attributes: `settings`, `conninfo`, `clock`, `ledger` (the door), `usage_log` and `ingest`
     (started by whoever has an event loop: `create_app` does), `node_keys`, `server_key`,
+    `fleet` (what the matcher asks),
     `processors` (who moves real money), `chain_id` (what wallets sign for: the deployment's, else
     the embedded chain's).
     """
@@ -90,6 +92,7 @@ class Service:
         self.chain_id = _chain_id(settings)
         self.processors = processors_of(settings)
         self.payout_processor: Processor = self.processors.get("stripe", self.processors["bank"])
+        self.fleet = FleetMemory()
         self.forgetters: list[Callable[[], None]] = []
         self._signer: Signer | None = None
         self._signer_lock = threading.Lock()

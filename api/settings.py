@@ -60,6 +60,7 @@ class Settings:
     requests_per_second: int = 50
     requests_burst: int = 200
     pin_every_s: int = 60
+    spec_ttl_s: int = 900  # nodes not heard of for so long get no new leases; 0: they do
     jobs: bool = True  # run background jobs inside `serve`
     console: bool = True  # pages under /console, where `serve` is one process
     billing_file: Path | None = None  # TOML: who issues invoices, and which tax rates apply
@@ -70,6 +71,8 @@ class Settings:
                      "requests_per_second", "requests_burst"):  # fmt: skip
             if getattr(self, name) < 1:
                 raise SettingsInvalid(f"{name}: must be 1 or more")
+        if self.spec_ttl_s < 0:
+            raise SettingsInvalid("spec_ttl_s: must be 0 or more")
         if self.environment not in ("production", "development"):
             raise SettingsInvalid("environment: must be production or development")
         if " " in self.log_origin or "+" in self.log_origin:

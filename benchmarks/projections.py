@@ -11,7 +11,7 @@ One embedded server, durable, all in one run:
   the tracking row in one transaction of its own, through the library's tracking recorder
 - limit: the same facts read and parsed in PostgreSQL, the same reports read and decoded, and
   nothing kept
-- the matcher: one step of the fleet and one question for candidates, in milliseconds
+- the matcher: one step of the fleet and one match with its explanation, in milliseconds
 """
 
 from __future__ import annotations
@@ -36,13 +36,15 @@ from benchmarks.reports import bench_node, reports
 from domain import report
 from domain.device import DeviceReserved
 from domain.lease import UsageAccrued
-from domain.matching import Need
+from domain.matching import Need, choose
 from domain.money import PPM
 from domain.stream import Stream
 from ledger import codec, migrate, usage
 from ledger.chain import split_body
 from projections import runner, tables
-from projections.fleet import FLEET, candidates
+from projections.fleet import FLEET
+from projections.fleet_feed import Feed, fees
+from projections.fleet_match import answer
 from projections.usage import USAGE, fold
 from tests.projections.story import START_US, Size, Writer, story
 
@@ -274,7 +276,7 @@ def _peer_usage(connection: Connection, some: list[runner.Report]) -> int:
 
 
 def _matcher(uri: str, calls: int) -> dict[str, Any]:
-    """Milliseconds to follow one reservation and to ask for candidates, in a fleet of the size of
+    """Milliseconds to follow one reservation and to match and explain, in a fleet of the size of
     the openb trace: 1,213 nodes, 6,065 devices.
     """
     migrate.migrate(uri)
@@ -283,18 +285,24 @@ def _matcher(uri: str, calls: int) -> dict[str, Any]:
         writer = Writer(connection)
         writer.write(story(Size(nodes=1_213, devices=5, leases=2, hours=1)))
         tables.step_all(connection)
+        feed = Feed.empty()
+        feed.follow(connection)
         for number in range(calls):
             share = (PPM, PPM // 2, PPM // 4)[number % 3]
-            need = Need(1 + number % 2, share, share, (), 10**9, "acct_cash")
+            need = Need(
+                1 + number % 2, share, share, (), 10**9, "acct_cash", at_us=START_US,
+                until_us=START_US + 1,
+            )  # fmt: skip
             started = time.perf_counter()
             runner.step(connection, FLEET)
-            found = candidates(connection, need, START_US)
+            feed.follow(connection)
+            found = choose(need, answer(feed.columns, need, fees(connection, START_US)).nodes)
             taken.append(1_000 * (time.perf_counter() - started))
             writer.write(
-                (Stream("device", free.device_id), DeviceReserved(
-                    device_id=free.device_id, lease_id=f"lease_{number}", share_ppm=share,
+                (Stream("device", device_id), DeviceReserved(
+                    device_id=device_id, lease_id=f"lease_{number}", share_ppm=share,
                     mem_ppm=share, at_us=START_US))
-                for free in found.nodes[0].devices
+                for device_id in (found.device_ids if found is not None else ())
             )  # fmt: skip
     taken.sort()
     return {

@@ -72,7 +72,7 @@ class Constraints:
     reclaim_window_us: int | None = None  # at least so much notice
     interruptible: bool | None = None  # it may be paused when somebody bids more
     rank: str | None = None  # RANKS; absent: lowest_cost
-    weights: Weights | None = None  # with best_score
+    weights: Weights | None = None  # of the score; with best_score it decides before the price
 
 
 NOTHING: Final = Constraints()
@@ -104,8 +104,8 @@ def require_constraints(asked: Constraints) -> None:
             require_field(field.name, value, _RULES[field.name])
     if asked.mig_profile is not None and asked.mode != "mig":
         raise _invalid("mig_profile", "a MIG profile needs mode mig")
-    if (asked.weights is not None) != (asked.rank == "best_score"):
-        raise _invalid("weights", "weights go with rank best_score, and only with it")
+    if asked.rank == "best_score" and asked.weights is None:
+        raise _invalid("weights", "a ranking by score says what counts how much")
 
 
 def require_field(name: str, value: Any, rule: Rule) -> None:

@@ -41,7 +41,8 @@ def _without(need: Need, nodes: Sequence[OfferedNode], taken: Match) -> list[Off
     partitions of one device are placed by the device's own table, so a member takes all of it.
     """
     share = (PPM, PPM) if need.mode == "mig" else (need.share_ppm, need.mem_ppm)
-    shares = dict.fromkeys(taken.device_ids, share)
+    held = (*share, need.mode)
+    shares = dict.fromkeys(taken.device_ids, held)
     left = []
     for node in nodes:
         after = less(node, shares) if node.node_id == taken.node_id else node

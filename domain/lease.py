@@ -29,7 +29,7 @@ from domain.close_reason import FUNDS_ENDED as FUNDS_ENDED
 from domain.close_reason import RENTER_CLOSED as RENTER_CLOSED
 from domain.close_reason import START_TIMEOUT as START_TIMEOUT
 from domain.close_reason import TERM_REACHED as TERM_REACHED
-from domain.constraints import Constraints
+from domain.constraints import Constraints, Weights
 from domain.earnings import NOTHING, Parts
 from domain.escrow import TIME_MAX_US
 from domain.gpu_time import fee_for
@@ -81,6 +81,21 @@ class Candidate:
     price_per_gpu_hour: Big
     stranded_ppm: int  # capacity that would be left unsellable on the chosen devices
     served_gpu_us: Big  # this epoch: ties go to who served least
+    is_own: bool | None = None  # the renter's own node
+    is_down_ranked: bool | None = None  # its region ranks this class of workload last
+    score_ppm: int | None = None
+    factors_ppm: tuple[int, ...] | None = None  # in the order of `Weights`
+
+
+@dataclass(frozen=True, slots=True)
+class Narrowed:
+    """One demand of a match: what it left over of the nodes that the demands before it left."""
+
+    dimension: str
+    required: str
+    best_offered: str | None
+    nodes_left: int
+    nodes_refused: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +157,7 @@ class LeaseQueued:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchDecided:
     lease_id: str
-    rule: str  # "lowest_cost/1"
+    rule: str  # with its version, "lowest_cost/2"
     fleet_position: int  # position of the fleet projection that was asked
     candidates: tuple[Candidate, ...]  # the first 20, best first
     considered: int
@@ -151,6 +166,8 @@ class MatchDecided:
     device_ids: tuple[str, ...]
     at_us: int
     pricing: str | None = None  # the module and its version; None: "posted/1"
+    weights: Weights | None = None
+    narrowed: tuple[Narrowed, ...] | None = None  # by each demand, in the order of asking
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -368,6 +385,8 @@ class ReserveLease:
     device_ids: tuple[str, ...]
     at_us: int
     quote_id: str | None = None
+    weights: Weights | None = None
+    narrowed: tuple[Narrowed, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

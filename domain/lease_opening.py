@@ -232,6 +232,8 @@ def decide_reserve(command: ReserveLease, world: World) -> list[Change]:
         device_ids=command.device_ids,
         at_us=command.at_us,
         pricing=price_rule.pricing,
+        weights=command.weights,
+        narrowed=command.narrowed,
     )
     holding = [Change(Stream("device", one.device_id), one) for one in held]
     carried = _fee_carried(asked, reserved)

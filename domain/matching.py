@@ -1,64 +1,52 @@
-"""Which node gets a lease: the cheapest that fits, and among equals the one that wastes least.
+"""Which node gets a lease: of those that meet every demand, the cheapest or the best.
 
-    order = (own first, price, stranded share, GPU time served this epoch, node id)
+    lowest_cost   order = (own first, down-ranked last, price, score, stranded, served, ids)
+    best_score    order = (own first, down-ranked last, score, price, stranded, served, ids)
+    score         = floor(sum(weight x factor) / 10^6),  both in ppm, higher first
 
 Ties go to the node that would strand the least capacity, then to the one that has served least, so
 that a node without work is not penalised. The rule is total: the same inputs, in any order, give
-the same node. `MatchDecided` stores the inputs, so anyone can recompute the choice. Source: design
-marketplace 3, rows C-1 and C-5.
+the same node. `MatchDecided` stores the inputs, so anyone can `recompute` the choice. Source:
+design marketplace 3, rows C-1, C-5 and R-5. What a node must meet is in
+`domain/match_dimensions.py`; the factors are documented at `factors_of`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from domain.lease import Candidate
+from domain.constraints import Weights, weights_of
+from domain.lease import Candidate, MatchDecided
+from domain.match_dimensions import (
+    DIMENSIONS,
+    PROVISIONAL_PPM,
+    FreeDevice,
+    Need,
+    OfferedNode,
+    device_fits,
+    lease_memory_mib,
+)
 from domain.money import PPM
-from domain.offer import SETTLEMENTS
 
-RULE = "lowest_cost/1"
+__all__ = [
+    "FreeDevice",
+    "Match",
+    "Need",
+    "OfferedNode",
+    "choose",
+    "fit",
+    "less",
+    "ranked",
+    "recompute",
+]
+
+RULES = {"lowest_cost": "lowest_cost/2", "best_score": "best_score/1"}
+RULE = RULES["lowest_cost"]
+"""Facts under `lowest_cost/1` were ranked alike, before there were scores."""
 CANDIDATES_MAX = 20
 """How many candidates, best first, a recorded decision lists."""
-
-
-@dataclass(frozen=True, slots=True)
-class Need:
-    """What a lease asks of one node."""
-
-    gpu_count: int
-    share_ppm: int
-    mem_ppm: int
-    models: tuple[str, ...]  # allowed; empty: any
-    price_max: int  # micro-credits per GPU-hour
-    account_id: str
-    settlements: tuple[str, ...] = SETTLEMENTS  # how the renter can pay; own nodes take any
-    mode: str | None = None  # of sharing; None: by the shares
-    mig_profile: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class FreeDevice:
-    """What is still free of one device."""
-
-    device_id: str
-    model: str
-    free_share_ppm: int
-    free_mem_ppm: int
-
-
-@dataclass(frozen=True, slots=True)
-class OfferedNode:
-    """A node with a published offer, as the fleet projection sees it."""
-
-    node_id: str
-    offer_id: str
-    account_id: str  # of the provider
-    price: int  # micro-credits per GPU-hour; for the renter's own nodes the usage fee
-    settlement: str
-    fractions: bool
-    served_gpu_us: int  # this epoch
-    devices: tuple[FreeDevice, ...]
+NO_WEIGHTS = Weights()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,36 +60,54 @@ class Match:
     considered: int
 
 
+def rule_of(need: Need) -> str:
+    """The rule, with its version, that a need is ranked by."""
+    return RULES[need.constraints.rank or "lowest_cost"]
+
+
 def choose(need: Need, nodes: Iterable[OfferedNode]) -> Match | None:
-    """The best node for `need`, or None when none fits."""
-    ranked = sorted(
-        (
-            (node.account_id != need.account_id, node.price, stranded, node.served_gpu_us,
-             node.node_id, node.offer_id, devices)
-            for node in nodes
-            if (found := fit(need, node)) is not None
-            for stranded, devices in (found,)
-        ),
-    )  # fmt: skip
-    if not ranked:
+    """The best node for `need`, or None when none meets every demand."""
+    found = [
+        (candidate_of(need, node, fitted), fitted)
+        for node in nodes
+        if (fitted := fit(need, node)) is not None
+    ]
+    if not found:
         return None
-    candidates = tuple(
-        Candidate(node_id, offer_id, price, stranded, served)
-        for _, price, stranded, served, node_id, offer_id, _ in ranked[:CANDIDATES_MAX]
-    )
-    best = ranked[0]
-    return Match(best[4], best[5], best[6], candidates, len(ranked))
+    found.sort(key=lambda one: order_of(rule_of(need), one[0]))
+    best, (_, device_ids) = found[0]
+    candidates = tuple(candidate for candidate, _ in found[:CANDIDATES_MAX])
+    return Match(best.node_id, best.offer_id, device_ids, candidates, len(found))
 
 
-def less(node: OfferedNode, taken: Mapping[str, tuple[int, int]]) -> OfferedNode:
-    """A node without the share and memory, in ppm, that were taken of its devices meanwhile."""
+def ranked(need: Need, nodes: Iterable[OfferedNode]) -> list[OfferedNode]:
+    """Those that meet every demand, best first."""
+    found = [(fitted, node) for node in nodes if (fitted := fit(need, node)) is not None]
+    rule = rule_of(need)
+    found.sort(key=lambda one: order_of(rule, candidate_of(need, one[1], one[0])))
+    return [node for _, node in found]
+
+
+Taken = Mapping[str, tuple[int, int, str]]
+"""Device -> share and memory, in ppm, and the mode that they are held in."""
+
+
+def less(node: OfferedNode, taken: Taken) -> OfferedNode:
+    """A node without what was taken of its devices meanwhile. Of a device that a MIG instance was
+    taken of no other is offered: where it begins is known when it is recorded.
+    """
     if not any(device.device_id in taken for device in node.devices):
         return node
     left = []
     for device in node.devices:
-        share, mem = taken.get(device.device_id, (0, 0))
-        free_share, free_mem = device.free_share_ppm - share, device.free_mem_ppm - mem
-        left.append(replace(device, free_share_ppm=free_share, free_mem_ppm=free_mem))
+        share, mem, mode = taken.get(device.device_id, (0, 0, device.mode))
+        left.append(
+            replace(
+                device, free_share_ppm=device.free_share_ppm - share,
+                free_mem_ppm=device.free_mem_ppm - mem, mode=mode,
+                profiles=() if device.device_id in taken else device.profiles,
+            )
+        )  # fmt: skip
     return replace(node, devices=tuple(left))
 
 
@@ -110,18 +116,129 @@ def fit(need: Need, node: OfferedNode) -> tuple[int, tuple[str, ...]] | None:
 
     Best fit: the fullest devices that still have room, so that whole devices stay whole.
     """
-    if node.price > need.price_max or (need.share_ppm < PPM and not node.fractions):
-        return None
-    if node.settlement not in need.settlements and node.account_id != need.account_id:
+    if not all(dimension.meets(need, node) for dimension in DIMENSIONS):
         return None
     fitting = sorted(
         (device.free_share_ppm, device.device_id)
         for device in node.devices
-        if device.free_share_ppm >= need.share_ppm
-        and device.free_mem_ppm >= need.mem_ppm
-        and (not need.models or device.model in need.models)
+        if device_fits(need, device)
     )[: need.gpu_count]
-    if len(fitting) < need.gpu_count:
-        return None
     stranded = sum(free - need.share_ppm for free, _ in fitting)
     return stranded, tuple(sorted(device_id for _, device_id in fitting))
+
+
+def candidate_of(need: Need, node: OfferedNode, fitted: tuple[int, tuple[str, ...]]) -> Candidate:
+    """Everything the ranking looks at."""
+    factors = factors_of(need, node)
+    return Candidate(
+        node_id=node.node_id,
+        offer_id=node.offer_id,
+        price_per_gpu_hour=node.price,
+        stranded_ppm=fitted[0],
+        served_gpu_us=node.served_gpu_us,
+        is_own=node.account_id == need.account_id,
+        is_down_ranked=need.constraints.workload_class in node.down_ranked_workloads,
+        score_ppm=score_of(factors, need.constraints.weights or NO_WEIGHTS),
+        factors_ppm=factors,
+    )
+
+
+def order_of(rule: str, candidate: Candidate) -> tuple[object, ...]:
+    """The sort key; the least is the best."""
+    score = -(candidate.score_ppm or 0)
+    price = candidate.price_per_gpu_hour
+    money = (score, price) if rule == RULES["best_score"] else (price, score)
+    return (
+        not candidate.is_own, bool(candidate.is_down_ranked), *money, candidate.stranded_ppm,
+        candidate.served_gpu_us, candidate.node_id, candidate.offer_id,
+    )  # fmt: skip
+
+
+def factors_of(need: Need, node: OfferedNode) -> tuple[int, ...]:
+    """How well a node suits, in ppm, in the order of `Weights`:
+
+    spec fit    half floor(10^6 x asked / offered) of memory, half of GPUs: none more than needed
+    reputation  the node's; 500,000 while it has none
+    locality    10^6 in the region of the data, half of that with the same provider, else 0
+    free peers  floor(10^6 x devices that would be left / devices of the node)
+    storage     floor(10^6 x (offered - asked) / offered)
+    price       floor(10^6 x (cap - price) / cap)
+    """
+    asked = need.constraints
+    count = len(node.devices)
+    offered_mib = lease_memory_mib(node.memory_mib, need.mem_ppm)
+    memory = PPM if not asked.memory_mib else asked.memory_mib * PPM // max(1, offered_mib)
+    fitting = sum(device_fits(need, device) for device in node.devices)
+    storage, cap = node.terms.storage_gib or 0, need.price_max
+    return (
+        (memory + need.gpu_count * PPM // count) // 2,
+        PROVISIONAL_PPM if node.reputation_ppm is None else node.reputation_ppm,
+        locality_ppm(need, node.region_id, node.provider_id),
+        (fitting - need.gpu_count) * PPM // count,
+        (storage - (asked.storage_gib or 0)) * PPM // storage if storage else 0,
+        (cap - node.price) * PPM // cap if cap else 0,
+    )
+
+
+def locality_ppm(need: Need, region_id: str, provider_id: str) -> int:
+    if need.constraints.near_region is None:
+        return 0
+    if region_id == need.constraints.near_region:
+        return PPM
+    return PPM // 2 if need.data_provider_id == provider_id else 0
+
+
+def score_of(factors: Sequence[int], weights: Weights) -> int:
+    """floor(sum(weight x factor) / 10^6)."""
+    return sum(w * f for w, f in zip(weights_of(weights).values(), factors, strict=True)) // PPM
+
+
+@dataclass(frozen=True, slots=True)
+class Recomputed:
+    """`differences` are empty when the recorded decision follows from its recorded inputs."""
+
+    order: tuple[str, ...]  # node ids, best first
+    runner_up: str | None
+    deciding: str | None  # what put the first before the second
+    differences: tuple[str, ...]
+
+
+_DECIDING = {
+    "lowest_cost": ("own", "workload", "price", "score", "stranded", "served", "node", "offer"),
+    "best_score": ("own", "workload", "score", "price", "stranded", "served", "node", "offer"),
+}
+
+
+def recompute(fact: MatchDecided) -> Recomputed:
+    """Rank the recorded inputs again, and say wherever the record does not follow from them."""
+    rule = RULES["best_score"] if fact.rule.startswith("best_score") else RULE
+    weights = fact.weights or NO_WEIGHTS
+    differences = [
+        f"{one.node_id}: score {one.score_ppm}, recomputed {score_of(one.factors_ppm, weights)}"
+        for one in fact.candidates
+        if one.factors_ppm is not None and one.score_ppm != score_of(one.factors_ppm, weights)
+    ]
+    # Before there were scores, own nodes were only told by their place at the head.
+    keys = [(one.is_own is None and place, order_of(rule, one)) for place, one in
+            enumerate(fact.candidates)]  # fmt: skip
+    ranked = sorted(range(len(keys)), key=lambda place: keys[place])
+    if ranked != list(range(len(keys))):
+        differences.append("the candidates are not in the order of the rule")
+    order = tuple(fact.candidates[place].node_id for place in ranked)
+    if not order or (order[0], fact.candidates[ranked[0]].offer_id) != (
+        fact.node_id, fact.offer_id,
+    ):  # fmt: skip
+        differences.append("the chosen node is not the first candidate")
+    if not len(fact.candidates) <= fact.considered:
+        differences.append("more candidates than were considered")
+    runner_up = order[1] if len(order) > 1 else None
+    return Recomputed(order, runner_up, _deciding(rule, fact.candidates), tuple(differences))
+
+
+def _deciding(rule: str, candidates: Sequence[Candidate]) -> str | None:
+    if len(candidates) < 2:
+        return None
+    first, second = (order_of(rule, one) for one in candidates[:2])
+    names = _DECIDING["best_score" if rule == RULES["best_score"] else "lowest_cost"]
+    pairs = zip(names, first, second, strict=True)
+    return next((name for name, one, other in pairs if one != other), None)

@@ -3,7 +3,8 @@
     share_free == 1_000_000 - sum(share_ppm of holders) >= 0   for every device, likewise memory
     mode == the one mode of its holders, none while it is free
 
-`candidates` answers the matcher. A stale answer does no harm: the device streams decide.
+The matcher keeps a copy of it in memory (`projections/fleet_feed.py`). A stale answer does no harm:
+the device streams decide.
 """
 
 from __future__ import annotations
@@ -11,9 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from domain.matching import FreeDevice, Need, OfferedNode
-from domain.sharing import mode_of
-from projections import read, supply_tables
+from projections import match_tables, read, supply_tables
 from projections.runner import Connection, Projection, Rule
 
 _TABLES = """
@@ -57,16 +56,6 @@ _TABLES = """
         node_id text COLLATE "C" NOT NULL, price_units bigint NOT NULL, settlement text NOT NULL,
         fractions boolean NOT NULL, available_until_us bigint, terms json,
         withdrawn_at_us bigint, at_us bigint NOT NULL, position bigint NOT NULL);
-    CREATE TABLE own.stall (
-        offer_id text COLLATE "C", model text COLLATE "C", node_id text COLLATE "C" NOT NULL,
-        gpu_class text NOT NULL, account_id text COLLATE "C" NOT NULL,
-        region_id text COLLATE "C" NOT NULL, price_units bigint NOT NULL, settlement text NOT NULL,
-        fractions boolean NOT NULL, available_until_us bigint, served_gpu_us bigint NOT NULL,
-        whole_free int NOT NULL, pool_id text COLLATE "C", PRIMARY KEY (offer_id, model))
-        WITH (fillfactor = 50);
-    COMMENT ON TABLE own.stall IS 'What the matcher scans: offers of active nodes, by model';
-    COMMENT ON COLUMN own.stall.whole_free IS 'Devices that nobody holds any of';
-    CREATE INDEX ON own.stall (node_id);
     CREATE TABLE own.fee (
         version int, gpu_class text COLLATE "C", units bigint NOT NULL,
         effective_from_us bigint NOT NULL, PRIMARY KEY (version, gpu_class));
@@ -100,25 +89,6 @@ _PHASES = {
 _PHASE = " ".join(f"WHEN '{topic}' THEN '{phase}'" for topic, phase in _PHASES.items())
 
 _HELD = ("device.reserved.v1", "device.released.v1")
-_WHOLE = "NOT retired AND share_free = 1000000 AND mem_free = 1000000"
-
-# Facts that change which offers stand, of which node; a release or a reservation does not.
-_STANDING = (
-    "device.registered.v1",
-    "device.retired.v1",
-    "offer.published.v1",
-    "offer.withdrawn.v1",
-    "node.equivocated.v1",
-    "pool.node_added.v1",
-    "pool.node_removed.v1",
-    *_PHASES,
-)
-_STANDING_FIELDS = "node_id text, offer_id text"
-_TOUCHED = """
-    SELECT node_id FROM facts WHERE node_id IS NOT NULL
-    UNION SELECT node_id FROM own.offer WHERE offer_id IN (SELECT offer_id FROM facts)
-"""
-_EPOCH_NOW = "(SELECT coalesce(max(epoch), 0) FROM own.epoch)"
 
 _RULES = (
     Rule(
@@ -299,193 +269,14 @@ _RULES = (
         FROM facts f GROUP BY 1, 2
         ON CONFLICT (epoch, node_id) DO UPDATE SET gpu_us = s.gpu_us + excluded.gpu_us""",
     ),
-    Rule(_STANDING, _STANDING_FIELDS, f"DELETE FROM own.stall WHERE node_id IN ({_TOUCHED})"),
-    Rule(
-        _STANDING,
-        _STANDING_FIELDS,
-        f"""INSERT INTO own.stall
-        SELECT o.offer_id, d.model, o.node_id, min(d.gpu_class), p.account_id, n.region_id,
-            o.price_units, o.settlement, o.fractions, o.available_until_us, coalesce((
-                SELECT s.gpu_us FROM own.served s
-                WHERE s.node_id = o.node_id AND s.epoch = {_EPOCH_NOW}), 0),
-            count(*) FILTER (WHERE {_WHOLE}), n.pool_id
-        FROM own.offer o JOIN own.node n USING (node_id)
-        JOIN own.provider p ON p.provider_id = o.provider_id
-        JOIN own.device d ON d.node_id = o.node_id
-        WHERE o.node_id IN ({_TOUCHED}) AND o.withdrawn_at_us IS NULL AND n.phase = 'active'
-            AND NOT n.quarantined AND NOT d.retired AND d.gpu_class IS NOT NULL
-        GROUP BY o.offer_id, d.model, p.account_id, n.region_id, n.pool_id""",
-    ),
-    Rule(
-        _HELD,
-        "device_id text",
-        f"""UPDATE own.stall s SET whole_free = w.whole_free FROM (
-            SELECT node_id, model, count(*) FILTER (WHERE {_WHOLE}) AS whole_free FROM own.device
-            WHERE node_id IN (
-                    SELECT node_id FROM own.device WHERE device_id IN (SELECT device_id FROM facts))
-                AND NOT retired AND gpu_class IS NOT NULL
-            GROUP BY node_id, model) w
-        WHERE s.node_id = w.node_id AND s.model = w.model""",
-    ),
-    Rule(
-        ("lease.usage_accrued.v1",),
-        "node_id text",
-        f"""UPDATE own.stall s SET served_gpu_us = v.gpu_us FROM own.served v
-        WHERE v.node_id = s.node_id AND v.epoch = {_EPOCH_NOW}
-            AND s.node_id IN (SELECT node_id FROM facts)""",
-    ),
-    Rule(
-        ("epoch.opened.v1",),
-        "epoch int",
-        f"""UPDATE own.stall s SET served_gpu_us = coalesce((
-            SELECT v.gpu_us FROM own.served v
-            WHERE v.node_id = s.node_id AND v.epoch = {_EPOCH_NOW}), 0)""",
-    ),
 )
 
 FLEET = Projection(
     "fleet",
-    _TABLES + supply_tables.TABLES,
-    (*_RULES, *supply_tables.RULES),
+    _TABLES + supply_tables.TABLES + match_tables.TABLES,
+    (*_RULES, *supply_tables.RULES, *match_tables.RULES),
     _INDEXES + supply_tables.INDEXES,
 )
-
-
-# --- the matcher's question ------------------------------------------------------------------
-
-_FITS = """
-    (d.mode IS NULL OR d.mode = %(mode)s)
-    AND d.share_free >= %(share)s AND d.mem_free >= %(mem)s AND NOT d.retired
-    AND d.gpu_class IS NOT NULL AND (%(any_model)s OR d.model = ANY(%(models)s))
-"""
-_CANDIDATES = f"""
-    WITH used AS (
-        SELECT d.node_id, d.model, array_agg(d.share_free ORDER BY d.share_free) AS room
-        FROM proj_fleet.device d
-        WHERE (d.share_free < 1000000 OR d.mem_free < 1000000) AND {_FITS}
-        GROUP BY d.node_id, d.model
-    ), fee AS MATERIALIZED (
-        SELECT DISTINCT ON (c.gpu_class) c.gpu_class, c.units FROM proj_fleet.fee c
-        WHERE c.effective_from_us <= %(at)s ORDER BY c.gpu_class, c.version DESC
-    ), fit AS MATERIALIZED (
-        SELECT s.offer_id, s.model, s.node_id, s.account_id, s.settlement, s.fractions,
-            s.served_gpu_us,
-            s.account_id = %(account)s AS own,
-            CASE WHEN s.account_id = %(account)s THEN c.units ELSE s.price_units END AS price,
-            CASE WHEN u.room IS NULL THEN %(count)s * (1000000 - %(share)s) ELSE (
-                SELECT sum(free) - %(count)s * %(share)s FROM (
-                    SELECT free FROM unnest(u.room || array_fill(
-                        1000000, ARRAY[least(s.whole_free, %(count)s)])) free
-                    ORDER BY free LIMIT %(count)s) x) END AS stranded
-        FROM proj_fleet.stall s
-        LEFT JOIN fee c ON c.gpu_class = s.gpu_class
-        LEFT JOIN used u ON u.node_id = s.node_id AND u.model = s.model
-        WHERE s.whole_free + coalesce(cardinality(u.room), 0) >= %(count)s
-            AND (%(any_model)s OR s.model = ANY(%(models)s))
-            AND (s.fractions OR %(mode)s = 'whole')
-            AND (s.pool_id = %(pool)s OR %(pool)s::text IS NULL AND (s.pool_id IS NULL
-                OR s.pool_id IN (SELECT pool_id FROM proj_fleet.pool WHERE NOT keeps_queue)))
-            AND (s.account_id = %(account)s OR s.settlement = ANY(%(settlements)s))
-            AND (s.available_until_us IS NULL OR s.available_until_us >= %(until)s)
-            AND (s.account_id = %(account)s OR s.region_id IN (
-                SELECT region_id FROM proj_fleet.region WHERE allow_public_jobs))
-            AND (s.account_id = %(account)s
-                OR s.price_units BETWEEN coalesce(c.units, 0) AND %(price_max)s)
-    ), best AS (
-        SELECT * FROM fit WHERE price <= %(price_max)s
-        ORDER BY own DESC, price, stranded, served_gpu_us, node_id, offer_id LIMIT %(limit)s
-    )
-    SELECT q.position, (SELECT count(*) FROM fit WHERE price <= %(price_max)s), b.node_id,
-        b.offer_id, b.account_id, b.price, b.settlement, b.fractions, b.served_gpu_us, f.ids,
-        f.models, f.shares, f.mems
-    FROM proj_fleet.position q LEFT JOIN best b ON true
-    LEFT JOIN LATERAL (
-        SELECT array_agg(device_id) AS ids, array_agg(model) AS models,
-            array_agg(share_free) AS shares, array_agg(mem_free) AS mems
-        FROM (
-            SELECT d.* FROM proj_fleet.device d
-            WHERE d.node_id = b.node_id AND d.model = b.model AND {_FITS}
-            ORDER BY d.share_free, d.device_id LIMIT %(devices)s) x
-    ) f ON true
-    WHERE q.source = 'market'
-    ORDER BY b.own DESC, b.price, b.stranded, b.served_gpu_us, b.node_id, b.offer_id
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What the fleet can offer for a need: the best nodes first, each with its best-fit devices.
-
-    `considered` counts every fitting offer, `position` is the fleet's. Hand `nodes` to
-    `domain.matching.choose`, which ranks them by the same rule.
-    """
-
-    nodes: tuple[OfferedNode, ...]
-    considered: int
-    position: int
-
-
-def candidates(
-    connection: Connection,
-    need: Need,
-    at_us: int,
-    *,
-    until_us: int | None = None,
-    limit: int = 20,
-    devices_max: int | None = None,
-    pool_id: str | None = None,
-) -> Found:
-    """The cheapest nodes with room for `need` at `at_us`, own nodes first, each with the devices
-    that it would give, or with up to `devices_max` that have room.
-    `pool_id`: of nodes of this pool; else of none that keeps a queue.
-
-    An offer must last until `until_us` and cost no less than the usage fee in force, as after a
-    dearer tariff. The renter's own nodes cost that fee. Devices of no class have none and are left
-    out. Rule: design marketplace 3; `domain.matching`.
-    """
-    values: dict[str, Any] = {
-        "count": need.gpu_count,
-        "share": need.share_ppm,
-        "mode": mode_of(need.mode, need.share_ppm, need.mem_ppm),
-        "mem": need.mem_ppm,
-        "models": list(need.models),
-        "settlements": list(need.settlements),
-        "any_model": not need.models,
-        "price_max": need.price_max,
-        "account": need.account_id,
-        "at": at_us,
-        "until": at_us if until_us is None else until_us,
-        "limit": limit,
-        "pool": pool_id,
-        "devices": need.gpu_count if devices_max is None else devices_max,
-    }
-    rows = connection.execute(_CANDIDATES, values).fetchall()
-    position, considered = rows[0][0], rows[0][1] or 0
-    return Found(
-        tuple(_offered(*row[2:]) for row in rows if row[2] is not None), considered, position
-    )
-
-
-def _offered(
-    node_id: str,
-    offer_id: str,
-    account_id: str,
-    price: int,
-    settlement: str,
-    fractions: bool,
-    served_gpu_us: int,
-    *devices: list[Any],
-) -> OfferedNode:
-    return OfferedNode(
-        node_id=node_id,
-        offer_id=offer_id,
-        account_id=account_id,
-        price=price,
-        settlement=settlement,
-        fractions=fractions,
-        served_gpu_us=served_gpu_us,
-        devices=tuple(FreeDevice(*device) for device in zip(*devices, strict=True)),
-    )
 
 
 # --- reading ---------------------------------------------------------------------------------

@@ -228,6 +228,8 @@ class Scene:
 def opened(database: str, folder: Path, **settings: Any) -> Generator[Scene, None, None]:
     """A server with a market on a fresh database."""
     chosen = {"requests_per_second": 1_000_000, "requests_burst": 1_000_000, **settings}
+    # Nodes of a scene tell their inventory once, whatever its clock does.
+    chosen = {"spec_ttl_s": 0, **chosen}
     in_force = Settings(data_dir=folder, database_url=database, environment="development", **chosen)
     clock = SimulatedClock(NOW_US)
     with Service.open(in_force, clock=clock) as service:

@@ -120,6 +120,7 @@ ROWS: dict[str, Row] = {
     "read_job": RENTERS,
     "cancel_job": Row("renter", "stranger", _nothing),
     "explain_job": RENTERS,
+    "quote_job": Row("renter", None, lambda s: {"job": s.job()}),
     "open_lease": Row("renter", None, lambda s: {"job": s.job()}),
     "close_lease": Row("renter", "stranger", _nothing),
     "list_auctions": Row("owner"),

@@ -114,6 +114,7 @@ def test_each_rule_of_the_marketplace_answers_with_its_code(scene: Scene) -> Non
     other_amount = {**deposit, "amount": {**price, "units": "1"}}
     huge = {**deposit, "amount": {**price, "units": "9" * 39}, "reference": "huge"}
     nothing = {**deposit, "amount": {**price, "units": "0"}, "reference": "nothing"}
+    cheap = {**price, "units": "1"}
     broke = scene.account()
     client = scene.account(kind="client")
     seen = {
@@ -142,7 +143,8 @@ def test_each_rule_of_the_marketplace_answers_with_its_code(scene: Scene) -> Non
             "/v1/offers", {**offer, "price_per_gpu_hour": {**price, "units": "1"}}
         ),
         "job_unknown": renter.post("/v1/leases", {"job_id": "job_no"}),
-        "no_match": renter.post("/v1/leases", {"job": scene.job(gpu_count=64)}),
+        "match_impossible": renter.post("/v1/leases", {"job": scene.job(gpu_count=64)}),
+        "no_match": renter.post("/v1/leases", {"job": scene.job(max_price_per_gpu_hour=cheap)}),
         "credit_too_low": broke.post("/v1/leases", {"job": scene.job()}),
         "lease_unknown": renter.post("/v1/leases/lease_no/close"),
         "close_code_party": renter.post(f"/v1/leases/{lease_id}/close", {"code": 10_000}),

@@ -5,23 +5,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.matching import CANDIDATES_MAX, FreeDevice, Need, OfferedNode, choose, fit
+from domain.constraints import Constraints
+from domain.lease import MatchDecided
+from domain.match_explain import ANYTHING, Relaxation, explain
+from domain.matching import (
+    CANDIDATES_MAX,
+    FreeDevice,
+    Need,
+    OfferedNode,
+    choose,
+    fit,
+    recompute,
+    rule_of,
+)
 from domain.money import PPM
-from domain.offer import SETTLEMENTS
+from tests.domain.fleets import FEES, OWNER, RENTER, as_seen_by, fleets, needs
 
 T = TypeVar("T")
-
-RENTER, OWNER = "acct_renter", "acct_owner"
-
-shares = st.integers(1, 10).map(lambda tenths: tenths * PPM // 10)
-free = st.integers(0, 10).map(lambda tenths: tenths * PPM // 10)
-models = st.sampled_from(("A100", "T4"))
 
 
 def device(number: int = 0, model: str = "A100", share: int = PPM, mem: int = PPM) -> FreeDevice:
@@ -42,47 +48,21 @@ def need(gpus: int = 1, share: int = PPM, **changes: object) -> Need:
     return replace(asked, **changes)  # type: ignore[arg-type]
 
 
-needs = st.builds(
-    Need,
-    gpu_count=st.integers(1, 3),
-    share_ppm=shares,
-    mem_ppm=shares,
-    models=st.sets(models, max_size=1).map(tuple),
-    price_max=st.integers(0, 5),
-    account_id=st.just(RENTER),
-)
+def seen(rows: Sequence[OfferedNode]) -> list[OfferedNode]:
+    return [as_seen_by(RENTER, row) for row in rows]
 
 
-@st.composite
-def fleets(draw: st.DrawFn) -> list[OfferedNode]:
-    """Nodes with few prices and sizes, so that ties are common."""
-    return [
-        OfferedNode(
-            node_id=f"node_{number}",
-            offer_id=f"offer_{number}",
-            account_id=draw(st.sampled_from((RENTER, OWNER))),
-            price=draw(st.integers(0, 5)),
-            settlement=draw(st.sampled_from(SETTLEMENTS)),
-            fractions=draw(st.booleans()),
-            served_gpu_us=draw(st.integers(0, 2)),
-            devices=tuple(
-                FreeDevice(f"GPU-{number}-{slot}", draw(models), draw(free), draw(free))
-                for slot in range(draw(st.integers(0, 3)))
-            ),
-        )
-        for number in range(draw(st.integers(0, 6)))
-    ]
-
-
-@given(needs, fleets(), st.randoms(use_true_random=False))
+@settings(deadline=None)
+@given(needs(), fleets(), st.randoms(use_true_random=False))
 def test_the_order_of_nodes_and_devices_does_not_matter(
     asked: Need, fleet: list[OfferedNode], random: Random
 ) -> None:
     shuffled = [
         replace(each, devices=tuple(_shuffled(each.devices, random)))
-        for each in _shuffled(fleet, random)
+        for each in _shuffled(seen(fleet), random)
     ]
-    assert choose(asked, shuffled) == choose(asked, fleet)
+    assert choose(asked, shuffled) == choose(asked, seen(fleet))
+    assert explain(asked, shuffled) == explain(asked, seen(fleet))
 
 
 def _shuffled(things: Sequence[T], random: Random) -> list[T]:
@@ -91,39 +71,145 @@ def _shuffled(things: Sequence[T], random: Random) -> list[T]:
     return mixed
 
 
-@given(needs, fleets())
-def test_no_fitting_node_is_better_than_the_chosen_one(
+@settings(max_examples=100, deadline=None)
+@given(needs(), fleets())
+def test_own_nodes_come_first_and_no_fitting_node_is_better_than_the_chosen_one(
     asked: Need, fleet: list[OfferedNode]
 ) -> None:
-    """Own before foreign, then cheaper: no other node that fits may beat the chosen on both."""
-    match = choose(asked, fleet)
-    fitting = {each.node_id: each for each in fleet if fit(asked, each) is not None}
+    """C-5, then the rule: nothing that fits may come before the chosen one."""
+    asked = replace(asked, constraints=replace(asked.constraints, rank="lowest_cost"))
+    match = choose(asked, seen(fleet))
+    fitting = [each for each in seen(fleet) if fit(asked, each) is not None]
     if match is None:
         assert not fitting
         return
-    chosen = fitting[match.node_id]
-    best = min((each.account_id != RENTER, each.price) for each in fitting.values())
-    assert (chosen.account_id != RENTER, chosen.price) == best
+    chosen = next(each for each in fitting if each.offer_id == match.offer_id)
+    if any(each.account_id == RENTER for each in fitting):
+        assert chosen.account_id == RENTER, "own nodes first"
+    ranks = asked.constraints.workload_class
+    keys = [
+        (each.account_id != RENTER, ranks in each.down_ranked_workloads, each.price)
+        for each in (chosen, *fitting)
+    ]
+    assert keys[0] == min(keys)
     assert match.considered == len(fitting)
     assert match.candidates[0].node_id == match.node_id
 
 
-@given(needs, fleets())
-def test_what_is_given_was_free_of_an_allowed_model_and_below_the_cap(
+@settings(max_examples=100, deadline=None)
+@given(needs(), fleets())
+def test_every_candidate_passes_every_hard_constraint(
     asked: Need, fleet: list[OfferedNode]
 ) -> None:
-    match = choose(asked, fleet)
+    """Spelled out beside the rule itself: what was asked for is what is given."""
+    match = choose(asked, seen(fleet))
+    for candidate in () if match is None else match.candidates:
+        node = next(each for each in seen(fleet) if each.offer_id == candidate.offer_id)
+        wanted, is_own = asked.constraints, node.account_id == RENTER
+        assert node.phase == "active"
+        assert is_own or node.is_public
+        assert not asked.models or node.device_model in asked.models
+        assert wanted.arch in (None, node.arch)
+        assert wanted.setting in (None, node.setting)
+        assert (node.cpu_cores or 0) >= (wanted.cpu_cores or 0)
+        assert (node.ram_mib or 0) >= (wanted.ram_mib or 0)
+        assert node.memory_mib * asked.mem_ppm // PPM >= (wanted.memory_mib or 0)
+        assert set(wanted.capabilities or ()) <= set(node.terms.capabilities or ())
+        assert wanted.workload_class not in node.refused_workloads
+        if wanted.min_reputation_ppm is not None and not is_own:
+            known = node.reputation_ppm
+            assert (
+                wanted.accept_provisional if known is None else known >= wanted.min_reputation_ppm
+            )
+        roomy = [one for one in node.devices if one.free_share_ppm >= asked.share_ppm]
+        assert wanted.mode == "mig" or len(roomy) >= asked.gpu_count
+
+
+@settings(max_examples=100, deadline=None)
+@given(needs(), fleets())
+def test_no_trade_is_outside_what_both_parties_accept(
+    asked: Need, fleet: list[OfferedNode]
+) -> None:
+    """V-9: between what the provider asks, never below the usage fee, and the renter's cap."""
+    match = choose(asked, seen(fleet))
     if match is None:
         return
-    chosen = next(each for each in fleet if each.node_id == match.node_id)
-    given_devices = {each.device_id: each for each in chosen.devices}
-    assert len(set(match.device_ids)) == len(match.device_ids) == asked.gpu_count
-    for device_id in match.device_ids:
-        assert given_devices[device_id].free_share_ppm >= asked.share_ppm
-        assert given_devices[device_id].free_mem_ppm >= asked.mem_ppm
-        assert not asked.models or given_devices[device_id].model in asked.models
-    assert chosen.price <= asked.price_max
-    assert chosen.fractions or asked.share_ppm == PPM
+    row = next(each for each in fleet if each.offer_id == match.offer_id)
+    price, fee = match.candidates[0].price_per_gpu_hour, FEES[row.gpu_class or ""]
+    assert fee <= price <= asked.price_max
+    assert price == (fee if row.account_id == RENTER else row.price)
+
+
+@settings(max_examples=100, deadline=None)
+@given(needs(), fleets())
+def test_each_single_relaxation_that_is_told_gives_a_match(
+    asked: Need, fleet: list[OfferedNode]
+) -> None:
+    explained = explain(asked, seen(fleet))
+    for eased in explained.relaxations:
+        easier = with_relaxation(asked, eased)
+        if easier is not None:
+            assert choose(easier, seen(fleet)) is not None, eased
+
+
+@settings(max_examples=100, deadline=None)
+@given(needs(), fleets())
+def test_a_recorded_decision_is_recomputed_and_a_changed_one_is_found(
+    asked: Need, fleet: list[OfferedNode]
+) -> None:
+    match = choose(asked, seen(fleet))
+    if match is None:
+        return
+    fact = MatchDecided(
+        lease_id="lease_1", rule=rule_of(asked), fleet_position=1, candidates=match.candidates,
+        considered=match.considered, node_id=match.node_id, offer_id=match.offer_id,
+        device_ids=match.device_ids, at_us=1, weights=asked.constraints.weights,
+    )  # fmt: skip
+    again = recompute(fact)
+    assert again.differences == ()
+    assert again.order[0] == match.node_id
+    if len(match.candidates) > 1:
+        assert again.runner_up == match.candidates[1].node_id
+        assert again.deciding is not None
+        swapped = (match.candidates[1], match.candidates[0], *match.candidates[2:])
+        assert recompute(replace(fact, candidates=swapped)).differences
+    score = match.candidates[0].score_ppm or 0
+    other = replace(match.candidates[0], score_ppm=score + 1)
+    assert recompute(replace(fact, candidates=(other, *match.candidates[1:]))).differences
+
+
+def with_relaxation(asked: Need, eased: Relaxation) -> Need | None:
+    """The request with this one field as told; None where it is not the renter's to ask."""
+    wanted, to = asked.constraints, eased.offered
+    if eased.field in ("gpu_count", "share_ppm"):
+        changes: dict[str, Any] = {eased.field: int(to)}
+        if eased.field == "share_ppm" and asked.share_ppm == asked.mem_ppm:
+            changes["mem_ppm"] = int(to)
+        return replace(asked, **changes)
+    if eased.field == "max_price_per_gpu_hour":
+        return replace(asked, price_max=int(to))
+    if eased.field == "models":
+        return replace(asked, models=(to,))
+    if eased.field == "settlement":
+        return replace(asked, settlements=(to,))
+    if eased.field == "sla_class":
+        return replace(asked, sla_classes=(to,))
+    if eased.field == "term_seconds":
+        return replace(asked, until_us=asked.at_us + int(to) * 1_000_000)
+    return replace(asked, constraints=_eased(wanted, eased.field, to))
+
+
+def _eased(wanted: Constraints, field: str, to: str) -> Constraints:
+    lists = ("kinds", "vendors", "regions")
+    if to == ANYTHING:
+        value: Any = True if field == "accept_provisional" else None
+    elif field == "reclaim_window_seconds":
+        return replace(wanted, reclaim_window_us=int(to) * 1_000_000 or None)
+    elif field in lists:
+        value = (to,)
+    else:
+        value = int(to) if to.isdecimal() else to
+    return replace(wanted, **{field: value})
 
 
 def test_the_cheapest_node_that_fits_wins() -> None:

@@ -20,6 +20,7 @@ from domain import (
     burn,
     card_money,
     cash_out,
+    counterparty,
     countersign,
     deposit,
     device,
@@ -51,6 +52,7 @@ from domain.constraints import Constraints
 from domain.earnings import NOTHING, Parts, peel
 from domain.gpu_time import GPU_HOUR_US, charge_for
 from domain.money import PPM, Amount, Asset, credit, token
+from domain.pool_node import PoolNodeAdded, PoolNodeRemoved
 from domain.stream import Stream
 from domain.tariff import METERS, MeterRate, TariffPublished, UsageFee
 from domain.tax import TaxLine
@@ -122,6 +124,7 @@ def _story(size: Size, charges: list[int]) -> Iterator[Told]:
     yield from bidding(_at)
     yield from supplied(tuple(map(size.node, range(size.nodes))), _at(0))
     yield from demanding(_at(0))
+    yield from _dealings(size)
 
 
 def _at(minutes: int) -> int:
@@ -276,6 +279,23 @@ def _node(size: Size, index: int, at: int) -> Iterator[Told]:
         fractions=True, available_until_us=None, at_us=at,
         terms=offer.OfferTerms(isolation="vm", capabilities=("cuda",)) if index % 2 else None,
     )  # fmt: skip
+
+
+def _dealings(size: Size) -> Iterator[Told]:
+    """A node in a pool, another that came and went, and whom an account deals with."""
+    by: dict[str, Any] = {"by": "mem_a", "at_us": _at(1)}
+    for index in range(min(2, size.nodes)):
+        told: dict[str, Any] = {"pool_id": "pool_1", "node_id": size.node(index), **by}
+        yield Stream("node", size.node(index)), PoolNodeAdded(**told)
+        if index:
+            yield Stream("node", size.node(index)), PoolNodeRemoved(**told)
+    lists = Stream("counterparty", "acct_provider")
+    for other, verdict in (
+        ("acct_burn", counterparty.CounterpartyDenied),
+        ("acct_nobody", counterparty.CounterpartyAllowed),
+        ("acct_nobody", counterparty.CounterpartyRemoved),
+    ):
+        yield lists, verdict(account_id="acct_provider", counterparty_id=other, **by)
 
 
 def _money_in(size: Size) -> Iterator[Told]:

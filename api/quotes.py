@@ -1,0 +1,86 @@
+"""Quotes: what a request would get, and why, before anybody submits it. Nothing is recorded."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from fastapi import Response
+from pydantic import Field, model_validator
+
+from api.amounts import Money
+from api.auth import with_scope
+from api.call import Call, Caller
+from api.compute_jobs import EXAMPLE, NewJob, own_job
+from api.explanations import JobQuoteTold, quote_told
+from api.matching import Wish, look
+from api.models import Asked, JobId, with_examples
+from api.operation import Resource
+from domain.constraints import require_constraints
+from domain.job import JobSubmitted, SubmitJob, require_shape
+from domain.refusal import Reason
+from projections import reputation
+from projections.reputation import REPUTATION
+
+resource = Resource("quotes")
+
+SECOND_US = 1_000_000
+TERM_SECONDS_MAX = 10 * 366 * 86_400
+UNNAMED = "job_0"
+
+
+class JobQuoteAsked(Asked):
+    """A job of yours, or a new one that is not submitted. `term_seconds`: a fixed term; else what
+    an hour costs, or `funds`, is what the balance must hold.
+    """
+
+    job_id: JobId | None = None
+    job: NewJob | None = None
+    term_seconds: Annotated[int, Field(ge=1, le=TERM_SECONDS_MAX)] | None = None
+    funds: Money | None = None
+    settlement: Literal["cash", "burn"] | None = None
+
+    model_config = with_examples({"job": EXAMPLE}, {"job": EXAMPLE, "term_seconds": 3600})
+
+    @model_validator(mode="after")
+    def _one_of_each(self) -> JobQuoteAsked:
+        if (self.job_id is None) == (self.job is None):
+            raise ValueError("job_id or job, one of them")
+        if self.term_seconds is not None and self.funds is not None:
+            raise ValueError("a fixed term names no funds: it holds the largest possible charge")
+        return self
+
+
+@resource.post(
+    "/v1/quotes", with_scope("renter", "client"), JobQuoteTold, records=False,
+    problems=[Reason.JOB_UNKNOWN, Reason.CONSTRAINT_INVALID, Reason.SHARE_OUT_OF_RANGE,
+              Reason.COUNT_OUT_OF_RANGE, Reason.TARIFF_UNKNOWN],
+)  # fmt: skip
+def quote_job(body: JobQuoteAsked, call: Caller) -> Response:
+    """Which node a job would get now, why that one, and if none, what to ease."""
+    spec = _spec(body, call)
+    wish = Wish(
+        call.principal.account_id, spec,
+        None if body.term_seconds is None else body.term_seconds * SECOND_US,
+        body.settlement, None if body.funds is None else body.funds.amount(),
+        call.principal.key_id,
+    )  # fmt: skip
+    found = look(call.service, wish, call.now_us)
+    with call.read(REPUTATION) as view:
+        known = {one.setting: one for one in reputation.read_settings(view.connection)}
+        return call.answer(view, quote_told(found, known))
+
+
+def _spec(body: JobQuoteAsked, call: Call) -> SubmitJob | JobSubmitted:
+    """What is asked for. Raises Refused: JOB_UNKNOWN, CONSTRAINT_INVALID, SHARE_OUT_OF_RANGE,
+    COUNT_OUT_OF_RANGE.
+    """
+    if body.job is not None:
+        spec = body.job.submit(call, UNNAMED)
+        require_shape(spec.gpu_count, spec.share_ppm, spec.mem_ppm)
+        if spec.constraints is not None:
+            require_constraints(spec.constraints)
+        return spec
+    assert body.job_id is not None
+    submitted = own_job(call, body.job_id, as_participant=True).submitted
+    assert submitted is not None
+    return submitted

@@ -1,0 +1,283 @@
+"""Keeps the columns of a process at the position of the fleet's projection.
+
+    columns == rows read from proj_fleet at `position`         after every `follow`
+
+A change of a node reads that node anew; an accrual reads what nodes have served. Both are found in
+the log itself, so the projection keeps no list of who follows it. The columns may be late like any
+view: the streams decide. Reputation is read as its own projection has it at that moment.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from domain.match_dimensions import FreeDevice, OfferedNode, Stated, placeable
+from domain.mig import Instance
+from domain.offer import OfferTerms
+from projections.fleet_columns import Columns
+from projections.runner import Connection
+
+NO_OFFER = ("", 0, "cash", False, None, None)
+ANEW_FACTS = 20_000
+"""With more to catch up than so many facts, all is read anew."""
+
+_NODE_TOPICS = (
+    "node.join_requested.v1", "node.spec_reported.v1", "node.spec_confirmed.v1",
+    "node.key_confirmed.v1", "node.admitted.v1", "node.activated.v1",
+    "node.maintenance_started.v1", "node.drain_started.v1", "node.retired.v1",
+    "node.equivocated.v1", "node.maintenance_scheduled.v1", "node.maintenance_cancelled.v1",
+    "device.registered.v1", "device.retired.v1", "device.reserved.v1", "device.released.v1",
+    "offer.published.v1", "offer.withdrawn.v1", "pool.node_added.v1", "pool.node_removed.v1",
+    "attribute.stated.v1", "attribute.revoked.v1", "region.policy_set.v1",
+    "pool.policy_set.v1",
+)  # fmt: skip
+_SERVED_TOPIC = "lease.usage_accrued.v1"
+_LIST_TOPICS = ("counterparty.allowed.v1", "counterparty.denied.v1", "counterparty.removed.v1")
+_EPOCH_TOPIC = "epoch.opened.v1"
+
+_POSITION = "SELECT position FROM proj_fleet.position WHERE source = 'market'"
+
+_TOUCHED = """
+    WITH fact AS MATERIALIZED (
+        SELECT e.topic, f.* FROM public.market_events e CROSS JOIN LATERAL
+            json_to_record(convert_from(e.state, 'UTF8')::json) AS f(
+                node_id text, device_id text, offer_id text, subject_id text, statement_id text,
+                region_id text, pool_id text)
+        WHERE e.notification_id > %(first)s AND e.notification_id <= %(last)s
+            AND e.topic = ANY(%(topics)s))
+    SELECT node_id FROM fact WHERE node_id IS NOT NULL
+    UNION SELECT d.node_id FROM fact JOIN proj_fleet.device d USING (device_id)
+    UNION SELECT o.node_id FROM fact JOIN proj_fleet.offer o USING (offer_id)
+    UNION SELECT n.node_id FROM fact JOIN proj_fleet.node n USING (region_id)
+        WHERE fact.topic = 'region.policy_set.v1'
+    UNION SELECT n.node_id FROM fact JOIN proj_fleet.node n USING (pool_id)
+        WHERE fact.topic = 'pool.policy_set.v1'
+    UNION SELECT n.node_id FROM fact LEFT JOIN proj_fleet.attribute a USING (statement_id)
+        JOIN proj_fleet.node n
+            ON coalesce(fact.subject_id, a.subject_id) IN (n.node_id, n.provider_id)
+        WHERE fact.topic LIKE 'attribute.%%'
+"""
+_KINDS = """
+    SELECT DISTINCT topic FROM public.market_events WHERE notification_id > %(first)s
+        AND notification_id <= %(last)s AND topic = ANY(%(topics)s)
+"""
+_EPOCH_NOW = "(SELECT coalesce(max(epoch), 0) FROM proj_fleet.epoch)"
+_NODES = f"""
+    SELECT n.node_id, p.account_id, n.provider_id, n.region_id,
+        CASE WHEN n.quarantined THEN 'quarantined' ELSE n.phase END, n.specs_at_us,
+        n.specs->'host'->>'arch', n.specs->'host'->>'os',
+        (n.specs->'host'->>'cpu_cores')::bigint, (n.specs->'host'->>'ram_mib')::bigint,
+        r.setting, r.allow_public_jobs, coalesce(k.refused_workloads, '{{}}'),
+        coalesce(k.down_ranked_workloads, '{{}}'), coalesce(k.security_tier, 0), n.pool_id,
+        coalesce(w.keeps_queue, false), coalesce(s.gpu_us, 0)
+    FROM proj_fleet.node n JOIN proj_fleet.provider p USING (provider_id)
+    JOIN proj_fleet.region r ON r.region_id = n.region_id
+    LEFT JOIN proj_fleet.region_policy k ON k.region_id = n.region_id
+    LEFT JOIN proj_fleet.pool w ON w.pool_id = n.pool_id
+    LEFT JOIN proj_fleet.served s ON s.node_id = n.node_id AND s.epoch = {_EPOCH_NOW}
+    WHERE n.phase <> 'retired' AND (%(all)s OR n.node_id = ANY(%(ids)s))
+"""
+_DEVICES = """
+    SELECT node_id, model, memory_mib, coalesce(gpu_class, ''), vendor, kind, device_id,
+        share_free, mem_free, mode, is_divisible
+    FROM proj_fleet.device WHERE NOT retired AND (%(all)s OR node_id = ANY(%(ids)s))
+    ORDER BY node_id, device_id
+"""
+_HOLDINGS = """
+    SELECT h.device_id, h.share_ppm, h.profile, h.start FROM proj_fleet.holding h
+    JOIN proj_fleet.device d USING (device_id)
+    WHERE h.mode IN ('mig', 'time_slice') AND (%(all)s OR d.node_id = ANY(%(ids)s))
+"""
+_OFFERS = """
+    SELECT node_id, offer_id, price_units, settlement, fractions, available_until_us, terms::text
+    FROM proj_fleet.offer WHERE withdrawn_at_us IS NULL AND (%(all)s OR node_id = ANY(%(ids)s))
+"""
+_STATED = """
+    SELECT n.node_id, a.name, a.value, a.signer_account_id, a.expires_at_us
+    FROM proj_fleet.attribute a JOIN proj_fleet.node n
+        ON a.subject_id = n.node_id OR a.subject_id = n.provider_id
+    WHERE a.revoked_at_us IS NULL AND (%(all)s OR n.node_id = ANY(%(ids)s))
+    ORDER BY a.position
+"""
+_WINDOWS = """
+    SELECT node_id, from_us, until_us FROM proj_fleet.maintenance
+    WHERE cancelled_at_us IS NULL AND (%(all)s OR node_id = ANY(%(ids)s)) ORDER BY from_us
+"""
+_SCORED = "SELECT to_regclass('proj_reputation.tally') IS NOT NULL"
+_SCORES = """
+    SELECT subject_id, score_ppm FROM proj_reputation.tally WHERE kind = 'node'
+        AND client_id = '' AND NOT provisional AND (%(all)s OR subject_id = ANY(%(ids)s))
+"""
+_LISTS = """
+    SELECT account_id, array_agg(counterparty_id) FILTER (WHERE verdict = 'allow'),
+        array_agg(counterparty_id) FILTER (WHERE verdict = 'deny')
+    FROM proj_fleet.listed WHERE verdict <> 'none' GROUP BY account_id
+"""
+_SERVED = f"""
+    SELECT node_id, gpu_us FROM proj_fleet.served
+    WHERE epoch = {_EPOCH_NOW} AND node_id = ANY(%(ids)s)
+"""
+_FEES = """
+    SELECT DISTINCT ON (gpu_class) gpu_class, units FROM proj_fleet.fee
+    WHERE effective_from_us <= %(at)s ORDER BY gpu_class, version DESC
+"""
+
+_terms_of = msgspec.json.Decoder(OfferTerms).decode
+
+
+@dataclass(slots=True)
+class Feed:
+    """The columns of one process. Not safe for several threads at once: its user locks."""
+
+    columns: Columns
+    position: int = -1
+
+    @classmethod
+    def empty(cls) -> Feed:
+        return cls(Columns())
+
+    def follow(self, connection: Connection) -> int:
+        """Bring the columns to where the fleet's projection is now; returns that position."""
+        with connection.transaction():
+            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            row = connection.execute(_POSITION).fetchone()
+            assert row is not None
+            last = int(row[0])
+            # A projection that is rebuilt may be behind what was read from the one before it.
+            if self.position < 0 or not 0 <= last - self.position <= ANEW_FACTS:
+                self._read_all(connection)
+            elif last > self.position:
+                self._read_changes(connection, self.position, last)
+        self.position = last
+        return last
+
+    def _read_all(self, connection: Connection) -> None:
+        columns = Columns()
+        columns.fill(_rows(connection, None))
+        columns.lists = _lists(connection)
+        self.columns = columns
+
+    def _read_changes(self, connection: Connection, first: int, last: int) -> None:
+        span: dict[str, Any] = {"first": first, "last": last}
+        known = (*_NODE_TOPICS, *_LIST_TOPICS, _SERVED_TOPIC, _EPOCH_TOPIC)
+        told = connection.execute(_KINDS, {**span, "topics": list(known)})
+        kinds = {str(row[0]) for row in told}
+        if not kinds:
+            return
+        if kinds & set(_NODE_TOPICS):
+            ids = self._touched(connection, span, list(_NODE_TOPICS))
+            found: dict[str, list[OfferedNode]] = {node_id: [] for node_id in ids}
+            for row in _rows(connection, ids):
+                found[row.node_id].append(row)
+            for node_id, rows in found.items():
+                self.columns.put(node_id, rows)
+        if kinds & set(_LIST_TOPICS):
+            self.columns.lists = _lists(connection)
+        if _EPOCH_TOPIC in kinds:
+            self.columns.numbers["served"][:] = 0
+        if _SERVED_TOPIC in kinds:
+            ids = self._touched(connection, span, [_SERVED_TOPIC])
+            for node_id, gpu_us in connection.execute(_SERVED, {"ids": ids}):
+                places = list(self.columns.rows_of.get(node_id, {}).values())
+                self.columns.numbers["served"][places] = gpu_us
+
+    def _touched(
+        self, connection: Connection, span: dict[str, Any], topics: list[str]
+    ) -> list[str]:
+        rows = connection.execute(_TOUCHED, {**span, "topics": topics})
+        return [str(row[0]) for row in rows]
+
+
+def fees(connection: Connection, at_us: int) -> dict[str, int]:
+    """The usage fee of each class in the tariff in force, micro-credits per GPU-hour."""
+    return {str(name): int(units) for name, units in connection.execute(_FEES, {"at": at_us})}
+
+
+def _lists(connection: Connection) -> dict[str, tuple[frozenset[str], frozenset[str]]]:
+    return {
+        account_id: (frozenset(allowed or ()), frozenset(denied or ()))
+        for account_id, allowed, denied in connection.execute(_LISTS)
+    }
+
+
+def _rows(connection: Connection, ids: Sequence[str] | None) -> Iterator[OfferedNode]:
+    """The rows of these nodes, or of all: one for each offer and each sort of device."""
+    values = {"all": ids is None, "ids": list(ids or ())}
+
+    def grouped(sql: str) -> Mapping[str, list[tuple[Any, ...]]]:
+        found: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
+        with connection.cursor(binary=True) as cursor:
+            for key, *rest in cursor.execute(sql.encode(), values):
+                found[key].append(tuple(rest))
+        return found
+
+    held, devices, offers = grouped(_HOLDINGS), grouped(_DEVICES), grouped(_OFFERS)
+    stated, windows = grouped(_STATED), grouped(_WINDOWS)
+    scored = connection.execute(_SCORED).fetchone() == (True,)
+    scores = grouped(_SCORES) if scored else {}
+    for node_id, [node] in grouped(_NODES).items():
+        base = _node(node_id, node, stated.get(node_id, []), windows.get(node_id, []))
+        [(base["reputation_ppm"],)] = scores.get(node_id, [(None,)])
+        sorts: dict[tuple[Any, ...], list[FreeDevice]] = defaultdict(list)
+        for sort in devices.get(node_id, []):
+            sorts[sort[:5]].append(_device(sort, held.get(sort[5], [])))
+        for sort_of, free in sorts.items():
+            for offer in offers.get(node_id) or [NO_OFFER]:
+                yield _row(base, sort_of, tuple(free), offer)
+
+
+def _node(
+    node_id: str,
+    told: tuple[Any, ...],
+    stated: Iterable[tuple[Any, ...]],
+    windows: Iterable[tuple[Any, ...]],
+) -> dict[str, Any]:
+    (account_id, provider_id, region_id, phase, specs_at_us, arch, os, cores, ram, setting,
+     is_public, refused, ranked, tier, pool_id, keeps_queue, served) = told  # fmt: skip
+    return {
+        "node_id": node_id, "account_id": account_id, "provider_id": provider_id,
+        "region_id": region_id, "phase": phase, "specs_at_us": specs_at_us, "arch": arch or "",
+        "os": os or "", "cpu_cores": cores, "ram_mib": ram, "setting": setting,
+        "is_public": is_public, "refused_workloads": tuple(refused),
+        "down_ranked_workloads": tuple(ranked), "security_tier": tier, "pool_id": pool_id,
+        "keeps_queue": keeps_queue,
+        "served_gpu_us": int(served),
+        "attributes": tuple(dict.fromkeys(Stated(*one) for one in stated)),
+        "maintenance": tuple((from_us, until_us) for from_us, until_us in windows),
+    }  # fmt: skip
+
+
+def _device(told: tuple[Any, ...], holdings: Sequence[tuple[Any, ...]]) -> FreeDevice:
+    model, memory_mib, _, _, _, device_id, share, mem, mode, is_divisible = told
+    instances = frozenset(
+        Instance(start, profile) for _, profile, start in holdings if start is not None
+    )
+    is_cut = mode in (None, "mig")
+    return FreeDevice(
+        device_id, model, share, mem, mode,
+        slice_ppm=holdings[0][0] if mode == "time_slice" and holdings else None,
+        profiles=placeable(model, memory_mib, instances) if is_cut else (),
+        is_divisible=is_divisible,
+    )  # fmt: skip
+
+
+def _row(
+    base: dict[str, Any],
+    sort: tuple[Any, ...],
+    devices: tuple[FreeDevice, ...],
+    offer: tuple[Any, ...],
+) -> OfferedNode:
+    model, memory_mib, gpu_class, vendor, kind = sort
+    offer_id, price, settlement, fractions, until_us, terms = offer
+    return OfferedNode(
+        **base, devices=devices, model=model, memory_mib=memory_mib,
+        gpu_class=gpu_class or None, vendor=vendor, kind=kind, offer_id=offer_id,
+        is_offered=offer_id != "", price=price, settlement=settlement, fractions=fractions,
+        available_until_us=until_us,
+        terms=OfferTerms() if terms is None else _terms_of(terms),
+    )  # fmt: skip
