@@ -139,7 +139,7 @@ def serve(service: Service, connection: Connection, one: Standing, now_us: int) 
     if lease.status not in ("requested", "quoted") or asked is None or asked.pricing is None:
         return 0
     tables.step_all(connection, only=("fleet", "bids"))
-    placed = placing.standing_place(connection, asked, one.price_units, now_us)
+    placed = placing.standing_place(service, connection, asked, one.price_units, now_us)
     if placed is not None:
         ways: Iterable[list[Any]] = [placing.taking(one.lease_id, asked.pricing, placed, now_us)]
         done = _first_of(service, ways, now_us)

@@ -199,6 +199,29 @@ def places(
     return Places(found.need, tuple(ranked(found.need, found.nodes)), found.rule, found.position)
 
 
+@dataclass(frozen=True, slots=True)
+class Fitting:
+    """Nodes that meet a need, best first."""
+
+    nodes: tuple[OfferedNode, ...]
+    position: int
+
+
+def fitting(
+    service: Service, connection: Connection, need: Need, now_us: int, until_us: int, limit: int
+) -> Fitting:
+    """The best nodes for a need, whoever prices them; the fleet's view has been followed."""
+    ttl_us = service.settings.spec_ttl_s * SECOND_US
+    need = replace(need, at_us=now_us, until_us=until_us, spec_ttl_us=ttl_us)
+    fees = fleet_feed.fees(connection, now_us)
+
+    def ask(columns: Columns, position: int) -> Fitting:
+        found = answer(columns, need, fees, limit=limit)
+        return Fitting(tuple(ranked(need, found.nodes)), position)
+
+    return service.fleet.ask(connection, ask)
+
+
 # --- from a request to what a node must meet --------------------------------------------------
 
 

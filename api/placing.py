@@ -11,7 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from api.matching import fitting
 from api.service import Service
+from domain.constraints import NOTHING
 from domain.device import DeviceState
 from domain.lease import MIN_RUNWAY_US, Lease, LeaseRequested, ReserveLease
 from domain.lease_turns import PauseLease, QuoteLease, ResumeLease
@@ -52,6 +54,7 @@ def need_of(asked: LeaseRequested, price_max: int) -> Need:
         gpu_count=asked.gpu_count, share_ppm=asked.share_ppm, mem_ppm=asked.mem_ppm,
         models=asked.models, price_max=price_max, account_id=asked.account_id,
         settlements=SETTLEMENTS if asked.settlement is None else (asked.settlement,),
+        constraints=asked.constraints or NOTHING, is_fixed_term=asked.term_us is not None,
     )  # fmt: skip
 
 
@@ -68,11 +71,11 @@ def term_place(
             for line in one.reserved
             if line["months"] == months
         }
-        return _place(connection, need, prices, now_us, now_us + term_us)
+        return _place(service, connection, need, prices, now_us, now_us + term_us)
 
 
 def standing_place(
-    connection: Connection, asked: LeaseRequested, bid: int, now_us: int
+    service: Service, connection: Connection, asked: LeaseRequested, bid: int, now_us: int
 ) -> Placed | None:
     """A free node that lets interruptible leases at this bid; each pays its own bid."""
     floors = {
@@ -82,7 +85,7 @@ def standing_place(
     }
     prices = dict.fromkeys(floors, bid)
     until_us = now_us + (asked.term_us or MIN_RUNWAY_US)
-    return _place(connection, need_of(asked, bid), prices, now_us, until_us)
+    return _place(service, connection, need_of(asked, bid), prices, now_us, until_us)
 
 
 def posted_place(
@@ -91,7 +94,7 @@ def posted_place(
     """The node that a module of a plug-in chooses among the free ones, and its price."""
     with service.connection() as connection:
         service.follow(connection, [FLEET])
-        found = fleet.candidates(connection, need, now_us, until_us=until_us, limit=NODES_MAX)
+        found = fitting(service, connection, need, now_us, until_us, NODES_MAX)
     offers = [
         PriceOffer(offer_id=node.offer_id, ask=node.price, arrived=number)
         for number, node in enumerate(found.nodes)
@@ -100,25 +103,34 @@ def posted_place(
     policy = PricingPolicy()
     trades = module.choose(module.quote(request, offers, policy), policy)
     chosen = [node for node in found.nodes if trades and node.offer_id == trades[0].offer_id]
-    match = choose(need, chosen)
+    match = choose(_at(need, now_us, until_us), chosen)
     return None if match is None else Placed(match, trades[0].price, found.position)
 
 
 def _place(
-    connection: Connection, need: Need, prices: Mapping[str, int], now_us: int, until_us: int
+    service: Service,
+    connection: Connection,
+    need: Need,
+    prices: Mapping[str, int],
+    now_us: int,
+    until_us: int,
 ) -> Placed | None:
     anywhere = replace(need, price_max=PRICE_UNITS_MAX)
-    found = fleet.candidates(connection, anywhere, now_us, until_us=until_us, limit=NODES_MAX)
+    found = fitting(service, connection, anywhere, now_us, until_us, NODES_MAX)
     priced = [
         replace(node, price=node.price if _is_own(node, need) else prices[node.offer_id])
         for node in found.nodes
         if node.offer_id in prices
     ]
-    match = choose(need, priced)
+    match = choose(_at(need, now_us, until_us), priced)
     if match is None:
         return None
     price = next(one.price for one in priced if one.offer_id == match.offer_id)
     return Placed(match, price, found.position)
+
+
+def _at(need: Need, now_us: int, until_us: int) -> Need:
+    return replace(need, at_us=now_us, until_us=until_us)
 
 
 def _is_own(node: Any, need: Need) -> bool:
