@@ -12,7 +12,7 @@ from api import placing
 from api.pricing import Pricing
 from api.service import Service
 from domain.auction import OpenAuction
-from domain.constraints import Constraints
+from domain.constraints import NOTHING, Constraints
 from domain.lease import MIN_RUNWAY_US, LeaseRequested, RequestLease
 from domain.matching import Need
 from domain.offer import SETTLEMENTS
@@ -128,4 +128,5 @@ def need_for(request: RequestLease | LeaseRequested, spec: Any) -> Need:
         models=spec.models, price_max=spec.max_price_per_gpu_hour.units,
         account_id=request.account_id,
         settlements=SETTLEMENTS if request.settlement is None else (request.settlement,),
+        constraints=spec.constraints or NOTHING, is_fixed_term=request.term_us is not None,
     )  # fmt: skip
