@@ -590,13 +590,19 @@ class BudgetPage(TypedDict):
 
 
 class Candidate(TypedDict):
-    """`served_gpu_us`: this epoch; ties go to who served least."""
+    """`served_gpu_us`: this epoch; ties go to who served least. `score_ppm` is the sum of
+    weight x factor.
+    """
 
     node_id: str
     offer_id: str
     price_per_gpu_hour: Money
     stranded_ppm: int
     served_gpu_us: str
+    own_node: NotRequired[bool]
+    down_ranked: NotRequired[bool]
+    score_ppm: NotRequired[int]
+    factors_ppm: NotRequired[Factors]
 
 
 class CashOut(TypedDict):
@@ -1040,6 +1046,18 @@ class DifferenceSettled(TypedDict):
     position: NotRequired[int]
 
 
+class Dimension(TypedDict):
+    """One demand, in the order of asking: what it left of the nodes before it, and the best
+    that those had to offer.
+    """
+
+    dimension: str
+    required: str
+    best_offered: NotRequired[str]
+    nodes_left: int
+    nodes_refused: int
+
+
 class Dispute(TypedDict):
     """`reserved` waits in `dispute:{id}` until somebody rules, at the latest at
     `expires_at`.
@@ -1317,9 +1335,25 @@ class ExecutorKey(TypedDict):
     position: NotRequired[int]
 
 
+class Expected(TypedDict):
+    """What leases of others got on nodes of this setting so far (K-4): how many ended
+    because the node went silent, and how much of the promised time was served. Absent
+    before there was any.
+    """
+
+    leases: int
+    unreachable_ppm: int
+    served_ppm: NotRequired[int]
+
+
 class Explanation(TypedDict):
+    """`matches`: the recorded decisions. `now`: of an open job without one, what it would
+    get at this moment, and if nothing, which demand to ease.
+    """
+
     job_id: str
     matches: list[Match]
+    now: NotRequired[JobQuote]
     position: int
 
 
@@ -1327,6 +1361,17 @@ class Extension(TypedDict):
     """How much longer, in seconds; all of it is held at once, at the locked price."""
 
     seconds: int
+
+
+class Factors(TypedDict):
+    """Each in ppm; the formulas are on the page about matching."""
+
+    spec_fit: int
+    reputation: int
+    locality: int
+    free_peers: int
+    storage: int
+    price: int
 
 
 class FederatedRow(TypedDict):
@@ -1785,6 +1830,37 @@ class JobPartPage(TypedDict):
     next_cursor: NotRequired[str]
     position: int
     data: list[JobPart]
+
+
+class JobQuote(TypedDict):
+    """What a request would get now; nothing is recorded and nothing is held. `impossible`
+    names the demand that no registered node could ever meet.
+    """
+
+    rule: str
+    fleet_position: int
+    nodes: int
+    considered: int
+    offered: NotRequired[Offered]
+    runner_up: NotRequired[str]
+    deciding: NotRequired[str]
+    candidates: list[Candidate]
+    dimensions: list[Dimension]
+    relaxations: list[Relaxation]
+    impossible: NotRequired[str]
+    position: int
+
+
+class JobQuoteAsked(TypedDict):
+    """A job of yours, or a new one that is not submitted. `term_seconds`: a fixed term;
+    else what an hour costs, or `funds`, is what the balance must hold.
+    """
+
+    job_id: NotRequired[str | None]
+    job: NotRequired[NewJob | None]
+    term_seconds: NotRequired[int | None]
+    funds: NotRequired[Money | None]
+    settlement: NotRequired[Literal["cash", "burn"] | None]
 
 
 class JobScaled(TypedDict):
@@ -2478,8 +2554,9 @@ class MarketPrices(TypedDict):
 
 
 class Match(TypedDict):
-    """Why this node: the candidates, best first, by the rule; anyone can recompute the
-    choice.
+    """Why this node: the candidates, best first, by the rule. `deciding` is what put the
+    first before the second. `recomputed`: the recorded choice follows from the recorded
+    inputs.
     """
 
     lease_id: str
@@ -2489,7 +2566,14 @@ class Match(TypedDict):
     node_id: str
     offer_id: str
     device_ids: list[str]
+    rank: int
+    runner_up: NotRequired[str]
+    deciding: NotRequired[str]
+    weights: NotRequired[WeightsAsked]
     candidates: list[Candidate]
+    dimensions: NotRequired[list[Dimension]]
+    recomputed: bool
+    differences: list[str]
     decided_at: str
 
 
@@ -3385,6 +3469,25 @@ class OfferWithdrawn(TypedDict):
     position: NotRequired[int]
 
 
+class Offered(TypedDict):
+    """Where a lease would go now. An `edge` node stands in a home or an office: expect
+    lower performance and that it goes offline more often than one in a `datacenter`.
+    """
+
+    node_id: str
+    offer_id: str
+    region_id: str
+    model: str
+    memory_mib: int
+    devices: int
+    price_per_gpu_hour: Money
+    own_node: bool
+    setting: Literal["edge", "datacenter"]
+    lower_performance: bool
+    higher_offline_odds: bool
+    expected: NotRequired[Expected]
+
+
 class Owner(TypedDict):
     """One owner's part of what the provider earned."""
 
@@ -4013,6 +4116,19 @@ class Rejected(TypedDict):
         "time_out_of_range",
     ]
     detail: str
+
+
+class Relaxation(TypedDict):
+    """Easing this one field of the request gives a match on so many nodes. Nearest first:
+    `distance_ppm` is how far a number moves, in parts per million of it; words count as a
+    whole.
+    """
+
+    field: str
+    required: str
+    offered: str
+    nodes: int
+    distance_ppm: int
 
 
 class Release(TypedDict):
@@ -6505,12 +6621,26 @@ class Client(_Calls):
         self,
         job_id: str,
     ) -> Explanation:
-        """Why the leases of a job are where they are, from the recorded decisions."""
+        """Why the leases of a job are where they are; for a job without one, what stands in
+        its way.
+        """
         found = self._call(
             "GET",
             _at("/v1/jobs/{job_id}/explain", job_id=job_id),
         )
         return cast("Explanation", found)
+
+    def quote_job(
+        self,
+        body: JobQuoteAsked,
+    ) -> JobQuote:
+        """Which node a job would get now, why that one, and if none, what to ease."""
+        found = self._call(
+            "POST",
+            "/v1/quotes",
+            body=body,
+        )
+        return cast("JobQuote", found)
 
     def stream_lease_events(
         self,
