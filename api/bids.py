@@ -51,6 +51,7 @@ from domain.standing_bid import stream_of as standing_stream_of
 from domain.stream import Stream
 from projections import bids
 from projections.bids import BIDS
+from projections.pools import POOLS
 
 resource = Resource("bids")
 
@@ -368,7 +369,7 @@ def set_standing_bid(lease_id: LeaseInPath, body: NewStandingBid, call: Caller) 
 )  # fmt: skip
 def read_standing_bid(lease_id: LeaseInPath, call: Caller) -> Response:
     """The standing bid of an interruptible lease, and the one to beat."""
-    with call.read(BIDS) as view:
+    with call.read(BIDS, POOLS) as view:
         found = bids.read_standing(view.connection, lease_id)
         if found is None or not call.principal.may_see(found.account_id):
             raise Refused(Reason.LEASE_UNKNOWN, lease_id=lease_id)

@@ -205,9 +205,14 @@ def show(
 
 
 @app.command("prices", epilog="Example: tallystick bid prices --json")
-def prices(url: Url = None, api_key: ApiKey = None, as_json: AsJson = False) -> None:
+def prices(
+    pool: Annotated[str | None, typer.Option(help="In this pool only: pool_...")] = None,
+    url: Url = None,
+    api_key: ApiKey = None,
+    as_json: AsJson = False,
+) -> None:
     """What the winning standing bids pay now. Needs no key."""
-    found = Remote(url, api_key).ask(lambda c: c.read_market_prices())
+    found = Remote(url, api_key).ask(lambda c: c.read_market_prices(pool_id=pool))
     rows = [
         {**row, "lowest": amount(row["lowest"]), "highest": amount(row["highest"])}
         for row in found["data"]

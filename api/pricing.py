@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import Response
+from fastapi import Query, Response
 from pydantic import Field, model_validator
 
 from api.amounts import Money, credits_, credits_or_none
@@ -37,11 +37,13 @@ from domain.reserved_term import ReservedPrice
 from domain.stream import Stream
 from projections import bids
 from projections.bids import BIDS
+from projections.pools import POOLS
 
 resource = Resource("pricing")
 
 SECOND_US = 1_000_000
 Months = Literal[1, 3, 6]
+PoolQuery = Annotated[str | None, Query(pattern=r"^pool_[0-9A-Za-z]{1,64}$")]
 ModuleName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,63}$")]
 GpuClass = Literal["development", "professional", "datacenter"]
 
@@ -173,10 +175,10 @@ def _meaning(module: object) -> str:
 
 
 @resource.get("/v1/market-prices", everybody(), MarketPricesTold)
-def read_market_prices(call: Caller) -> Response:
-    """What the winning standing bids pay now, by class of accelerator."""
-    with call.read(BIDS) as view:
-        rows = bids.read_market_prices(view.connection)
+def read_market_prices(call: Caller, pool_id: PoolQuery = None) -> Response:
+    """What the winning standing bids pay now, by class of accelerator: everywhere, or in a pool."""
+    with call.read(BIDS, POOLS) as view:
+        rows = bids.read_market_prices(view.connection, pool_id=pool_id)
         data = [market_price(row) for row in rows]
         return call.answer(view, MarketPricesTold(data=data, position=view.position))
 

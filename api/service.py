@@ -17,7 +17,7 @@ from nacl.signing import SigningKey
 from psycopg.rows import TupleRow
 from psycopg_pool import ConnectionPool
 
-from api import secret_files
+from api import pricing_plugins, secret_files
 from api.clock import Clock, SimulatedClock, WallClock
 from api.embedded_postgres import EmbeddedPostgres
 from api.fleet_memory import FleetMemory
@@ -105,6 +105,7 @@ class Service:
         Without `database_url` the embedded server of `data_dir` is started, or joined if it runs.
         """
         assert __debug__, "assertions keep the books: do not run with python -O"
+        pricing_plugins.load()
         settings.data_dir.mkdir(parents=True, exist_ok=True)
         with ExitStack() as stack:
             conninfo = settings.database_url

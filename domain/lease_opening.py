@@ -66,7 +66,7 @@ from domain.maintenance import window_within
 from domain.money import PPM, Amount, Asset, credit
 from domain.node import NodeState, existing_node
 from domain.offer import SETTLEMENTS, OfferPublished, existing_offer, offer_of
-from domain.pool import pool_of
+from domain.pool import PoolState, pool_of
 from domain.pool_queue import queue_of
 from domain.price_gate import interruptible_if_bid, priced, pricing_of
 from domain.pricing import STANDING, module_of
@@ -136,7 +136,7 @@ def decide_request(command: RequestLease, world: World) -> list[Change]:
                 encryption_key=command.encryption_key,
                 remoting_session_id=command.remoting_session_id,
                 split_label=command.split_label,
-                pricing=pricing_of(command),
+                pricing=pricing_of(command, _pools_pricing(command, spec, world)),
                 months=command.months,
                 part=command.part,
                 attempt=command.attempt,
@@ -156,6 +156,16 @@ def _require_remote_terms(command: RequestLease) -> None:
         text = getattr(command, field)
         if text is not None and not 1 <= len(text) <= LABEL_CHARACTERS_MAX:
             raise Refused(Reason.AMOUNT_OUT_OF_RANGE, field=field, at_most=LABEL_CHARACTERS_MAX)
+
+
+def _pools_pricing(command: RequestLease, spec: JobSubmitted, world: World) -> str | None:
+    """How the pool prices that the job names; None: it names none, or one that is not there."""
+    demands = demands_of(spec, overflow=command.overflow)
+    if demands is None or demands.pool_id is None:
+        return None
+    pool = world.state(Stream("pool", demands.pool_id))
+    assert isinstance(pool, PoolState)
+    return None if pool.created is None else pool.policy.pricing
 
 
 def demands_of(spec: JobSubmitted | SubmitJob, *, overflow: bool = False) -> Constraints | None:

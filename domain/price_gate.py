@@ -28,6 +28,7 @@ from domain.money import credit
 from domain.offer_prices import prices_of
 from domain.pricing import (
     AUCTION,
+    DEFAULT,
     STANDING,
     TERM,
     PriceOffer,
@@ -36,6 +37,7 @@ from domain.pricing import (
     Trade,
     is_trade,
     label,
+    module_for,
     module_of,
 )
 from domain.refusal import Reason, Refused
@@ -54,13 +56,17 @@ class Priced:
     changes: tuple[Change, ...] = ()
 
 
-def pricing_of(command: RequestLease) -> str | None:
-    """The module a request names, with its version. Raises Refused: PRICING_UNKNOWN,
-    TERM_NOT_OFFERED where months and module, or months and term, do not go together.
+def pricing_of(command: RequestLease, of_pool: str | None) -> str | None:
+    """The module a request names, with its version; `of_pool`: what its pool prices with.
+
+    Raises Refused: PRICING_UNKNOWN, PRICING_NOT_OFFERED, TERM_NOT_OFFERED where months and module,
+    or months and term, do not go together.
     """
+    module = module_for(command.pricing, of_pool)
     if command.pricing is None and command.months is None:
+        if module.name != DEFAULT:
+            raise Refused(Reason.PRICING_NOT_OFFERED, rule=f"the pool's is {module.name}")
         return None
-    module = module_of(command.pricing)
     if (module.kind == TERM) != (command.months is not None):
         raise Refused(Reason.TERM_NOT_OFFERED, months=command.months, pricing=module.name)
     if command.months is not None and command.term_us != term_us(command.months):

@@ -336,13 +336,11 @@ def read_price_lists(
     return read.many(connection, PriceList, sql, offer=offer_id, months=months)
 
 
-def read_market_prices(
-    connection: Connection, *, node_ids: list[str] | None = None
-) -> list[MarketPrice]:
-    """The winning standing bids by class, on all nodes or on these."""
+def read_market_prices(connection: Connection, *, pool_id: str | None = None) -> list[MarketPrice]:
+    """The winning standing bids by class: everywhere, or in a pool. Needs the pools view."""
     sql = """SELECT gpu_class, count(*) AS holding, min(price_units) AS lowest_units,
             max(price_units) AS highest_units
-        FROM proj_bids.standing WHERE state = 'holding'
-            AND (%(nodes)s::text[] IS NULL OR node_id = ANY(%(nodes)s))
+        FROM proj_bids.standing s WHERE state = 'holding' AND (%(pool)s::text IS NULL OR EXISTS (
+            SELECT FROM proj_pools.node n WHERE n.node_id = s.node_id AND n.pool_id = %(pool)s))
         GROUP BY gpu_class ORDER BY gpu_class"""
-    return read.many(connection, MarketPrice, sql, nodes=node_ids)
+    return read.many(connection, MarketPrice, sql, pool=pool_id)

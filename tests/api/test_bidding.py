@@ -495,3 +495,26 @@ def test_every_module_is_told_with_its_version(scene: Scene) -> None:
         "posted/1": "posted", "reverse_auction/1": "auction", "second_price/1": "auction",
         "continuous_bid/1": "standing", "reserved/1": "term",
     }  # fmt: skip
+
+
+def test_a_pool_prices_all_its_requests_by_its_own_module(market: Market) -> None:
+    """J-7: which module prices is the pool's policy."""
+    scene = market.scene
+    policy = {"pricing": "second_price", "scheduler": "immediate"}
+    pool = scene.operator.made("/v1/pools", {"name": "sealed", "policy": policy})["pool_id"]
+    node = {"node_id": scene.provider.node_id}
+    scene.owner.made(f"/v1/pools/{pool}/nodes", node)
+    job = scene.job(constraints={"pool_id": pool})
+    asked = scene.renter.made("/v1/leases", {"job": job})
+    assert (asked["state"], asked["pricing"]) == ("requested", "second_price/1")
+    other = {"job": job, "pricing": {"module": "reverse_auction"}}
+    assert code(scene.renter.post("/v1/leases", other)) == (422, "pricing_not_offered")
+    outside = market.bid(asked["lease_id"], scene.other, 2_400_000)
+    assert outside.status_code == 201
+    assert market.bid(asked["lease_id"], scene.provider, 2_600_000).status_code == 201
+    market.tick(600 * SECOND_US)
+    lease = market.lease(asked["lease_id"])
+    assert lease["node_id"] == scene.provider.node_id, "a bid from outside the pool is dropped"
+    assert scene.anybody.read("/v1/market-prices", pool_id=pool)["data"] == []
+    unknown = {"name": "odd", "policy": {"pricing": "barter"}}
+    assert code(scene.operator.post("/v1/pools", unknown)) == (422, "pool_policy_invalid")

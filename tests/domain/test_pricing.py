@@ -76,7 +76,7 @@ def markets(draw: st.DrawFn) -> tuple[PriceRequest, tuple[PriceOffer, ...], Pric
     return one, found, PricingPolicy(pick=pick, slots=draw(st.integers(1, 2)))
 
 
-@pytest.mark.parametrize("module", MODULES.values(), ids=sorted(MODULES))
+@pytest.mark.parametrize("module", MODULES.values(), ids=list(MODULES))
 @given(market=markets())
 def test_no_module_trades_outside_both_parties_prices(
     module: pricing.Pricing, market: tuple[PriceRequest, tuple[PriceOffer, ...], PricingPolicy]
