@@ -3724,9 +3724,7 @@ class PoolPolicyForm(TypedDict):
     they delay.
     """
 
-    pricing: NotRequired[
-        Literal["posted", "reverse_auction", "continuous_bid", "second_price", "reserved"]
-    ]
+    pricing: NotRequired[str]
     scheduler: NotRequired[Literal["immediate", "first_come", "fair_share", "drf"]]
     rank: NotRequired[Literal["lowest_cost", "best_score"]]
     precedence: NotRequired[list[Literal["priority", "share", "arrival"]]]
@@ -7328,11 +7326,16 @@ class Client(_Calls):
 
     def read_market_prices(
         self,
+        *,
+        pool_id: str | None = None,
     ) -> MarketPrices:
-        """What the winning standing bids pay now, by class of accelerator."""
+        """What the winning standing bids pay now, by class of accelerator: everywhere, or
+        in a pool.
+        """
         found = self._call(
             "GET",
             "/v1/market-prices",
+            query={"pool_id": pool_id},
         )
         return cast("MarketPrices", found)
 
