@@ -39,6 +39,7 @@ from api.models import (
     with_examples,
 )
 from api.operation import Resource
+from api.overflow import placed
 from api.paging import LIST_LIMIT, Cursor, Limit
 from api.service import Service
 from domain.close_reason import CANCELLED_BEFORE_START, RENTER_CLOSED, SCALED_DOWN
@@ -470,7 +471,12 @@ def _opened(
             funds=None, at_us=now_us, refill=plan.run_us is None, key_id=spec.key_id, part=part,
             attempt=attempt, run_due_us=run_due_us, by_timer=True,
         )  # fmt: skip
-        return [request, _match(service, spec, lease_id, plan.run_us, now_us)]
+        request, wanted = placed(service.ledger.world(), request, spec)
+        matched = match(
+            service, spec.account_id, lease_id, wanted, plan.run_us, None, now_us,
+            key_id=spec.key_id, overflow=request.overflow, base_pool_id=_pool_of(spec),
+        )  # fmt: skip
+        return [request, matched]
 
     try:
         service.ledger.handle(commands, key=None, now_us=now_us, again_on=MATCH_AGAIN)
@@ -480,10 +486,8 @@ def _opened(
     return True
 
 
-def _match(
-    service: Service, spec: JobSubmitted, lease_id: str, term_us: int | None, now_us: int
-) -> Any:
-    return match(service, spec.account_id, lease_id, spec, term_us, None, now_us)
+def _pool_of(spec: JobSubmitted) -> str | None:
+    return None if spec.constraints is None else spec.constraints.pool_id
 
 
 def _job(service: Service, job_id: str) -> JobState:

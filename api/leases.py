@@ -44,6 +44,7 @@ from api.models import (
     with_examples,
 )
 from api.operation import Resource
+from api.overflow import placed
 from api.paging import LIST_LIMIT, Cursor, Limit
 from api.positions import ReadAsOf
 from api.pricing import Pricing
@@ -329,7 +330,7 @@ def open_lease(body: NewLease, call: Caller) -> Response:
     def told(after: States) -> Told:
         return opened_told(after.state(Stream("lease", lease_id)))
 
-    again_on = MATCH_AGAIN | {Reason.QUEUE_MOVED}
+    again_on = MATCH_AGAIN | {Reason.QUEUE_MOVED, Reason.QUOTA_EXHAUSTED}
     return call.record_at_desk(commands, told, again_on=again_on)
 
 
@@ -359,6 +360,9 @@ def opening(body: NewLease, call: Call, lease_id: str, here: Round | None) -> li
         pricing=None if pricing is None else pricing.module,
         months=None if pricing is None else pricing.months,
     )  # fmt: skip
+    world = call.service.ledger.world() if here is None else here.world
+    base_pool_id = pool_of_spec(spec)
+    request, spec = placed(world, request, spec)
     commands.append(request)
     if pricing is not None:
         return [*commands, *following(call.service, request, spec, pricing)]
@@ -373,6 +377,7 @@ def opening(body: NewLease, call: Call, lease_id: str, here: Round | None) -> li
             call.service, call.principal.account_id, lease_id, spec, term_us, body.settlement,
             call.now_us, here, key_id=call.principal.key_id,
             funds=None if body.funds is None else body.funds.amount(),
+            overflow=request.overflow, base_pool_id=base_pool_id,
         )  # fmt: skip
     except Refused as refused:
         if refused.reason is Reason.NO_MATCH and may_wait:

@@ -55,6 +55,8 @@ class Wish:
     settlement: str | None = None
     funds: Amount | None = None
     key_id: str | None = None
+    overflow: bool = False  # above a quota: rented elsewhere, and not of what one owns
+    base_pool_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +89,14 @@ def match(
     *,
     funds: Amount | None = None,
     key_id: str | None = None,
+    overflow: bool = False,
+    base_pool_id: str | None = None,
 ) -> ReserveLease:
     """The command that reserves the best node for this account, on top of what a round has given
-    away. Raises Refused: NO_MATCH, MATCH_IMPOSSIBLE.
+    away. `overflow`: above a quota, so neither on own nodes nor in the pool of the quota. Raises
+    Refused: NO_MATCH, MATCH_IMPOSSIBLE.
     """
-    wish = Wish(account_id, spec, term_us, settlement, funds, key_id)
+    wish = Wish(account_id, spec, term_us, settlement, funds, key_id, overflow, base_pool_id)
     found = look(service, wish, now_us, here)
     chosen, need = found.match or found.unpaid, found.need
     if chosen is None:
@@ -121,7 +126,10 @@ def look(
 
     def ask(columns: Columns, position: int) -> Found:
         need = _need(connection, columns, world, wish, now_us)
-        need = replace(need, spec_ttl_us=service.settings.spec_ttl_s * SECOND_US)
+        need = replace(
+            need, spec_ttl_us=service.settings.spec_ttl_s * SECOND_US, rents_only=wish.overflow,
+            base_pool_id=wish.base_pool_id,
+        )  # fmt: skip
         fees = fleet_feed.fees(connection, now_us)
         found = answer(columns, need, fees, limit=nodes_max + len(taken))
         unpaid = None

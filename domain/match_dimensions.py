@@ -60,6 +60,8 @@ class Need:
     price_max_funds: tuple[tuple[str, int], ...] | None = None
     data_provider_id: str | None = None  # whose region the data is near to
     is_fixed_term: bool = False
+    base_pool_id: str | None = None  # with `rents_only`: neither one's own nodes nor this pool's
+    rents_only: bool = False  # above a quota: what is rented elsewhere
 
     @property
     def mode(self) -> str:
@@ -189,6 +191,14 @@ def device_fits(need: Need, device: FreeDevice) -> bool:
     return device.free_share_ppm >= need.share_ppm and device.free_mem_ppm >= need.mem_ppm
 
 
+def is_base(need: Need, node: OfferedNode) -> bool:
+    """Whether a node is what a quota shares out, where the need is above it."""
+    if not need.rents_only:
+        return False
+    in_pool = need.base_pool_id is not None and node.pool_id == need.base_pool_id
+    return in_pool or node.account_id == need.account_id
+
+
 def modes_of(node: OfferedNode) -> tuple[str, ...]:
     """The modes an offer takes: what it says, of those its devices can do."""
     if not node.fractions:
@@ -292,7 +302,9 @@ def _asked(flag: Any) -> tuple[bool, ...] | None:
 
 
 DIMENSIONS: tuple[Dimension, ...] = (
-    Dimension("offer", ONE, lambda n: YES, lambda n, o: o.is_offered, None),
+    Dimension(
+        "offer", ONE, lambda n: YES, lambda n, o: o.is_offered and not is_base(n, o), None
+    ),
     Dimension("region", ONE, lambda n: YES, lambda n, o: o.is_public, None, own_exempt=True),
     Dimension(
         "place", ONE, lambda n: n.constraints.regions, lambda n, o: o.region_id, "regions"

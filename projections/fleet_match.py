@@ -209,7 +209,12 @@ class _Question:
         return met | self.own if dimension.own_exempt else met
 
     def _offer(self) -> Bools:
-        return self.flag("is_offered")
+        met = self.flag("is_offered")
+        if self.need.rents_only:
+            met = met & ~self.own
+            if self.need.base_pool_id is not None:
+                met &= ~self.among("pool", (self.need.base_pool_id,))
+        return met
 
     def _region(self) -> Bools:
         return self.flag("is_public")

@@ -56,6 +56,29 @@ def test_leases_that_are_asked_for_at_once_never_pass_the_quota_together(scene: 
     assert used(scene, group_id) == 800_000
 
 
+def test_own_the_base_rent_the_burst(scene: Scene) -> None:
+    """C-39. The owner's node is the base; above its quota a project is refused, or rents."""
+    owner = scene.owner
+    scene.deposit(owner, 100_000_000)
+    group_id = owner.made("/v1/groups", {"gpu_ppm_max": 1_000_000})["group_id"]
+    owner.made(f"/v1/groups/{group_id}/members", {"kind": "project", "target": "train"})
+    body = {"job": scene.job(project_id="train")}
+    base = owner.made("/v1/leases", body)
+    assert base["node_id"] == scene.provider.node_id
+    assert owner.post("/v1/leases", body).json()["code"] == "quota_exhausted"
+    path = f"/v1/accounts/{owner.account_id}/projects"
+    owner.made(path, {"project_id": "train", "overflow": "rent"})
+    burst = owner.made("/v1/leases", body)
+    assert burst["node_id"] == scene.other.node_id, "rented, though one device at home is free"
+    told = owner.read(f"/v1/leases/{burst['lease_id']}")
+    assert (told["overflow"], told["own_node"]) == (True, False)
+    assert owner.read(f"/v1/groups/{group_id}")["used_ppm"] == 1_000_000, "the burst is not counted"
+    owner.made(f"/v1/leases/{base['lease_id']}/close")
+    again = owner.made("/v1/leases", body)
+    assert again["node_id"] == scene.provider.node_id, "the base has room again"
+    assert owner.read(path)["data"] == [{"project_id": "train", "overflow": "rent"}]
+
+
 def test_a_client_holds_no_more_than_its_quota(scene: Scene) -> None:
     client = scene.client()
     scene.deposit(client, 10_000_000)
@@ -67,6 +90,31 @@ def test_a_client_holds_no_more_than_its_quota(scene: Scene) -> None:
     assert client.read(path)["quotas"] == [{"gpu_ppm_max": 1_000_000, "used_ppm": 1_000_000}]
     client.made(f"/v1/leases/{lease['lease_id']}/close")
     scene.lease(client)
+
+
+def lists(who: Caller, other: Caller, verdict: str) -> None:
+    body = {"counterparty_id": other.account_id, "verdict": verdict}
+    who.made(f"/v1/accounts/{who.account_id}/counterparties", body)
+
+
+def test_nobody_leases_from_whom_it_denies_or_from_who_denies_it(scene: Scene) -> None:
+    assert scene.lease()["node_id"] == scene.provider.node_id
+    lists(scene.renter, scene.owner, "deny")
+    assert scene.lease()["node_id"] == scene.other.node_id, "the cheaper one is denied"
+    lists(scene.renter, scene.owner, "none")
+    lists(scene.owner, scene.renter, "deny")
+    assert scene.lease()["node_id"] == scene.other.node_id, "the provider's list counts too"
+    lists(scene.rival, scene.stranger, "allow")
+    refused = scene.renter.post("/v1/leases", {"job": scene.job(share_ppm=1)})
+    assert (refused.status_code, refused.json()["code"]) == (409, "no_match")
+    path = f"/v1/accounts/{scene.renter.account_id}/counterparties"
+    assert scene.renter.read(path)["data"] == []
+    told = scene.rival.read(f"/v1/accounts/{scene.rival.account_id}/counterparties")["data"]
+    assert [(one["counterparty_id"], one["verdict"]) for one in told] == [
+        (scene.stranger.account_id, "allow")
+    ]
+    scene.deposit(scene.owner, 10_000_000)
+    assert scene.lease(scene.owner)["node_id"] == scene.provider.node_id, "one's own, always"
 
 
 def test_usage_is_told_by_kind_node_client_group_and_end_user(scene: Scene) -> None:
