@@ -101,6 +101,7 @@ def test_every_job_once_does_what_is_due(running: Running) -> None:
         "payments",
         "maturity",
         "sweep",
+        "plans",
         "restarts",
         "promotions",
         "cash_out",
