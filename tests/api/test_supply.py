@@ -73,8 +73,8 @@ def licence(scene: Scene, seats: int) -> str:
 # --- accelerators of any kind ----------------------------------------------------------------
 
 
-def test_v_4_nvidia_amd_ipus_and_software_seats_are_leased_in_one_place(wide: Scene) -> None:
-    """One provider, one region, one call to lease: whatever the accelerator, by the same books."""
+def test_v_4_nvidia_amd_ipus_and_software_seats_are_leased_in_one_pool(wide: Scene) -> None:
+    """One pool, one call to lease: whatever the accelerator, by the same books."""
     licence_id = licence(wide, 4)
     amd = join(wide, "amd", [device("AMD-1", "gpu", "amd", "AMD Instinct MI300X")])
     ipu = join(wide, "ipu", [device("IPU-1", "ipu", "graphcore", "Graphcore Bow IPU")])
@@ -85,6 +85,9 @@ def test_v_4_nvidia_amd_ipus_and_software_seats_are_leased_in_one_place(wide: Sc
     cpu = join(wide, "cpu", seats)
     for node_id, units in ((amd, 1_500_000), (ipu, 900_000), (cpu, 50_000)):
         offer(wide, node_id, units)
+    pool_id = wide.operator.made("/v1/pools", {"name": "all sorts", "policy": {}})["pool_id"]
+    for node_id in (wide.provider.node_id, amd, ipu, cpu):
+        wide.owner.made(f"/v1/pools/{pool_id}/nodes", {"node_id": node_id})
     wanted = {
         "NVIDIA A100-PCIE-80GB": (wide.provider.node_id, 1, 2_000_000),
         "AMD Instinct MI300X": (amd, 1, 1_500_000),
@@ -92,12 +95,14 @@ def test_v_4_nvidia_amd_ipus_and_software_seats_are_leased_in_one_place(wide: Sc
         "ThirdAI Bolt": (cpu, 2, 50_000),
     }
     for model, (node_id, count, units) in wanted.items():
-        lease = wide.lease(job=wide.job(models=[model], gpu_count=count))
+        demands = {"pool_id": pool_id}
+        job = wide.job(models=[model], gpu_count=count, constraints=demands)
+        lease = wide.lease(job=job)
         assert lease["node_id"] == node_id, model
         assert lease["price_per_gpu_hour"]["units"] == str(units)
         assert len(lease["device_ids"]) == count
-    region = wide.owner.read(f"/v1/regions/{wide.provider.region_id}/nodes")["data"]
-    assert {amd, ipu, cpu, wide.provider.node_id} <= {row["node_id"] for row in region}
+    pooled = wide.operator.read(f"/v1/pools/{pool_id}/nodes")["data"]
+    assert {amd, ipu, cpu, wide.provider.node_id} == {row["node_id"] for row in pooled}
     _accrue(wide, ["AMD-1", f"{licence_id}:1", f"{licence_id}:2", f"{licence_id}:3"])
     books = _books(wide)
     assert books["device:AMD-1:leased"] == ("GPU_MS", HOUR_US // 1_000)
