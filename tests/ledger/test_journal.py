@@ -180,6 +180,7 @@ def test_the_journal_of_a_small_market_reads_like_this(database: str) -> None:
         "2025-11-13 commodity MICROCREDIT\n"
         "2025-11-13 commodity TOKENUNIT\n"
         "2025-11-13 commodity GPU_MS\n"
+        "2025-11-13 commodity SEAT_MS\n"
         "2025-11-13 open Liabilities:Escrow:Lease-a:1:Cash MICROCREDIT\n"
         "2025-11-13 open Liabilities:Party:Acct-a:Cash MICROCREDIT\n"
         "2025-11-13 open Assets:World:Bank MICROCREDIT\n\n"

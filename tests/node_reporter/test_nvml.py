@@ -108,6 +108,8 @@ def test_the_inventory_names_every_gpu_by_uuid(machine: Machines) -> None:
         "mem_ppm": 1_000_000,
         "busy_source": "util",
         "energy_scope": "device",
+        "vendor": None,
+        "kind": None,
     }
 
 
