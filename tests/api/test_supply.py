@@ -204,6 +204,31 @@ def test_k_8_an_edge_region_starts_with_a_policy_and_its_owner_changes_it(scene:
     assert scene.owner.post(f"{path}/policy", both).status_code == 422
 
 
+def test_k_8_edge_machines_are_left_out_or_come_last_by_the_class_of_the_work(scene: Scene) -> None:
+    """A cheaper machine at home: not for IP leases, after all others for large storage."""
+    region = {"provider_id": scene.provider.provider_id, "name": "homes", "storage_mode": "local",
+              "setting": "edge", "admission": "operator", "allow_public_jobs": True}  # fmt: skip
+    region_id = scene.owner.made("/v1/regions", region)["region_id"]
+    model = "NVIDIA A100-PCIE-80GB"
+    home = join(scene, "home", [device("GPU-home", None, "nvidia", model)], region_id)
+    offer(scene, home, 1_000_000)
+
+    def placed(**changes: Any) -> Any:
+        job = scene.job(models=[model], **changes)
+        response = scene.renter.post("/v1/leases", {"job": job})
+        told = response.json()
+        return told.get("node_id", told.get("code"))
+
+    datacenter = scene.provider.node_id
+    assert placed(constraints={"workload_class": "ip_lease"}) == datacenter
+    assert placed(constraints={"workload_class": "large_storage"}) == datacenter
+    cheap = {"asset": "CREDIT", "units": "1500000"}
+    refused = placed(constraints={"workload_class": "ip_lease"}, max_price_per_gpu_hour=cheap)
+    assert refused == "no_match"
+    assert placed(constraints={"workload_class": "large_storage"}) == home, "the last one left"
+    assert placed(constraints={"setting": "datacenter"}) == "no_match"
+
+
 def test_k_4_what_a_setting_is_worth_is_told_in_numbers_before_buying(scene: Scene) -> None:
     edge, datacenter = scene.anybody.read("/v1/settings")["data"]
     assert (edge, datacenter["leases"]) == ({"setting": "edge", "leases": 0}, 0)
