@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from nacl.signing import SigningKey
 from domain.attribute import message_for
 from domain.device import AccrueCapacity
 from domain.tariff import CLOUDBENDER, UsageFee, publish
-from tests.api.scene import HOUR_US, NOW_US, Caller, Scene
+from tests.api.scene import HOUR_US, NOW_US, Caller, Scene, opened
 
 DAY_US = 24 * HOUR_US
 
@@ -362,6 +363,19 @@ def test_a_drained_node_is_left_out_until_it_is_activated(scene: Scene) -> None:
     assert scene.lease()["node_id"] == scene.other.node_id
     scene.owner.made(f"{path}/activate")
     assert scene.lease()["node_id"] == scene.provider.node_id
+
+
+def test_r_19_a_node_that_has_not_told_its_inventory_for_too_long_is_not_matched(
+    database: str, tmp_path: Path
+) -> None:
+    with opened(database, tmp_path, spec_ttl_s=900) as scene:
+        scene.clock.advance(901_000_000)  # type: ignore[attr-defined]
+        refused = scene.renter.post("/v1/leases", {"job": scene.job()})
+        assert refused.json()["code"] == "no_match"
+        joining = scene.provider.joining("ZZZZZZZZ", "NVIDIA A100-PCIE-80GB")
+        specs = {"devices": joining["devices"], "host": joining["host"]}
+        scene.provider.node.made(f"/v1/nodes/{scene.provider.node_id}/specs", specs)
+        assert scene.lease()["node_id"] == scene.provider.node_id
 
 
 # --- reputation ------------------------------------------------------------------------------
