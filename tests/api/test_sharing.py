@@ -91,6 +91,18 @@ def test_a_lease_without_a_mode_has_the_whole_device_or_a_part_of_its_memory(sce
     assert scene.lease(job=scene.job(share_ppm=370_000))["mode"] == "memory"
 
 
+def test_an_instance_goes_to_the_gpu_where_it_can_still_be_placed(scene: Scene) -> None:
+    """Share enough is left on the first one, and no place: the match knows placements."""
+    first, second = (
+        scene.renter.made("/v1/leases", asking(scene, "mig", "2g.20gb")) for _ in range(2)
+    )
+    assert (first["device_ids"], first["mig_starts"]) == (second["device_ids"], [4])
+    assert second["mig_starts"] == [2]
+    three = scene.renter.made("/v1/leases", asking(scene, "mig", "3g.40gb"))
+    assert three["device_ids"] != first["device_ids"]
+    assert three["mig_starts"] == [4]
+
+
 # One after the other, and side by side.
 
 
