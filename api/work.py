@@ -36,10 +36,11 @@ from api.models import (
 )
 from api.nodes import own_node
 from api.operation import Resource
+from domain.close_reason import COMPLETED, SPEC_MISMATCH, UNSTABLE
 from domain.executor_key import IssueExecutorKey, RevokeExecutorKey
-from domain.lease import COMPLETED, CloseLease, Lease
+from domain.lease import CloseLease, Lease
 from domain.lease_command import LOST, LeaseCommandAcknowledged, LeaseWorkEnded
-from domain.lease_work import NODE_UNSTABLE, SPEC_MISMATCH, AcknowledgeCommand, EndWork
+from domain.lease_work import AcknowledgeCommand, EndWork
 from domain.provider import ProviderState
 from domain.refusal import Reason, Refused
 from domain.stream import Stream
@@ -193,7 +194,7 @@ def end_work(node_id: NodeInPath, lease_id: LeaseInPath, body: WorkEnd, call: Ca
 
     def commands() -> list[Any]:
         _own(call, node_id)
-        code = NODE_UNSTABLE if body.outcome == LOST else COMPLETED
+        code = UNSTABLE if body.outcome == LOST else COMPLETED
         return [
             EndWork(
                 lease_id=lease_id, node_id=node_id, executor=body.executor, outcome=body.outcome,
@@ -352,7 +353,7 @@ def read_lease_log(
         head = lease_logs.head(view.connection, lease_id)
         chunks = lease_logs.read(view.connection, lease_id, from_seq, CHUNKS_MAX)
         next_seq = chunks[-1].seq + 1 if chunks else max(from_seq, head.next_seq)
-        over = lease.status == "settled" or (not lease.work.may_run and lease.closed is not None)
+        is_over = lease.status != "closing" or not lease.work.may_run
         told = LogTold(
             lease_id=lease_id, next_seq=next_seq, bytes=head.bytes, left_out=head.left_out,
             data=[
@@ -362,7 +363,7 @@ def read_lease_log(
                 )
                 for chunk in chunks
             ],
-            ended=over and next_seq >= head.next_seq,
+            ended=lease.closed is not None and is_over and next_seq >= head.next_seq,
             exit_code=None if lease.work.ended is None else lease.work.ended.exit_code,
         )  # fmt: skip
         return call.answer(view, told)

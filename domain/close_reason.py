@@ -66,7 +66,7 @@ _ALL = (
         ("operator", "job"),
     ),
     CloseReason(POLICY_BREACH, "policy_breach", "the work broke the rules", ("operator",)),
-    CloseReason(UNSTABLE, "unstable", "the node does not run well", ("provider",)),
+    CloseReason(UNSTABLE, "unstable", "the node does not run well", ("provider", "job")),
     CloseReason(DECOMMISSION, "decommission", "the node goes away", ("provider",)),
     CloseReason(UNSPECIFIED, "unspecified", "the provider gave no reason", ("provider",)),
     CloseReason(START_TIMEOUT, "start_timeout", "the node was not ready in time", ("job",)),

@@ -5,7 +5,7 @@
 
 Facts and state are those of `domain/lease_command.py`. A node that was told something else than the
 job's hash refuses by itself, and is refused here when it does not: `workload_mismatch`. It then
-gives the lease back with close code 10006, spec_mismatch.
+gives the lease back with close code 10006, spec_mismatch; what it lost is closed with 10000.
 """
 
 from __future__ import annotations
@@ -26,11 +26,6 @@ from domain.lease_command import (
 )
 from domain.refusal import Reason, Refused
 from domain.stream import Change, Stream, World
-
-SPEC_MISMATCH = 10_006
-"""Close code of a lease whose node was told something that it cannot or may not run."""
-NODE_UNSTABLE = 10_000
-"""Close code of a lease whose work the node lost."""
 
 # Commands.
 

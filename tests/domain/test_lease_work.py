@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain import rules
+from domain.close_reason import SPEC_MISMATCH
 from domain.executor_key import IssueExecutorKey, RevokeExecutorKey
 from domain.job import existing_job
 from domain.lease import (
@@ -28,7 +29,7 @@ from domain.lease_command import (
     LeaseCommandAcknowledged,
     LeaseWorkEnded,
 )
-from domain.lease_work import SPEC_MISMATCH, AcknowledgeCommand, EndWork
+from domain.lease_work import AcknowledgeCommand, EndWork
 from domain.refusal import Reason, Refused
 from domain.stream import Stream
 from tests.domain.market import JOB, LEASE, NODE, NOON_US, close, job, request, reserve, scene
