@@ -34,6 +34,7 @@ from api import (
     cli_lease,
     cli_maintenance,
     cli_market,
+    cli_match,
     cli_meters,
     cli_payment,
     cli_payout,
@@ -102,6 +103,7 @@ app.add_typer(cli_audit.app, name="audit")
 app.add_typer(cli_trace.app, name="trace")
 cli_billing.register(app)
 cli_run.register(app)
+cli_match.register(app)
 cli_pool_use.register(app)
 app.add_typer(cli_export.app, name="export")
 app.add_typer(cli_invoice.app, name="invoice")

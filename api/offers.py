@@ -10,7 +10,7 @@ from pydantic import Field
 from api.amounts import Money, credits_, money
 from api.auth import everybody, with_scope
 from api.call import After, Call, Caller
-from api.constraints import Promises, promises_told
+from api.constraints import Isolation, Mode, Promises, promises_told
 from api.models import (
     AccountQuery,
     Asked,
@@ -25,6 +25,7 @@ from api.models import (
     Position,
     ProviderId,
     RegionId,
+    RegionQuery,
     TextQuery,
     Told,
     Told_at,
@@ -37,12 +38,17 @@ from api.offer_supply import OfferSupplyTold, supply_of
 from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
 from api.providers import own_provider
+from domain.constraints import NOTHING, QUANTITY_MAX, Constraints
+from domain.match_dimensions import Need
+from domain.money import PPM
 from domain.offer import OfferPublished, OfferState, PublishOffer, WithdrawOffer
 from domain.refusal import Reason, Refused
 from domain.stream import Stream
 from projections import fleet
 from projections.fleet import FLEET
+from projections.fleet_match import offers_meeting
 from projections.reputation import REPUTATION
+from projections.runner import Connection
 
 resource = Resource("offers")
 
@@ -55,6 +61,11 @@ PRICE_MAX = 10**12
 PriceQuery = Annotated[
     Annotated[int, Field(ge=0, le=PRICE_MAX), Digits] | None,
     Query(description="Micro-credits per GPU-hour"),
+]
+
+
+AmountQuery = Annotated[
+    Annotated[int, Field(ge=0, le=QUANTITY_MAX), Digits] | None, Query(description="At least")
 ]
 
 
@@ -155,15 +166,41 @@ def search_offers(
     node_id: NodeQuery = None,
     setting: Setting | None = None,
     kind: KindQuery = None,
+    gpu_count: AmountQuery = None,
+    vendor: TextQuery = None,
+    memory_mib: AmountQuery = None,
+    mode: Mode | None = None,
+    isolation: Isolation | None = None,
+    capability: TextQuery = None,
+    cpu_cores: AmountQuery = None,
+    ram_mib: AmountQuery = None,
+    storage_gib: AmountQuery = None,
+    network_mbps: AmountQuery = None,
+    arch: TextQuery = None,
+    os: TextQuery = None,
+    workload_class: TextQuery = None,
+    security_tier: AmountQuery = None,
+    min_reputation_ppm: AmountQuery = None,
+    region_id: RegionQuery = None,
+    pool_id: TextQuery = None,
+    sla_class: TextQuery = None,
     limit: Limit = LIST_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """Open offers, cheapest first, each with what is known of its machine."""
+    """Open offers that meet every demand, cheapest first, with what is known of each machine."""
+    asked = Constraints(
+        vendors=_one(vendor), memory_mib=memory_mib, mode=mode, isolation=isolation,
+        capabilities=_one(capability), cpu_cores=cpu_cores, ram_mib=ram_mib,
+        storage_gib=storage_gib, network_mbps=network_mbps, arch=arch, os=os,
+        workload_class=workload_class, security_tier=security_tier,
+        min_reputation_ppm=min_reputation_ppm, regions=_one(region_id), pool_id=pool_id,
+    )  # fmt: skip
     place = call.place(cursor, [-1, 0])
     with call.read(FLEET, REPUTATION) as view:
+        among = _meeting(call, view.connection, asked, gpu_count, sla_class)
         rows = fleet.read_offers(
             view.connection, model=model, gpu_class=gpu_class, price_max=price_max,
-            account_id=account_id, node_id=node_id, setting=setting, kind=kind,
+            account_id=account_id, node_id=node_id, setting=setting, kind=kind, among=among,
             after=(place.after[0], place.after[1]), limit=limit + 1,
         )  # fmt: skip
         known = supply_of(view.connection, rows, call.now_us)
@@ -171,6 +208,39 @@ def search_offers(
             view, place, rows, limit, lambda row: [row.price_units, row.position],
             lambda row: _offer(row, known[row.offer_id]),
         )  # fmt: skip
+
+
+SEARCHED = (
+    "place", "pool", "vendor", "gpus", "memory", "mode", "isolation", "cpu", "ram", "storage",
+    "network", "arch", "os", "capabilities", "workload", "security_tier", "provisional",
+    "reputation", "sla",
+)  # fmt: skip
+"""Dimensions of the match that a search can ask about, beside what the view filters by itself."""
+
+
+def _meeting(
+    call: Call,
+    connection: Connection,
+    asked: Constraints,
+    gpu_count: int | None,
+    sla_class: str | None,
+) -> list[str] | None:
+    """Offers that meet the demands, whatever is free of them now; None where nothing is asked."""
+    if asked == NOTHING and gpu_count is None and sla_class is None:
+        return None
+    need = Need(
+        gpu_count=gpu_count or 1, share_ppm=PPM, mem_ppm=PPM, models=(), price_max=0,
+        account_id="", constraints=asked, at_us=call.now_us,
+        sla_classes=None if sla_class is None else (sla_class,),
+    )  # fmt: skip
+    names = [name for name in SEARCHED if name != "mode" or asked.mode is not None]
+    return call.service.fleet.ask(
+        connection, lambda columns, _position: offers_meeting(columns, need, names)
+    )
+
+
+def _one(word: str | None) -> tuple[str, ...] | None:
+    return None if word is None else (word,)
 
 
 @resource.get("/v1/offers/{offer_id}", everybody(), OfferTold, problems=[Reason.OFFER_UNKNOWN])

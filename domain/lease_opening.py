@@ -50,6 +50,7 @@ from domain.lease import (
     party_of,
 )
 from domain.lease_budget import count_budgets, left_of
+from domain.lease_constraints import require_demands
 from domain.lease_funds import (
     FEDERATED,
     Held,
@@ -369,6 +370,7 @@ def matched_terms(
     is_own = provider.account_id == asked.account_id
     _check_parties(asked, provider.account_id, world, is_own=is_own)
     _check_devices(match, asked, published, devices, is_own=is_own)
+    require_demands(asked, published, node, devices[0], world)
     held = hold_devices(asked.lease_id, asked, devices, match.at_us)
     terms = _terms(asked, published, devices[0], provider.account_id, match.at_us, world)
     terms = shared(terms, held)

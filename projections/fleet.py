@@ -522,10 +522,13 @@ def read_offers(
     setting: str | None = None,
     kind: str | None = None,
     withdrawn: bool = False,
+    among: list[str] | None = None,
     after: tuple[int, int] = (-1, 0),
     limit: int = 50,
 ) -> list[Offer]:
-    """Cheapest first; `after` is (price_units, position) of the last offer of the page before."""
+    """Cheapest first, of all or of `among`; `after` is (price_units, position) of the last offer of
+    the page before.
+    """
     sql = (
         _OFFER
         + """WHERE (o.price_units, o.position) > (%(price)s, %(position)s)
@@ -539,12 +542,13 @@ def read_offers(
             SELECT region_id FROM proj_fleet.region WHERE setting = %(setting)s))
         AND (%(kind)s::text IS NULL OR EXISTS (SELECT FROM proj_fleet.device d
             WHERE d.node_id = o.node_id AND NOT d.retired AND d.kind = %(kind)s))
+        AND (%(among)s::text[] IS NULL OR o.offer_id = ANY(%(among)s))
         ORDER BY o.price_units, o.position LIMIT %(limit)s"""
     )
     values = {
         "price": after[0], "position": after[1], "withdrawn": withdrawn, "model": model,
         "class": gpu_class, "price_max": price_max, "account": account_id, "node": node_id,
-        "setting": setting, "kind": kind,
+        "setting": setting, "kind": kind, "among": among,
         "limit": limit,
     }  # fmt: skip
     return read.many(connection, Offer, sql, **values)

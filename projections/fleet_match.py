@@ -91,6 +91,16 @@ def answer(
     return _Question(columns, need, fees).answer(limit)
 
 
+def offers_meeting(columns: Columns, need: Need, names: Iterable[str]) -> list[str]:
+    """Ids of open offers that meet these demands of a need, whatever is free of them now."""
+    question = _Question(columns, need, {})
+    met = question.there & question.flag("is_offered")
+    for name in names:
+        if BY_NAME[name].required(need) is not None:
+            met = met & question.mask(BY_NAME[name])
+    return [columns.offer_ids[row] for row in np.flatnonzero(met).tolist()]
+
+
 class _Question:
     """One request against all rows; every array has one entry per row."""
 
