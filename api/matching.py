@@ -204,7 +204,7 @@ def places(
     """The best `nodes_max` nodes for leases of this job, and enough more to compare them with."""
     wish = Wish(account_id, spec, term_us, settlement)
     found = look(service, wish, now_us, nodes_max=nodes_max + CANDIDATES_MAX)
-    return Places(found.need, tuple(ranked(found.need, found.nodes)), found.rule, found.position)
+    return Places(found.need, tuple(found.nodes), found.rule, found.position)
 
 
 @dataclass(frozen=True, slots=True)

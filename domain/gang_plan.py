@@ -9,11 +9,33 @@ reserved here. `MatchDecided` of each member tells the candidates it was chosen 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 
-from domain.matching import CANDIDATES_MAX, Match, Need, OfferedNode, choose, fit, less
+from domain.lease import Candidate
+from domain.matching import (
+    CANDIDATES_MAX,
+    Match,
+    Need,
+    OfferedNode,
+    Taken,
+    candidate_of,
+    fit,
+    less,
+    order_of,
+    rule_of,
+)
 from domain.money import PPM
+
+
+@dataclass(frozen=True, slots=True)
+class _Room:
+    """A node with room for one more member: its place in the ranking, and what it would give."""
+
+    key: tuple[object, ...]
+    candidate: Candidate
+    device_ids: tuple[str, ...]
+    node: OfferedNode
 
 
 def place(
@@ -21,31 +43,39 @@ def place(
 ) -> tuple[Match, ...]:
     """A match for each member, as many as there is room for; none when that is too few.
 
-    `nodes` come best first, as the fleet gives them, with every free device of theirs.
+    `nodes` come with every free device of theirs, in any order. A node is looked at again only when
+    a member was placed on it; the ranking is that of looking at all of them each time.
     """
-    left = [node for node in nodes if fit(need, node) is not None]
+    left = sorted(_rooms(need, nodes), key=_key)
     found: list[Match] = []
     while left and len(found) < members:
-        # Later ones cannot be better than the first ones: only these are worth comparing.
-        chosen = choose(need, left[:CANDIDATES_MAX])
-        assert chosen is not None, left[0]
-        found.append(replace(chosen, considered=len(left)))
-        left = _without(need, left, chosen)
+        best = left[0]
+        node_id, candidates = best.node.node_id, [one.candidate for one in left[:CANDIDATES_MAX]]
+        found.append(
+            Match(node_id, best.node.offer_id, best.device_ids, tuple(candidates), len(left))
+        )
+        taken = _taken(need, best.device_ids)
+        # A device is on offer as often as its node has offers: every one of them has less now.
+        again = [less(one.node, taken) for one in left if one.node.node_id == node_id]
+        others = [one for one in left if one.node.node_id != node_id]
+        left = sorted([*others, *_rooms(need, again)], key=_key)  # almost sorted already
     return tuple(found) if len(found) >= min_members else ()
 
 
-def _without(need: Need, nodes: Sequence[OfferedNode], taken: Match) -> list[OfferedNode]:
-    """The nodes as this member leaves them; one that has no room for another is gone.
-
-    A device is on offer as often as its node has offers, so every one of them is looked at. Two
-    partitions of one device are placed by the device's own table, so a member takes all of it.
-    """
-    share = (PPM, PPM) if need.mode == "mig" else (need.share_ppm, need.mem_ppm)
-    held = (*share, need.mode)
-    shares = dict.fromkeys(taken.device_ids, held)
-    left = []
+def _rooms(need: Need, nodes: Iterable[OfferedNode]) -> Iterable[_Room]:
+    rule = rule_of(need)
     for node in nodes:
-        after = less(node, shares) if node.node_id == taken.node_id else node
-        if after is node or fit(need, after) is not None:
-            left.append(after)
-    return left
+        fitted = fit(need, node)
+        if fitted is not None:
+            candidate = candidate_of(need, node, fitted)
+            yield _Room(order_of(rule, candidate), candidate, fitted[1], node)
+
+
+def _key(room: _Room) -> tuple[object, ...]:
+    return room.key
+
+
+def _taken(need: Need, device_ids: Iterable[str]) -> Taken:
+    """Two partitions of one device are placed by the device's own table: a member takes all."""
+    share = (PPM, PPM) if need.mode == "mig" else (need.share_ppm, need.mem_ppm)
+    return dict.fromkeys(device_ids, (*share, need.mode))

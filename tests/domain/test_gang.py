@@ -37,7 +37,7 @@ from domain.lease import (
     RequestLease,
     ReserveLease,
 )
-from domain.matching import FreeDevice, Match, Need, OfferedNode
+from domain.matching import FreeDevice, Match, Need, OfferedNode, choose, less
 from domain.money import PPM, credit
 from domain.pool import GANG_TIMEOUT_US
 from domain.refusal import Reason, Refused
@@ -497,6 +497,35 @@ def test_members_fill_a_node_before_they_take_another() -> None:
     assert len(set(devices)) == len(devices) == 10
     assert place(need, nodes, members=7, min_members=7) == ()
     assert len(place(need, nodes, members=7, min_members=6)) == 6
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(1, 3), st.integers(1, 4)), min_size=1, max_size=6),
+    st.integers(1, 2),
+    st.sampled_from((PPM, PPM // 2)),
+)
+def test_each_member_goes_where_a_single_lease_would_after_the_members_before_it(
+    sizes: list[tuple[int, int]], gpus: int, share: int
+) -> None:
+    """Looking again only where something changed gives what looking everywhere each time does."""
+    nodes = [
+        OfferedNode(
+            node_id=f"node_{n}", offer_id=f"offer_{n}", account_id="acct_owner", price=price,
+            settlement="cash", fractions=True, served_gpu_us=n % 2,
+            devices=tuple(FreeDevice(f"GPU-{n}-{d}", "A100", PPM, PPM) for d in range(devices)),
+        )
+        for n, (price, devices) in enumerate(sizes)
+    ]  # fmt: skip
+    need = Need(
+        gpu_count=gpus, share_ppm=share, mem_ppm=share, models=(), price_max=5, account_id=RENTER
+    )
+    found = place(need, reversed(nodes), members=99, min_members=0)
+    for match in found:
+        assert match == choose(need, nodes)
+        taken = dict.fromkeys(match.device_ids, (share, share, need.mode))
+        nodes = [less(node, taken) if node.node_id == match.node_id else node for node in nodes]
+    assert choose(need, nodes) is None
 
 
 def test_shares_of_one_device_go_to_several_members() -> None:
