@@ -38,9 +38,16 @@ class Round:
     """Device -> share and memory, in ppm, that leases of this round hold of it, in which mode."""
     has_followed: bool = False
     """Whether the fleet was brought up to the log: once for all of the round."""
+    fees: dict[str, int] | None = None
+    """The usage fees in force, once they were asked for."""
+    nodes: set[str] = field(default_factory=set)
+    """Nodes that something was given away of."""
 
-    def give(self, device_ids: Iterable[str], share_ppm: int, mem_ppm: int, mode: str) -> None:
+    def give(
+        self, node_id: str, device_ids: Iterable[str], share_ppm: int, mem_ppm: int, mode: str
+    ) -> None:
         """So much of each of these devices is promised to a lease of this round."""
+        self.nodes.add(node_id)
         for device_id in device_ids:
             share, mem, _ = self.taken.get(device_id, (0, 0, mode))
             self.taken[device_id] = share + share_ppm, mem + mem_ppm, mode

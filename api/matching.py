@@ -102,7 +102,7 @@ def match(
     if chosen is None:
         raise no_match(found)
     if here is not None:
-        here.give(chosen.device_ids, need.share_ppm, need.mem_ppm, need.mode)
+        here.give(chosen.node_id, chosen.device_ids, need.share_ppm, need.mem_ppm, need.mode)
     return ReserveLease(
         lease_id=lease_id, rule=found.rule, fleet_position=found.position,
         candidates=chosen.candidates, considered=chosen.considered, node_id=chosen.node_id,
@@ -122,6 +122,7 @@ def look(
     """The match and its explanation, and nothing recorded."""
     world = service.ledger.world() if here is None else here.world
     taken = {} if here is None else here.taken
+    touched = frozenset[str]() if here is None else frozenset(here.nodes)
     has_followed = here is not None and here.has_followed
 
     def ask(columns: Columns, position: int) -> Found:
@@ -130,26 +131,39 @@ def look(
             need, spec_ttl_us=service.settings.spec_ttl_s * SECOND_US, rents_only=wish.overflow,
             base_pool_id=wish.base_pool_id,
         )  # fmt: skip
-        fees = fleet_feed.fees(connection, now_us)
-        found = answer(columns, need, fees, limit=nodes_max + len(taken))
+        # Only nodes that this round has given something of can fall behind the others.
+        found = answer(columns, need, fees, limit=nodes_max + len(touched))
         unpaid = None
         if not found.nodes and (need.price_max_funds or need.price_max_budget is not None):
             freely = replace(need, price_max_funds=None, price_max_budget=None)
-            unpaid = _chosen(freely, answer(columns, freely, fees), taken)
-        chosen = _chosen(need, found, taken)
+            unpaid = _chosen(freely, answer(columns, freely, fees), taken, touched)
+        chosen = _chosen(need, found, taken, touched)
         return Found(need, position, found.nodes, chosen, unpaid, found.explanation)
 
     with service.connection() as connection:
         if not has_followed:
             service.follow(connection, [FLEET])
+        fees = _fees(connection, here, now_us)
         found = service.fleet.ask(connection, ask, follow=not has_followed)
     if here is not None:
         here.has_followed = True
     return found
 
 
-def _chosen(need: Need, found: Answer, taken: Taken) -> Match | None:
-    chosen = choose(need, (less(node, taken) for node in found.nodes))
+def _fees(connection: Connection, here: Round | None, now_us: int) -> dict[str, int]:
+    """The usage fees in force, asked for once in a round."""
+    if here is None:
+        return fleet_feed.fees(connection, now_us)
+    if here.fees is None:
+        here.fees = fleet_feed.fees(connection, now_us)
+    return here.fees
+
+
+def _chosen(need: Need, found: Answer, taken: Taken, touched: frozenset[str]) -> Match | None:
+    """The columns have looked at every demand; again only where the round took something."""
+    left = [less(node, taken) for node in found.nodes if node.node_id in touched]
+    met = (node for node in found.nodes if node.node_id not in touched)
+    chosen = choose(need, left, met=met)
     return None if chosen is None else replace(chosen, considered=found.considered)
 
 

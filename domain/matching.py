@@ -65,13 +65,20 @@ def rule_of(need: Need) -> str:
     return RULES[need.constraints.rank or "lowest_cost"]
 
 
-def choose(need: Need, nodes: Iterable[OfferedNode]) -> Match | None:
-    """The best node for `need`, or None when none meets every demand."""
+def choose(
+    need: Need, nodes: Iterable[OfferedNode], *, met: Iterable[OfferedNode] = ()
+) -> Match | None:
+    """The best node for `need`, or None when none meets every demand. `met`: more nodes, of which
+    it is known already that they do.
+    """
     found = [
         (candidate_of(need, node, fitted), fitted)
         for node in nodes
         if (fitted := fit(need, node)) is not None
     ]
+    for node in met:
+        fitted = given(need, node)
+        found.append((candidate_of(need, node, fitted), fitted))
     if not found:
         return None
     found.sort(key=lambda one: order_of(rule_of(need), one[0]))
@@ -118,6 +125,11 @@ def fit(need: Need, node: OfferedNode) -> tuple[int, tuple[str, ...]] | None:
     """
     if not all(dimension.meets(need, node) for dimension in DIMENSIONS):
         return None
+    return given(need, node)
+
+
+def given(need: Need, node: OfferedNode) -> tuple[int, tuple[str, ...]]:
+    """`fit` of a node that meets every demand."""
     fitting = sorted(
         (device.free_share_ppm, device.device_id)
         for device in node.devices

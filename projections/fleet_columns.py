@@ -94,6 +94,7 @@ class Columns:
         self.profiles = np.zeros((capacity, LANES), np.uint64)
         self.divisible = np.zeros((capacity, LANES), np.bool_)
         self.profile_bits = Dictionary()
+        self._profiles_of: dict[int, tuple[str, ...]] = {}
         self.sets: dict[tuple[str, str], Bools] = {}  # ("capability", word) -> rows that have it
         self.stated: dict[str, dict[tuple[str, str], dict[int, int]]] = {}
         self.windows: dict[int, tuple[tuple[int, int], ...]] = {}
@@ -339,10 +340,13 @@ class Columns:
         )  # fmt: skip
 
     def _profiles(self, bits: int) -> tuple[str, ...]:
-        words = self.profile_bits.words
-        return tuple(
-            sorted(word for code, word in enumerate(words) if word is not None and bits >> code & 1)
-        )
+        """A word keeps its bit, so what bits mean never changes."""
+        known = self._profiles_of.get(bits)
+        if known is None:
+            words = enumerate(self.profile_bits.words)
+            known = tuple(sorted(w for code, w in words if w is not None and bits >> code & 1))
+            self._profiles_of[bits] = known
+        return known
 
 
 def key_of(node: OfferedNode) -> tuple[str, str, str, int, str]:
