@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -18,7 +18,9 @@ from api.cli_remote import (
     ppm_of,
 )
 from api.cli_terminal import AsJson, amount, columns, facts, tell
-from api.client import Demands, JobQuoteAsked, NewJob
+
+if TYPE_CHECKING:
+    from api.client import Demands, JobQuoteAsked, NewJob
 
 Mode = Literal["whole", "mig", "mps", "time_slice", "memory"]
 Isolation = Literal["process", "container", "vm", "machine"]
