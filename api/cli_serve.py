@@ -29,7 +29,7 @@ from api.http_bounds import BoundedProtocol
 from api.main import create_app
 from api.service import Service
 from api.settings import Settings
-from api.usage import Asgi, Receive, Scope, Send
+from api.usage import Asgi, Receive, Scope, Send, tune_collector
 
 
 def serve(settings: Settings) -> int:
@@ -44,6 +44,7 @@ def serve(settings: Settings) -> int:
         if settings.workers == 1:
             app = create_app(service, with_console=settings.console)
             config = uvicorn.Config(app, **{**_how(settings), "ws": _web_sockets(settings)})
+            tune_collector()
             uvicorn.Server(config).run([sock])
             return 0
         _hand_down(settings)
@@ -74,6 +75,7 @@ def application() -> Asgi:
     _log_to_stderr()
     service = Service.open(settings_file.load().settings)
     app = create_app(service)
+    tune_collector()
 
     async def closing(scope: Scope, receive: Receive, send: Send) -> None:
         try:

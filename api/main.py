@@ -257,11 +257,12 @@ async def _lifespan(app: FastAPI) -> AsyncGenerator[None, None]:
     service: Service = app.state.service
     async with service.usage_log:
         refresher = asyncio.create_task(_refresh(service), name="node keys")
+        warming = asyncio.create_task(run_in_threadpool(service.warm_up), name="fleet")
         try:
             yield
         finally:
             refresher.cancel()
-            await asyncio.gather(refresher, return_exceptions=True)
+            await asyncio.gather(refresher, warming, return_exceptions=True)
 
 
 async def _refresh(service: Service) -> None:

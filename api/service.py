@@ -6,6 +6,7 @@ and nothing here appends: commands go through `ledger.handle`.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable
@@ -35,9 +36,12 @@ from ledger.checkpoint import Signer, VerifierKey
 from ledger.handle import Ledger
 from ledger.usage import UsageLog
 from projections import runner, tables
+from projections.fleet import FLEET
 from projections.runner import Connection, Projection
 
 __all__ = ["Clock", "ProjectionBehind", "Service", "SimulatedClock", "WallClock"]
+
+logger = logging.getLogger(__name__)
 
 PROJECTIONS_ROLE = "tallystick_projections"
 READERS_MAX = 12
@@ -191,6 +195,15 @@ class Service:
         ends = time.monotonic() + seconds
         reached = [self._follow_one(connection, each, wanted, ends) for each in projections]
         return min(reached, default=wanted)
+
+    def warm_up(self) -> None:
+        """Read the fleet before the first renter asks for it; later when that does not work now."""
+        try:
+            with self.connection() as connection:
+                self.follow(connection, [FLEET])
+                self.fleet.ask(connection, lambda _columns, _position: None)
+        except Exception as error:
+            logger.warning("the fleet is read with the first request: %s", error)
 
     def keys_changed(self) -> None:
         """Keys or nodes were recorded by this process: whoever remembers some asks again."""

@@ -32,7 +32,8 @@ class FreshStates:
 
     def __init__(self, market: Market) -> None:
         self._market = market
-        self._held: OrderedDict[UUID, Held] = OrderedDict()
+        self._held: OrderedDict[Stream, Held] = OrderedDict()
+        self._streams: dict[UUID, Stream] = {}  # ids are hashes, and slow to make
         self._position = 0
 
     def refresh(self) -> None:
@@ -40,31 +41,34 @@ class FreshStates:
         head = self._market.head()[0]
         if head - self._position > GROWN_MAX:
             self._held.clear()
+            self._streams.clear()
         elif head > self._position:
             for id_, version in self._market.datastore.tuples(_GROWN, (self._position, head)):
-                held = self._held.get(id_)
-                if held is not None and held.originator_version < version:
-                    del self._held[id_]
+                stream = self._streams.get(id_)
+                if stream is not None and self._held[stream].originator_version < version:
+                    self._forget(stream)
         self._position = head
 
     def get(self, stream: Stream, /) -> Held:
         """The state of a stream, loaded if it is not known."""
-        held = self._held.get(stream.uuid)
+        held = self._held.get(stream)
         if held is None:
             held = self._market.load(stream)
-            self.add([held])
+            self._keep(stream, held)
         return held
 
     def prepare(self, streams: Iterable[Stream]) -> None:
         """Load those that are not known, together."""
-        missing = [stream for stream in streams if stream.uuid not in self._held]
+        missing = [stream for stream in streams if stream not in self._held]
         if missing:
-            self.add(self._market.load_many(missing).values())
+            for stream, held in self._market.load_many(missing).items():
+                self._keep(stream, held)
 
-    def add(self, some: Iterable[Held]) -> None:
-        """States as they were loaded, or as they stand after facts that were recorded."""
-        for held in some:
-            self._held[held.originator_id] = held
-            self._held.move_to_end(held.originator_id)
+    def _keep(self, stream: Stream, held: Held) -> None:
+        self._held[stream] = held
+        self._streams[held.originator_id] = stream
         while len(self._held) > STREAMS_MAX:
-            self._held.popitem(last=False)
+            self._forget(next(iter(self._held)))
+
+    def _forget(self, stream: Stream) -> None:
+        del self._streams[self._held.pop(stream).originator_id]

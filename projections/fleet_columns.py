@@ -75,6 +75,10 @@ class Dictionary:
         return [self.codes[word] for word in words if word in self.codes]
 
 
+NODES_KEPT_MAX = 10_000
+"""Rows read back and kept: the best of the fleet are asked for again and again."""
+
+
 class Columns:
     """Rows by (node, offer, model, memory, class). `fill`, `put` and `nodes`; columns are those of
     `numbers`, `words` and `flags`, devices are arrays of rows x width.
@@ -95,6 +99,7 @@ class Columns:
         self.divisible = np.zeros((capacity, LANES), np.bool_)
         self.profile_bits = Dictionary()
         self._profiles_of: dict[int, tuple[str, ...]] = {}
+        self._nodes: dict[int, OfferedNode] = {}  # rows that were read back, until they change
         self.sets: dict[tuple[str, str], Bools] = {}  # ("capability", word) -> rows that have it
         self.stated: dict[str, dict[tuple[str, str], dict[int, int]]] = {}
         self.windows: dict[int, tuple[tuple[int, int], ...]] = {}
@@ -154,7 +159,18 @@ class Columns:
         self._forget(row)
         self._free_rows.append(row)
 
+    def serve(self, places: Any, gpu_us: int) -> None:
+        """What nodes have served this epoch, in some rows or in all of a slice."""
+        self.numbers["served"][places] = gpu_us
+        self._nodes.clear()
+
+    def deal_with(self, lists: dict[str, tuple[frozenset[str], frozenset[str]]]) -> None:
+        """Whom each account allows and denies."""
+        self.lists = lists
+        self._nodes.clear()
+
     def _forget(self, row: int) -> None:
+        self._nodes.pop(row, None)
         terms, stated, refused, ranked = self.rest[row]
         sets = (("capability", terms.capabilities or ()), ("refused", refused), ("ranked", ranked))
         for name, found in sets:
@@ -285,6 +301,15 @@ class Columns:
 
     def nodes(self, rows: Sequence[int]) -> list[OfferedNode]:
         """Rows as the reference knows them; the price is the offer's."""
+        missing = [row for row in rows if row not in self._nodes]
+        if missing:
+            self._nodes.update(zip(missing, self._read(missing), strict=True))
+        found = [self._nodes[row] for row in rows]
+        if len(self._nodes) > NODES_KEPT_MAX:
+            self._nodes.clear()
+        return found
+
+    def _read(self, rows: Sequence[int]) -> list[OfferedNode]:
         chosen = np.asarray(rows, np.int64)
         numbers = {name: column[chosen].tolist() for name, column in self.numbers.items()}
         codes = {name: column[chosen].tolist() for name, column in self.words.items()}

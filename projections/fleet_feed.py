@@ -159,7 +159,7 @@ class Feed:
     def _read_all(self, connection: Connection) -> None:
         columns = Columns()
         columns.fill(_rows(connection, None))
-        columns.lists = _lists(connection)
+        columns.deal_with(_lists(connection))
         self.columns = columns
 
     def _read_changes(self, connection: Connection, first: int, last: int) -> None:
@@ -177,14 +177,14 @@ class Feed:
             for node_id, rows in found.items():
                 self.columns.put(node_id, rows)
         if kinds & set(_LIST_TOPICS):
-            self.columns.lists = _lists(connection)
+            self.columns.deal_with(_lists(connection))
         if _EPOCH_TOPIC in kinds:
-            self.columns.numbers["served"][:] = 0
+            self.columns.serve(slice(None), 0)
         if _SERVED_TOPIC in kinds:
             ids = self._touched(connection, span, [_SERVED_TOPIC])
             for node_id, gpu_us in connection.execute(_SERVED, {"ids": ids}):
                 places = list(self.columns.rows_of.get(node_id, {}).values())
-                self.columns.numbers["served"][places] = gpu_us
+                self.columns.serve(places, gpu_us)
 
     def _touched(
         self, connection: Connection, span: dict[str, Any], topics: list[str]

@@ -374,7 +374,10 @@ class _Question:
         found = []
         for row, node in zip(rows, self.columns.nodes(rows), strict=True):
             price, fee = int(self.price[row]), int(self.fee[row])
-            found.append(replace(node, price=price, is_priced=fee >= 0 and price >= fee))
+            is_priced = fee >= 0 and price >= fee
+            if (node.price, node.is_priced) != (price, is_priced):
+                node = replace(node, price=price, is_priced=is_priced)
+            found.append(node)
         return tuple(found)
 
     def best_told(self, dimension: Dimension, left: Bools, nodes: int) -> str | None:

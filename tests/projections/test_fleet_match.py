@@ -47,7 +47,8 @@ def test_lists_of_a_provider_are_asked_once_and_hold_for_all_its_nodes(
 ) -> None:
     columns = Columns(capacity=2)
     columns.fill(rows)
-    columns.lists = LISTS
+    answer(columns, need, FEES)
+    columns.deal_with(LISTS)
     listed = [
         replace(row, denied=LISTS[row.account_id][1]) if row.account_id in LISTS else row
         for row in rows
@@ -68,6 +69,7 @@ def test_what_changes_and_goes_leaves_no_trace_in_the_columns(
             rows += [one for one in present.get(row.node_id, []) if one.offer_id != row.offer_id]
         columns.put(row.node_id, rows)
         present[row.node_id] = rows
+        answer(columns, need, FEES)  # what was read back must not be told when it has changed
     _compare(columns, need, [row for rows in present.values() for row in rows])
 
 
