@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from api.lease_desk import Round
 from api.service import Service
+from domain.compute_client import floor_of
 from domain.constraints import NOTHING
 from domain.funding import sources_of
 from domain.gpu_time import GPU_HOUR_US
@@ -250,6 +251,9 @@ def fitting(
 def _need(connection: Connection, columns: Columns, world: World, wish: Wish, now_us: int) -> Need:
     spec, asked = wish.spec, wish.spec.constraints or NOTHING
     client_id = None if spec.client_id == DIRECT else spec.client_id
+    if client_id is not None:
+        floor = floor_of(world, client_id, asked.min_reputation_ppm)
+        asked = replace(asked, min_reputation_ppm=floor)
     allowed, denied = _lists(columns, wish.account_id, client_id)
     ways = _payable(world, wish.account_id, now_us)
     need = Need(

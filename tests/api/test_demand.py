@@ -163,3 +163,15 @@ def test_usage_is_told_by_kind_node_client_group_and_end_user(scene: Scene) -> N
     assert sum(told(scene.operator, "kind").values()) == 7_000_000
     foreign = scene.stranger.get("/v1/usage/breakdown", account_id=me.account_id)
     assert foreign.json()["code"] == "account_unknown"
+
+
+def test_the_floor_of_a_client_holds_for_every_job_of_it(scene: Scene) -> None:
+    client = scene.client(min_reputation_ppm=700_000)
+    scene.deposit(client, 50_000_000)
+    refused = client.post("/v1/leases", {"job": scene.job()})
+    assert (refused.status_code, refused.json()["code"]) == (409, "no_match")
+    assert refused.json()["facts"]["dimension"] == "provisional", "no node has a reputation yet"
+    # The renter's own jobs know no floor, and without one the client's run too.
+    assert scene.renter.made("/v1/leases", {"job": scene.job()})["lease_id"]
+    scene.operator.made(f"/v1/clients/{client.account_id}/policy", {})
+    assert client.made("/v1/leases", {"job": scene.job()})["lease_id"]
