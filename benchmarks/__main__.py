@@ -35,6 +35,8 @@ from benchmarks import (
     export,
     gang,
     ingest,
+    lease_open,
+    matching,
     projections,
     statements,
 )
@@ -130,6 +132,41 @@ def accrual_lines(result: dict[str, Any]) -> Iterator[Line]:
             _ratio(hour["leases_per_second"], result["limit_leases_per_second"]),
             f"{hour['seconds']} s; load {hour['load_average_before']}",
         )
+
+
+def matching_lines(result: dict[str, Any]) -> Iterator[Line]:
+    """Rates of one thread: matches a second by the middle of their times."""
+    ours = result["ours"]
+    rates = {side: round(1e3 / max(result[side]["p50_ms"], 1e-3)) for side in
+             ("ours", "limit")}  # fmt: skip
+    yield Line(
+        "match with explanation, 100,000 nodes",
+        f"p99 < {matching.FIGURE_MS} ms",
+        ours["p99_ms"] < matching.FIGURE_MS,
+        rates["ours"],
+        None,
+        rates["limit"],
+        _ratio(result["peer"]["p50_ms"], ours["p50_ms"]),
+        _ratio(rates["ours"], rates["limit"]),
+        f"p50 {ours['p50_ms']} ms, p99 {ours['p99_ms']} ms (processor {ours['cpu_p99_ms']} ms);"
+        f" load {result['conditions']['load_average']}",
+    )
+
+
+def lease_open_lines(result: dict[str, Any]) -> Iterator[Line]:
+    ours = result["ours"]
+    yield Line(
+        "lease open to durable receipt, 32 clients",
+        f">= {lease_open.FIGURE_RATE}/s, p99 < {lease_open.FIGURE_MS} ms",
+        ours["per_second"] >= lease_open.FIGURE_RATE and ours["p99_ms"] < lease_open.FIGURE_MS,
+        ours["per_second"],
+        result["peer"]["per_second"],
+        result["limit"]["per_second"],
+        result["of_peer"],
+        result["of_limit"],
+        f"p50 {ours['p50_ms']} ms, p99 {ours['p99_ms']} ms, no device held twice;"
+        f" load {result['conditions']['load_average']}",
+    )
 
 
 def gang_lines(result: dict[str, Any]) -> Iterator[Line]:
@@ -271,6 +308,8 @@ BENCHMARKS = (
     Benchmark("projections", projections.run, projections_lines),
     Benchmark("export", export.run, export_lines),
     Benchmark("statements", statements.run, statements_lines),
+    Benchmark("matching", matching.run, matching_lines),
+    Benchmark("lease_open", lease_open.run, lease_open_lines),
     Benchmark("gang", gang.run, gang_lines),
 )
 

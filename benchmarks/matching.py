@@ -6,10 +6,14 @@ comparison over one column of the same fleet, which no answer that looks at ever
 
 from __future__ import annotations
 
+import argparse
+import json
+import os
 import random
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +27,7 @@ from projections.fleet_columns import Columns
 from projections.fleet_match import answer
 
 NODES, GPUS_EACH = 100_000, 8
+FIGURE_MS = 20
 FEES = {"datacenter": 1_265_000, "professional": 400_000}
 NOW_US, HOUR_US = 1_800_000_000_000_000, 3_600_000_000
 RENTER = "acct_renter"
@@ -127,27 +132,44 @@ def _at(seconds: list[float], part: float) -> float:
     return round(1_000 * seconds[min(len(seconds) - 1, int(part * len(seconds)))], 2)
 
 
-def main(rounds: int = 400) -> None:
+def run(short: bool = False) -> dict[str, Any]:
+    """Milliseconds a match: of all kinds of request in turn, and of each kind."""
+    rounds = 400 if short else 2_000
     started = time.perf_counter()
     rows = list(fleet())
     columns = Columns(capacity=2**17)
     columns.fill(rows)
-    print(f"{NODES} nodes, {NODES * GPUS_EACH} GPUs in {time.perf_counter() - started:.1f} s")
-    for name, need in NEEDS.items():
-        one = timed(lambda need: answer(columns, need, FEES), [need], rounds // 8)
-        found = answer(columns, need, FEES)
-        eased = ", ".join(f"{e.field} {e.required} -> {e.offered}: {e.nodes}"
-                          for e in found.explanation.relaxations[:3])  # fmt: skip
-        print(f"{one.p50_ms:8.2f} {one.p99_ms:8.2f}  {name}: {found.considered} {eased}")
+    filled = time.perf_counter() - started
     every = list(NEEDS.values())
-    print("all", timed(lambda need: answer(columns, need, FEES), every, rounds))
     price = columns.numbers["price"][: columns.size]
-    print("bound", timed(lambda need: np.count_nonzero(price <= need.price_max), every, rounds))
 
     def plainly(need: Need) -> object:
         return choose(need, rows), explain(need, rows)
 
-    print("plain", timed(plainly, every[:1], 2))
+    kinds = {
+        name: asdict(timed(lambda need: answer(columns, need, FEES), [need], rounds // 8))
+        for name, need in NEEDS.items()
+    }
+    return {
+        "figure": f"match with explanation, {NODES:,} nodes: p99 < {FIGURE_MS} ms",
+        "conditions": {
+            "nodes": NODES, "devices": NODES * GPUS_EACH, "rounds": rounds,
+            "filled_seconds": round(filled, 1), "cores": os.cpu_count(),
+            "load_average": [round(load, 2) for load in os.getloadavg()],
+        },
+        "ours": asdict(timed(lambda need: answer(columns, need, FEES), every, rounds)),
+        "peer": asdict(timed(plainly, every[:1], 2)),
+        "limit": asdict(
+            timed(lambda need: np.count_nonzero(price <= need.price_max), every, rounds)
+        ),
+        "kinds": kinds,
+    }  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--short", action="store_true")
+    print(json.dumps(run(parser.parse_args().short), indent=1))
 
 
 if __name__ == "__main__":
