@@ -13,7 +13,7 @@ from api.auth import EXECUTOR, NODE
 from api.client import ApiProblem, Client, Money, pages
 from api.main import operations
 from api.openapi import CLIENT, DOCUMENT, client_text, document_text
-from tests.api.scene import Caller, Scene
+from tests.api.scene import Caller, Provider, Scene
 
 DOCUMENTED: dict[str, Any] = json.loads(document_text())
 
@@ -245,6 +245,18 @@ NOT_AS_THEY_STAND = {
     "push_tasks": "needs a queue job",
     "take_task": "needs a lease of a queue job",
     "finish_task": "needs a task that was taken",
+    "reshape_device": "needs a device with a partition",
+    "revoke_licence": "needs a licence",
+    "cancel_maintenance": "needs an announced maintenance",
+    "set_node_role": "needs an ingress node",
+    "add_attribute": "needs a real signature",
+    "revoke_attribute": "needs a statement",
+    "pause_lease": "needs an interruptible lease that runs",
+    "resume_lease": "needs a paused lease",
+    "extend_lease": "needs a lease that runs",
+    "reclaim_lease": "needs a lease that runs",
+    "cancel_reclaim": "needs a lease that is reclaimed",
+    "accept_quote": "needs a quoted lease",
     "submit_bid": "needs a request that takes bids",
     "withdraw_bid": "needs a bid",
     "accept_bid": "needs a bid",
@@ -274,6 +286,7 @@ BY_OPERATOR = {
 BY_RENTER = {"close_lease"}
 BY_RIVAL = {"withdraw_offer", "retire_node"}
 """Whose calls these are; a scope says the rest. What the rival loses, no other example needs."""
+ON_A_NODE_OF_THEIR_OWN = {"drain_node", "schedule_maintenance"}
 
 
 @pytest.mark.parametrize(("name", "method", "path", "example"), _examples())
@@ -284,10 +297,15 @@ def test_an_example_does_what_it_shows(
     places = _places(shared, path)
     if name in BY_RIVAL:
         places |= {"node_id": shared.other.node_id, "offer_id": shared.other.offer_id}
-    response = _caller(shared, name).post(path.format(**places), _with_ids(example, shared))
+    caller = _caller(shared, name)
+    if name in ON_A_NODE_OF_THEIR_OWN:
+        caller = shared.account()
+        dear = Provider(shared, caller, f"own{shared.head()}", "NVIDIA A100-PCIE-80GB", 9_000_000)
+        places["node_id"] = dear.node_id
+    response = caller.post(path.format(**places), _with_ids(example, shared))
     if name in NOT_AS_THEY_STAND:
         assert response.json()["code"] not in ("invalid", "malformed_json")
-        if "lease_id" in places:
+        if "lease_id" in places and "/tasks/" not in path:
             shared.renter.made(f"/v1/leases/{places['lease_id']}/close")
         return
     assert response.status_code in (200, 201), response.text
@@ -318,6 +336,11 @@ def _places(scene: Scene, path: str) -> dict[str, str]:
         "region_id": scene.provider.region_id,
         "node_id": scene.provider.node_id,
         "offer_id": scene.provider.offer_id,
+        "device_id": scene.provider.device_ids[0],
+        "licence_id": "lic_" + "1" * 32,
+        "maintenance_id": "maint_" + "1" * 32,
+        "statement_id": "stmt_" + "1" * 32,
+        "bid_id": "bid_" + "1" * 32,
         "dispute_id": "dispute_" + "1" * 32,
         "cash_out_id": "cashout_1",
         "difference_id": "difference_1",
