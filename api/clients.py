@@ -33,7 +33,7 @@ from api.models import (
 )
 from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
-from domain.account import AccountState, RevokeApiKey
+from domain.account import RevokeApiKey, existing_account
 from domain.compute_client import (
     AddClientKey,
     ClientState,
@@ -197,8 +197,7 @@ def add_client_key(
 
     def commands() -> list[Any]:
         _own(call, client_id)
-        account = call.service.ledger.market.load(Stream("account", client_id)).state
-        assert isinstance(account, AccountState)
+        account = existing_account(call.service.ledger.world(), client_id)
         member = call.principal.member_id
         if member not in account.members:
             member = account.owners[0]

@@ -136,13 +136,13 @@ def test_a_request_that_was_malformed_may_be_sent_again_corrected(shared: Scene)
     assert shared.renter.post(PATH, shared.job(), key="corrected").status_code == 201
 
 
-def test_no_match_is_kept_with_the_key(shared: Scene) -> None:
+def test_a_match_that_cannot_be_is_kept_with_the_key(shared: Scene) -> None:
     body = {"job": shared.job(models=["a model nobody has"])}
     first = shared.renter.post("/v1/leases", body, key="no match")
     assert first.status_code == 400
     first = shared.renter.post("/v1/leases", body, key="no-match")
     again = shared.renter.post("/v1/leases", body, key="no-match")
-    assert (first.status_code, first.json()["code"]) == (409, "no_match")
+    assert (first.status_code, first.json()["code"]) == (409, "match_impossible")
     assert again.headers["Idempotent-Replayed"] == "true"
 
 
