@@ -25,7 +25,7 @@ CHECKS = [
     not_a_server_error, status_code_conformance, content_type_conformance,
     response_schema_conformance,
 ]  # fmt: skip
-EXAMPLES = 8
+EXAMPLES = 5
 EXAMPLES_LONG = 200
 
 DECLARED = operations()
