@@ -150,7 +150,7 @@ def test_a_device_that_cannot_do_it_is_refused_whatever_the_matcher_thought() ->
             for stream, fact in here.past
         ),
     )
-    volta.when(reserve()).then_refused(Reason.MODE_NOT_SUPPORTED)
+    volta.when(reserve()).then_refused(Reason.OFFER_MISMATCH)
 
 
 def test_instances_of_one_lease_are_of_one_size() -> None:

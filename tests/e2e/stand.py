@@ -99,6 +99,7 @@ class Stand:
             "TALLYSTICK_REQUESTS_PER_SECOND": "100000",
             "TALLYSTICK_REQUESTS_BURST": "100000",
             "TALLYSTICK_PIN_EVERY_S": "1",
+            "TALLYSTICK_SPEC_TTL_S": "0",  # its nodes tell their inventory once
             "PGAPPNAME": name,
         }
         with (self.folder / f"{name}.log").open("a") as log:
