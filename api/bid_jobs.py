@@ -36,10 +36,18 @@ NOT_NOW = frozenset(
     {
         *NO_MONEY, Reason.DEVICE_TAKEN, Reason.DEVICE_UNKNOWN, Reason.LEASE_STATE,
         Reason.OFFER_MISMATCH, Reason.OFFER_WITHDRAWN, Reason.NODE_STATE, Reason.SHARE_OUT_OF_RANGE,
-        Reason.COUNT_OUT_OF_RANGE, Reason.PRICE_ABOVE_CAP,
+        Reason.COUNT_OUT_OF_RANGE, Reason.PRICE_ABOVE_CAP, Reason.NODE_IN_MAINTENANCE,
+        Reason.COUNTERPARTY_DENIED, Reason.QUOTA_EXHAUSTED, Reason.CLIENT_NOT_AUTHORISED,
+        Reason.GPU_CLASS_UNPRICED, Reason.TARIFF_UNKNOWN, Reason.ACCOUNT_CLOSED, Reason.JOB_STATE,
+        Reason.MODE_NOT_SUPPORTED,
     }
 )  # fmt: skip
 """A standing bid that is refused so waits on."""
+
+_RENTERS = NO_MONEY | {
+    Reason.QUOTA_EXHAUSTED, Reason.CLIENT_NOT_AUTHORISED, Reason.JOB_STATE,
+}  # fmt: skip
+"""Why no bid at all can be reserved: the request ends, and every bidder has its deposit back."""
 
 
 class BidsStopped(Exception):
@@ -105,7 +113,7 @@ def _award(service: Service, lease_id: str, now_us: int) -> int:
         try:
             return done + len(ledger.handle(list(commands), key=None, now_us=now_us).changes)
         except Refused as refused:
-            if refused.reason in NO_MONEY:
+            if refused.reason in _RENTERS:
                 return done + _end(service, lease_id, CANCELLED_BEFORE_START, now_us)
             if refused.reason not in UNAVAILABLE:
                 raise

@@ -40,7 +40,9 @@ DECIDE_US = 600_000_000
 UNAVAILABLE = frozenset(
     {
         Reason.DEVICE_TAKEN, Reason.DEVICE_UNKNOWN, Reason.OFFER_WITHDRAWN, Reason.OFFER_MISMATCH,
-        Reason.NODE_STATE, Reason.GPU_CLASS_UNPRICED, Reason.ACCOUNT_CLOSED,
+        Reason.NODE_STATE, Reason.NODE_IN_MAINTENANCE, Reason.GPU_CLASS_UNPRICED,
+        Reason.ACCOUNT_CLOSED, Reason.COUNTERPARTY_DENIED, Reason.SHARE_OUT_OF_RANGE,
+        Reason.MODE_NOT_SUPPORTED,
     }
 )  # fmt: skip
 """Why a winning bid cannot be reserved through no fault of the renter's."""
