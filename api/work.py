@@ -190,21 +190,24 @@ def acknowledge_command(
     problems=[*_PROBLEMS, Reason.CLOSE_CODE_PARTY],
 )  # fmt: skip
 def end_work(node_id: NodeInPath, lease_id: LeaseInPath, body: WorkEnd, call: Caller) -> Response:
-    """The work ended by itself, or was lost: the lease ends with it, and so does its bill."""
+    """The work ended by itself, or was lost: the lease ends with it, and so does its bill. A
+    reserved term does not end with work that is done: it is paid, and the renter's to give up.
+    """
 
     def commands() -> list[Any]:
         _own(call, node_id)
-        code = UNSTABLE if body.outcome == LOST else COMPLETED
-        return [
-            EndWork(
-                lease_id=lease_id, node_id=node_id, executor=body.executor, outcome=body.outcome,
-                exit_code=body.exit_code, at_us=call.now_us,
-            ),
-            CloseLease(
-                lease_id=lease_id, closed_at_us=call.now_us, party="job", code=code,
-                at_us=call.now_us,
-            ),
-        ]  # fmt: skip
+        reserved = _leased(call, node_id, lease_id).reserved
+        ended = EndWork(
+            lease_id=lease_id, node_id=node_id, executor=body.executor, outcome=body.outcome,
+            exit_code=body.exit_code, at_us=call.now_us,
+        )  # fmt: skip
+        if reserved is not None and reserved.months is not None and body.outcome != LOST:
+            return [ended]
+        close = CloseLease(
+            lease_id=lease_id, closed_at_us=call.now_us, party="job",
+            code=UNSTABLE if body.outcome == LOST else COMPLETED, at_us=call.now_us,
+        )  # fmt: skip
+        return [ended, close]
 
     return call.record(commands, _state_of(lease_id))
 
