@@ -10,7 +10,7 @@ who still waits, and the queue's own stream says who that is.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,6 +46,7 @@ from domain.scheduling import (
     queue_for,
 )
 from domain.stream import Stream
+from ledger.handle import LOG_AWAY
 from projections import pools
 from projections.fleet import FLEET
 from projections.pools import HOUR_US, POOLS
@@ -64,22 +65,46 @@ _UNPAID = frozenset(
     {
         Reason.CREDIT_TOO_LOW, Reason.UNPAID_DEBT, Reason.BUDGET_EXHAUSTED, Reason.ACCOUNT_CLOSED,
         Reason.JOB_STATE, Reason.QUOTA_EXHAUSTED, Reason.COUNTERPARTY_DENIED,
-        Reason.PRICE_ABOVE_CAP, Reason.GPU_CLASS_UNPRICED,
+        Reason.PRICE_ABOVE_CAP, Reason.GPU_CLASS_UNPRICED, Reason.CLIENT_NOT_AUTHORISED,
     }
 )  # fmt: skip
 """Why a request whose turn came is taken out of the queue: it could never be reserved as it is."""
+_ROOM = frozenset({"free", "mode"})
+"""What others leave when they end: for these demands a request is worth waiting for."""
 _MOVED = MATCH_AGAIN | {Reason.QUEUE_MOVED, Reason.NO_MATCH, Reason.GANG_STATE, Reason.LEASE_STATE}
 
 
 def run_schedule(service: Service, connection: Connection, now_us: int) -> int:
     """Place who waits, pool by pool, as long as somebody fits; then let open gangs grow."""
     service.follow(connection, [POOLS])
+    stopped: list[str] = []
     done = 0
     for pool_id in pools.pools_with_waiting(connection):
-        done += schedule_pool(service, connection, pool_id, now_us)
+        done += _guarded(
+            pool_id,
+            stopped,
+            lambda: schedule_pool(service, connection, pool_id, now_us),  # noqa: B023
+        )
     for gang_id in pools.gangs_to_grow(connection):
-        done += _grow(service, gang_id, now_us)
+        done += _guarded(gang_id, stopped, lambda: _grow(service, gang_id, now_us))  # noqa: B023
+    if stopped:
+        raise ScheduleStopped(f"{len(stopped)} pools and gangs stop, the first is {stopped[0]}")
     return done
+
+
+class ScheduleStopped(Exception):
+    """Some pools could not be decided about, or gangs could not grow; the others could."""
+
+
+def _guarded(what: str, stopped: list[str], work: Callable[[], int]) -> int:
+    try:
+        return work()
+    except LOG_AWAY:
+        raise  # it is no pool's fault, and the next one would wait as long
+    except Exception:
+        logger.exception("the turns of %s stop", what)
+        stopped.append(what)
+        return 0
 
 
 def schedule_pool(service: Service, connection: Connection, pool_id: str, now_us: int) -> int:
@@ -126,6 +151,7 @@ def look(service: Service, connection: Connection, pool_id: str, now_us: int) ->
     if not queue.waiting:
         return None
     commands: dict[str, Sequence[Any]] = {}
+    in_vain: set[str] = set()
     positions = [service.head(connection)]
     for one in queue.first:
         try:
@@ -133,15 +159,22 @@ def look(service: Service, connection: Connection, pool_id: str, now_us: int) ->
         except Refused as refused:
             if refused.reason not in (Reason.NO_MATCH, Reason.MATCH_IMPOSSIBLE):
                 logger.warning("%s cannot be placed: %s", one.request_id, refused)
+            if not _waits_for_room(refused):
+                in_vain.add(one.request_id)
             continue
         positions += [
             command.fleet_position
             for command in commands[one.request_id]
             if isinstance(command, ReserveLease)
         ]
-    inputs = _inputs(service, connection, pool.policy, queue, commands, now_us)
+    inputs = _inputs(service, connection, pool.policy, queue, commands, in_vain, now_us)
     waiting = {one.request_id: one for one in queue.first}
     return Looked(pool_id, pool.policy, pool.version, min(positions), inputs, waiting, commands)
+
+
+def _waits_for_room(refused: Refused) -> bool:
+    """Whether only devices that others hold are missing; of a gang that is not told apart."""
+    return refused.reason is Reason.NO_MATCH and refused.facts.get("dimension", "free") in _ROOM
 
 
 def _commands_of(service: Service, one: RequestQueued, now_us: int) -> Sequence[Any]:
@@ -173,10 +206,12 @@ def _inputs(
     policy: PoolPolicy,
     queue: QueueState,
     commands: Mapping[str, Sequence[Any]],
+    in_vain: Set[str],
     now_us: int,
 ) -> Inputs:
+    """`in_vain`: who waits for something else than room. Room is not kept for them."""
     first = queue.first[0]
-    is_patient = now_us - first.at_us < policy.gang_patience_us
+    is_patient = now_us - first.at_us < policy.gang_patience_us or first.request_id in in_vain
     models = _models_of(service, first)
     waiting = tuple(
         Waiting(
