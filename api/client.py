@@ -9282,7 +9282,7 @@ class Client(_Calls):
         idempotency_key: str | None = None,
     ) -> WorkState:
         """The work ended by itself, or was lost: the lease ends with it, and so does its
-        bill.
+        bill. A.
         """
         found = self._call(
             "POST",
