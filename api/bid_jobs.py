@@ -8,7 +8,7 @@ first, so a round ends; whoever was displaced in it waits for the next.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from api import placing
@@ -29,6 +29,7 @@ logger = logging.getLogger(__name__)
 
 DUE_MAX = 500
 WAITING_MAX = 500
+"""Standing bids read together; a round goes through all of them."""
 TRIES_MAX = 100
 """Bids of one auction that may turn out to be unavailable in one round."""
 
@@ -62,11 +63,19 @@ def run_bids(service: Service, connection: Connection, now_us: int) -> int:
     for lease_id in bids.read_due(connection, now_us, DUE_MAX):
         done += _guarded(lease_id, stopped, lambda: close_due(service, lease_id, now_us))  # noqa: B023
     tables.step_all(connection, only=("fleet", "bids"))
-    for one in bids.read_waiting(connection, WAITING_MAX):
+    for one in _waiting(connection):
         done += _guarded(one.lease_id, stopped, lambda: serve(service, connection, one, now_us))  # noqa: B023
     if stopped:
         raise BidsStopped(f"{len(stopped)} requests stop, the first is {stopped[0]}")
     return done
+
+
+def _waiting(connection: Connection) -> Iterator[Standing]:
+    """All of them: high bids that nobody can serve, or pay, keep none of the others waiting."""
+    last: Standing | None = None
+    while found := bids.read_waiting(connection, WAITING_MAX, last):
+        yield from found
+        last = found[-1]
 
 
 def _guarded(lease_id: str, stopped: list[str], work: Any) -> int:

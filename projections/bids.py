@@ -305,15 +305,20 @@ def read_standing(connection: Connection, lease_id: str) -> Standing | None:
     return read.one(connection, Standing, sql, lease=lease_id)
 
 
-def read_waiting(connection: Connection, limit: int) -> list[Standing]:
+def read_waiting(
+    connection: Connection, limit: int, after: Standing | None = None
+) -> list[Standing]:
     """Bids that hold nothing and want to: the highest first, and of equal ones the earlier.
 
-    One that its renter paused waits for its renter.
+    `after`: the last one that was read. One that its renter paused waits for its renter.
     """
     sql = """SELECT * FROM proj_bids.standing
         WHERE state IN ('waiting', 'paused') AND reason IS DISTINCT FROM 'renter'
+            AND (%(price)s::bigint IS NULL
+                OR (-price_units, position) > (-%(price)s::bigint, %(position)s))
         ORDER BY price_units DESC, position LIMIT %(limit)s"""
-    return read.many(connection, Standing, sql, limit=limit)
+    price, position = (None, 0) if after is None else (after.price_units, after.position)
+    return read.many(connection, Standing, sql, limit=limit, price=price, position=position)
 
 
 def read_holding(connection: Connection, *, node_id: str | None = None) -> list[Standing]:

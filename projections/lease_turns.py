@@ -7,7 +7,7 @@ have a turn to take, and nothing else has: whether it does is decided from the l
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,14 +20,16 @@ _WATCHED = """
     ORDER BY node_id, position LIMIT %(limit)s
 """
 _ENDING = """
-    SELECT lease_id FROM proj_leases.lease
+    SELECT lease_id, position FROM proj_leases.lease
     WHERE settled_position IS NULL AND state IN ('active', 'degraded', 'reclaiming')
         AND term_end_us IS NULL AND funds_end_us <= %(until)s AND funds_end_us > %(now)s
+        AND position > %(after)s
     ORDER BY position LIMIT %(limit)s
 """
 _UNREACHABLE = """
-    SELECT lease_id FROM proj_leases.lease
+    SELECT lease_id, position FROM proj_leases.lease
     WHERE close_code = 10004 AND revised_code IS NULL AND closed_at_us > %(since)s
+        AND position > %(after)s
     ORDER BY position LIMIT %(limit)s
 """
 _SETTLED = """
@@ -88,14 +90,26 @@ def read_watched(
     return [Watched(*row[:3]) for row in rows], rows[-1][3] if rows else after
 
 
-def read_ending(connection: Connection, now_us: int, until_us: int, limit: int) -> list[str]:
-    """Open-ended leases whose funds end in (now, until]."""
-    return _ids(connection, _ENDING, now=now_us, until=until_us, limit=limit)
+def read_ending(connection: Connection, now_us: int, until_us: int, limit: int) -> Iterator[str]:
+    """Open-ended leases whose funds end in (now, until], so many read together."""
+    return _all(connection, _ENDING, limit, now=now_us, until=until_us)
 
 
-def read_unreachable(connection: Connection, since_us: int, limit: int) -> list[str]:
+def read_unreachable(connection: Connection, since_us: int, limit: int) -> Iterator[str]:
     """Leases closed as unreachable after a moment, with the fault not revised."""
-    return _ids(connection, _UNREACHABLE, since=since_us, limit=limit)
+    return _all(connection, _UNREACHABLE, limit, since=since_us)
+
+
+def _all(connection: Connection, sql: str, limit: int, **params: int) -> Iterator[str]:
+    """Page by page: those that were looked at stay, and must keep no others from their turn."""
+    after = -1
+    while True:
+        found = {**params, "after": after, "limit": limit}
+        rows = connection.execute(sql.encode(), found).fetchall()
+        yield from (str(row[0]) for row in rows)
+        if len(rows) < limit:
+            return
+        after = rows[-1][1]
 
 
 def read_settled(connection: Connection, until_us: int, limit: int) -> list[str]:

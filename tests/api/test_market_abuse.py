@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from api import bid_jobs, lease_watch
 from api.models import moment
 from tests.api.scene import Scene
 from tests.api.test_bidding import (
@@ -16,9 +19,11 @@ from tests.api.test_bidding import (
     spot,
     standing,
 )
+from tests.api.test_lease_turns import interruptible, watch
 from tests.api.test_pools import ask, job, pool, run, state
 from tests.api.test_work import Told, executor_of
 from tests.api.work import MINUTE_US, accrue_now
+from tests.api.work import run as work_of
 
 __all__ = ["market", "spot"]
 
@@ -112,3 +117,26 @@ def test_a_gang_of_a_suspended_client_ends_and_stops_no_pool(scene: Scene) -> No
     assert run(scene) == 2
     assert [state(scene, one["lease_id"]) for one in waits] == ["reserved", "reserved"]
     assert scene.operator.read(f"/v1/gangs/{gang['gang_id']}")["state"] == "closed"
+
+
+def test_high_bids_that_nobody_pays_keep_no_other_bid_waiting(
+    spot: Market, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bid_jobs, "WAITING_MAX", 1)
+    poor = standing(spot, 2_000_000, spot.scene.account())["lease_id"]
+    mine = standing(spot, 1_500_000)["lease_id"]
+    spot.tick()
+    assert spot.lease(mine)["state"] == "reserved"
+    assert spot.scene.operator.read(f"/v1/leases/{poor}")["state"] == "requested"
+
+
+def test_who_was_warned_keeps_nobody_else_from_the_warning(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lease_watch, "LEASES_MAX", 1)
+    both = [interruptible(scene), interruptible(scene)]
+    work_of(scene, both[0], minutes=61)
+    for lease in both:
+        watch(scene)
+        events = scene.renter.read(f"/v1/leases/{lease['lease_id']}/events")["data"]
+        assert "lease.funds_end_warned.v1" in {one["type"] for one in events}
