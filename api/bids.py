@@ -216,7 +216,7 @@ def read_auction(lease_id: LeaseInPath, call: Caller) -> Response:
               Reason.NOT_PERMITTED, Reason.ACCOUNT_CLOSED, Reason.BID_EXISTS, Reason.BIDS_FULL,
               Reason.AUCTION_TERMS, Reason.AMOUNT_NOT_POSITIVE, Reason.AMOUNT_OUT_OF_RANGE,
               Reason.PRICE_BELOW_USAGE_FEE, Reason.PRICE_ABOVE_CAP, Reason.GPU_CLASS_UNPRICED,
-              Reason.TARIFF_UNKNOWN, Reason.CREDIT_TOO_LOW],
+              Reason.TARIFF_UNKNOWN, Reason.CREDIT_TOO_LOW, Reason.NODE_IN_MAINTENANCE],
 )  # fmt: skip
 def submit_bid(lease_id: LeaseInPath, body: NewBid, call: Caller) -> Response:
     """Bid for a request with an offer of yours; the deposit is held until somebody has won."""
@@ -305,7 +305,8 @@ def withdraw_bid(lease_id: LeaseInPath, bid_id: BidInPath, body: Nothing, call: 
     problems=[Reason.LEASE_UNKNOWN, Reason.LEASE_STATE, Reason.AUCTION_STATE, Reason.BID_UNKNOWN,
               Reason.BID_STATE, Reason.DEVICE_TAKEN, Reason.DEVICE_UNKNOWN, Reason.OFFER_WITHDRAWN,
               Reason.OFFER_MISMATCH, Reason.NODE_STATE, Reason.UNPAID_DEBT, Reason.CREDIT_TOO_LOW,
-              Reason.BUDGET_EXHAUSTED, Reason.PRICE_ABOVE_CAP],
+              Reason.BUDGET_EXHAUSTED, Reason.PRICE_ABOVE_CAP, Reason.NODE_IN_MAINTENANCE,
+              Reason.COUNTERPARTY_DENIED, Reason.QUOTA_EXHAUSTED],
 )  # fmt: skip
 def accept_bid(lease_id: LeaseInPath, bid_id: BidInPath, body: Nothing, call: Caller) -> Response:
     """Choose a bid of a request whose `pick` is the renter's: it is reserved at its price."""

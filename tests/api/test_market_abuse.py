@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from api import bid_jobs, lease_watch
+from api.bids import resource as bids_api
 from api.models import moment
 from tests.api.scene import Scene
 from tests.api.test_bidding import (
@@ -64,6 +65,21 @@ def test_a_bidder_whose_node_is_worked_on_is_dropped_and_the_next_bid_wins(
     scene.owner.made(f"/v1/nodes/{scene.provider.node_id}/maintenances", worked_on(scene))
     market.tick(600 * SECOND_US)
     assert market.lease(lease_id)["node_id"] == scene.other.node_id
+
+
+def test_a_bid_of_a_node_that_is_worked_on_is_not_accepted_and_the_answer_is_documented(
+    market: Market,
+) -> None:
+    scene = market.scene
+    pricing = {"module": "reverse_auction", "pick": "renter"}
+    lease_id = scene.lease(pricing=pricing)["lease_id"]
+    bid = market.bid(lease_id, scene.provider, 2_000_000).json()
+    scene.owner.made(f"/v1/nodes/{scene.provider.node_id}/maintenances", worked_on(scene))
+    market.tick(5 * SECOND_US)
+    path = f"/v1/auctions/{lease_id}/bids/{bid['bid_id']}/accept"
+    assert scene.renter.post(path, {}).json()["code"] == "node_in_maintenance"
+    operations = {one.name: one for one in bids_api.operations}
+    assert "node_in_maintenance" in operations["accept_bid"].problems
 
 
 def test_a_standing_bid_that_only_a_denied_provider_could_serve_waits_on(spot: Market) -> None:
