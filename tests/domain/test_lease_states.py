@@ -423,6 +423,7 @@ class Life(RuleBasedStateMachine):
 
 
 def test_a_random_life_stays_in_the_table_and_its_books_balance() -> None:
-    lives = settings(max_examples=150, stateful_step_count=40, deadline=None)
+    # The same lives every time: whether every state is reached must not be a matter of luck.
+    lives = settings(max_examples=150, stateful_step_count=40, deadline=None, derandomize=True)
     run_state_machine_as_test(Life, settings=lives)
     assert {"active", "paused", "degraded", "reclaiming", "closing", "settled"} <= Life.seen
