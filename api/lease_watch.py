@@ -10,8 +10,11 @@ proves is not charged, whether or not this job has said so.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
+
+import psycopg
 
 from api.accrual import NodeReader, first_unread
 from api.service import Service
@@ -34,6 +37,8 @@ LEASES_MAX = 1_000
 REVISED_US_MAX = 7 * LATE_WINDOW_US
 """For so long after a close late reports are looked at for what they prove."""
 
+AWAY: tuple[type[Exception], ...] = (psycopg.Error, *LOG_AWAY)
+
 
 class WatchStopped(Exception):
     """Some leases could not take their turn; the others did."""
@@ -47,11 +52,10 @@ def run_watch(service: Service, connection: Connection, now_us: int) -> int:
     ahead_us = max(WARNINGS_US)
     ending = lease_turns.read_ending(connection, now_us, now_us + ahead_us, LEASES_MAX)
     for lease_id in ending:
-        if warning_due(run.lease(lease_id), now_us) is not None:
-            run.take(WarnFundsEnd(lease_id=lease_id, at_us=now_us))
+        run.look(lease_id, partial(run.warn, lease_id))
     since_us = now_us - REVISED_US_MAX
     for lease_id in lease_turns.read_unreachable(connection, since_us, LEASES_MAX):
-        run.look_for_proof(lease_id)
+        run.look(lease_id, partial(run.look_for_proof, lease_id))
     run.archive()
     if run.stopped:
         raise WatchStopped(f"{len(run.stopped)} leases stop, the first is {run.stopped[0]}")
@@ -74,6 +78,20 @@ class _Run:
         assert isinstance(state, Lease)
         return state
 
+    def look(self, lease_id: str, turn: Callable[[], None]) -> None:
+        """Look at one lease; what is wrong with it keeps no other from its turn."""
+        try:
+            turn()
+        except AWAY:
+            raise  # it is no lease's fault, and the next one would wait as long
+        except Exception:
+            logger.exception("looking at %s stops", lease_id)
+            self.stopped.append(lease_id)
+
+    def warn(self, lease_id: str) -> None:
+        if warning_due(self.lease(lease_id), self._now_us) is not None:
+            self.take(WarnFundsEnd(lease_id=lease_id, at_us=self._now_us))
+
     def take(self, command: Any) -> None:
         """Record one turn. A refusal says that the lease has moved on, or that it is not time."""
         try:
@@ -93,7 +111,7 @@ class _Run:
         while True:
             found, after = lease_turns.read_watched(self._connection, node_id, after, LEASES_MAX)
             for one in found:
-                self._watch(one)
+                self.look(one.lease_id, partial(self._watch, one))
             if len(found) < LEASES_MAX:
                 return
             node_id = found[-1].node_id

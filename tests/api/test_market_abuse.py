@@ -156,3 +156,16 @@ def test_who_was_warned_keeps_nobody_else_from_the_warning(
         watch(scene)
         events = scene.renter.read(f"/v1/leases/{lease['lease_id']}/events")["data"]
         assert "lease.funds_end_warned.v1" in {one["type"] for one in events}
+
+
+def test_a_lease_that_cannot_be_looked_at_keeps_no_other_from_its_turn(scene: Scene) -> None:
+    seen: list[str] = []
+
+    def breaks() -> None:
+        raise KeyError("a state that nobody foresaw")
+
+    with scene.service.connect() as connection:
+        here = lease_watch._Run(scene.service, connection, scene.clock.now_us())
+        here.look("lease_bad", breaks)
+        here.look("lease_good", lambda: seen.append("lease_good"))
+    assert (here.stopped, seen) == (["lease_bad"], ["lease_good"])
