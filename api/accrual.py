@@ -36,7 +36,7 @@ from domain.lease import (
     TopUpLease,
 )
 from domain.lease_closing import expires_us, unreachable_us
-from domain.lease_opening import refill_due
+from domain.lease_top_up import refill_due
 from domain.refusal import Reason, Refused
 from domain.report import lane_of
 from domain.stream import Stream

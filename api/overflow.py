@@ -11,7 +11,7 @@ from dataclasses import replace
 from domain.group import Holder, must_overflow
 from domain.job import JobSubmitted, SubmitJob
 from domain.lease import RequestLease
-from domain.lease_opening import demands_of
+from domain.lease_request import demands_of
 from domain.stream import World
 
 Spec = SubmitJob | JobSubmitted

@@ -25,7 +25,7 @@ from domain.auction import (
 from domain.device import device_of, free_mem, free_share
 from domain.lease import QUOTES_MAX, Candidate, Lease, ReserveLease, lease_of
 from domain.lease_life import decide_quote
-from domain.lease_opening import quoted_terms
+from domain.lease_terms import quoted_terms
 from domain.lease_turns import QuoteLease
 from domain.money import Amount, credit
 from domain.offer import existing_offer, require_covers_fee, require_price

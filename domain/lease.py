@@ -12,9 +12,15 @@
     put in == charged + federated + refunded + held                          always
 
 Here is what can happen, what can be asked and what we remember; of its turns in between, facts and
-commands are in `domain/lease_turns.py`. How we decide: until billing starts, and when it is topped
-up, in `domain/lease_opening.py`; its turns in `domain/lease_life.py`; what it uses and how it ends
-in `domain/lease_accrual.py`.
+commands are in `domain/lease_turns.py`. How we decide, in the order of a lease's life:
+
+    lease_request      a job's owner asks              lease_top_up      more credits
+    lease_terms        what a match promises           lease_extension   a longer term
+    lease_reservation  the match is taken              lease_life        its turns in between
+    lease_opening      billing starts                  lease_accrual     what it uses, how it ends
+
+and its credits in `lease_escrow` (how much must be held, until when it lasts), `lease_funds` (whose
+they are, in which order they go) and `lease_budget` (which caps they count against).
 """
 
 from __future__ import annotations
@@ -650,53 +656,19 @@ def evolve(lease: Lease, fact: Fact) -> Lease:
         case MatchDecided():
             return lease
         case LeaseReserved():
-            return replace(
-                lease,
-                status="reserved",
-                reserved=fact,
-                held=fact.escrow,
-                deposits=deposits_of(fact.escrow),
-                counted=fact.counted or (),
-                quotes=(),
-            )
+            return _reserved(lease, fact)
         case LeaseReady():
             # Alone it is followed by its opening at once; in a gang it waits for the others.
             waits = lease.requested is not None and lease.requested.gang_id is not None
             return replace(lease, status="gang_waiting") if waits else lease
         case LeaseOpened():
-            return replace(
-                lease,
-                status="active",
-                opened=fact,
-                accrued_until_us=fact.opened_at_us,
-                funds_end_us=fact.funds_end_us,
-                term_end_us=fact.term_end_us,
-            )
+            return _opened(lease, fact)
         case LeaseToppedUp():
-            return replace(
-                lease,
-                held=(*lease.held, *fact.parts),
-                deposits=max(lease.deposits, deposits_of(fact.parts)),
-                funds_end_us=fact.funds_end_us or lease.funds_end_us,
-                counted=(*lease.counted, *(fact.counted or ())),
-            )
+            return _with_deposits(lease, fact)
         case UsageAccrued():
-            return replace(
-                lease,
-                hours_accrued=fact.hour_index + 1,
-                accrued_until_us=fact.until_us,
-                usage_position=fact.usage_position,
-                resume_position=fact.resume_position,
-                ppm_us=fact.ppm_us,
-                charge_units=fact.charge.units,
-                parts=fact.parts,
-                held=without(lease.held, fact.drawn),
-                marks=fact.watermarks,
-            )
+            return _accrued(lease, fact)
         case LeaseClosed():
-            held = without(lease.held, fact.refund)
-            lease = _paused_until(lease, fact.closed_at_us)
-            return replace(lease, status="closing", closed=fact, held=held, quotes=())
+            return _closed(lease, fact)
         case LeaseSettled():
             status = "disputed" if lease.disputes else "settled"
             return replace(lease, status=status, held=(), settled_at_us=fact.at_us)
@@ -708,6 +680,62 @@ def evolve(lease: Lease, fact: Fact) -> Lease:
             return replace(lease, held=without(lease.held, fact.drawn))
         case _:
             return _turned(lease, fact)
+
+
+def _reserved(lease: Lease, fact: LeaseReserved) -> Lease:
+    return replace(
+        lease,
+        status="reserved",
+        reserved=fact,
+        held=fact.escrow,
+        deposits=deposits_of(fact.escrow),
+        counted=fact.counted or (),
+        quotes=(),
+    )
+
+
+def _opened(lease: Lease, fact: LeaseOpened) -> Lease:
+    return replace(
+        lease,
+        status="active",
+        opened=fact,
+        accrued_until_us=fact.opened_at_us,
+        funds_end_us=fact.funds_end_us,
+        term_end_us=fact.term_end_us,
+    )
+
+
+def _with_deposits(lease: Lease, fact: LeaseToppedUp | LeaseExtended) -> Lease:
+    """New parts are behind those that are there; the budgets they count against are remembered."""
+    return replace(
+        lease,
+        held=(*lease.held, *fact.parts),
+        deposits=max(lease.deposits, deposits_of(fact.parts)),
+        funds_end_us=fact.funds_end_us or lease.funds_end_us,
+        counted=(*lease.counted, *(fact.counted or ())),
+    )
+
+
+def _accrued(lease: Lease, fact: UsageAccrued) -> Lease:
+    return replace(
+        lease,
+        hours_accrued=fact.hour_index + 1,
+        accrued_until_us=fact.until_us,
+        usage_position=fact.usage_position,
+        resume_position=fact.resume_position,
+        ppm_us=fact.ppm_us,
+        charge_units=fact.charge.units,
+        parts=fact.parts,
+        held=without(lease.held, fact.drawn),
+        marks=fact.watermarks,
+    )
+
+
+def _closed(lease: Lease, fact: LeaseClosed) -> Lease:
+    """It ends any pause, and nothing that was quoted can be taken any more."""
+    lease = _paused_until(lease, fact.closed_at_us)
+    held = without(lease.held, fact.refund)
+    return replace(lease, status="closing", closed=fact, held=held, quotes=())
 
 
 def _turned(lease: Lease, fact: Turn) -> Lease:
@@ -733,15 +761,8 @@ def _turned(lease: Lease, fact: Turn) -> Lease:
         case ReclaimCancelled():
             return replace(lease, status="active", reclaim=None)
         case LeaseExtended():
-            return replace(
-                lease,
-                held=(*lease.held, *fact.parts),
-                deposits=max(lease.deposits, deposits_of(fact.parts)),
-                extended_us=fact.term_us,
-                term_end_us=fact.term_end_us,
-                funds_end_us=fact.funds_end_us or lease.funds_end_us,
-                counted=(*lease.counted, *(fact.counted or ())),
-            )
+            lease = _with_deposits(lease, fact)
+            return replace(lease, extended_us=fact.term_us, term_end_us=fact.term_end_us)
         case FundsEndWarned():
             return replace(lease, warned=fact)
         case FaultRevised():

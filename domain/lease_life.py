@@ -25,7 +25,8 @@ from domain.lease import (
     lease_of,
 )
 from domain.lease_accrual import released_devices
-from domain.lease_opening import extended, quoted_terms
+from domain.lease_extension import extended
+from domain.lease_terms import quoted_terms
 from domain.lease_turns import (
     ArchiveLease,
     CancelReclaim,

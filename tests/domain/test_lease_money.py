@@ -21,7 +21,7 @@ from domain.lease import (
     UsageAccrued,
 )
 from domain.lease_funds import FEDERATED, EscrowPart, total
-from domain.lease_opening import refill_due
+from domain.lease_top_up import refill_due
 from domain.money import PPM, Amount, credit, token
 from domain.refusal import Reason
 from domain.revenue_share import OwnerShare, SetRevenueShares, split_among

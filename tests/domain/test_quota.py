@@ -21,7 +21,7 @@ from domain.group import (
     with_parents,
 )
 from domain.lease import LeaseReserved
-from domain.lease_opening import decide_reserve
+from domain.lease_reservation import decide_reserve
 from domain.quota import SetQuota, client_quota, hold, quota_of, release, stream_of
 from domain.refusal import Reason, Refused
 from domain.stream import Change
