@@ -53,6 +53,7 @@ from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
 from api.providers import own_region
 from api.usage import MEDIA_TYPE
+from domain.hardware_facts import DRIVES_MAX, HardwareFacts, SataDrive
 from domain.lease import RUNNING, Lease, ReadyLease
 from domain.money import PPM
 from domain.node import (
@@ -110,6 +111,7 @@ class DeviceForm(Asked):
     pcie_gen: Small | None = None
     pcie_lanes: Small | None = None
     kind: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_.-]{0,31}$")] | None = None
+    memory: Literal["unified"] | None = None
 
     def spec(self) -> DeviceSpec:
         return DeviceSpec(**self.model_dump())
@@ -128,6 +130,47 @@ class HostForm(Asked):
         return HostSpec(**self.model_dump())
 
 
+class SataDriveForm(Asked):
+    """Decimal gigabytes; a drive without platters turns 0 times a minute; null: not known."""
+
+    size_gb: Small
+    kind: Literal["ssd", "hdd"]
+    rpm: Small | None = None
+
+
+class HardwareForm(Asked):
+    """What the rules of joining and selling need; null: not known, an empty list: none. Drives in
+    decimal gigabytes; `ram_gb` is what is built in, `cpu_cores` counts no threads,
+    `ethernet_mbps` is the fastest port that has a link.
+    """
+
+    nvme_drives_gb: Annotated[list[Small], Field(max_length=DRIVES_MAX)] | None = None
+    sata_drives: Annotated[list[SataDriveForm], Field(max_length=DRIVES_MAX)] | None = None
+    tpm_2_0: bool | None = None
+    ram_gb: Small | None = None
+    cpu_cores: Small | None = None
+    ethernet_mbps: Annotated[int, Field(ge=0, le=10_000_000)] | None = None
+
+    def facts(self) -> HardwareFacts:
+        drives, sata = self.nvme_drives_gb, self.sata_drives
+        return HardwareFacts(
+            nvme_drives_gb=None if drives is None else tuple(drives),
+            sata_drives=None if sata is None else tuple(_sata_drive(drive) for drive in sata),
+            tpm_2_0=self.tpm_2_0,
+            ram_gb=self.ram_gb,
+            cpu_cores=self.cpu_cores,
+            ethernet_mbps=self.ethernet_mbps,
+        )
+
+
+def _sata_drive(form: SataDriveForm) -> SataDrive:
+    return SataDrive(**form.model_dump())
+
+
+def _facts(form: HardwareForm | None) -> HardwareFacts | None:
+    return None if form is None else form.facts()
+
+
 _DEVICE = {"device_id": "GPU-5c1d8f3e", "vendor": "nvidia", "model": "NVIDIA H100 80GB HBM3",
            "memory_mib": 81559, "connection": "sxm"}  # fmt: skip
 _SPECS = {"devices": [_DEVICE], "host": {"arch": "x86_64", "os": "linux"}}
@@ -139,6 +182,7 @@ Devices = Annotated[list[DeviceForm], Field(max_length=DEVICES_MAX)]
 class Specs(Asked):
     devices: Devices
     host: HostForm
+    hardware: HardwareForm | None = None
 
     model_config = with_examples(_SPECS)
 
@@ -170,6 +214,7 @@ class Join(Asked):
     client_id: AccountId | None = None
     devices: Devices
     host: HostForm
+    hardware: HardwareForm | None = None
 
     model_config = with_examples(
         {"code": "7KQ2M9XD", "public_key": "3b" * 32, "key_id": "e97347e22a6967c6",
@@ -212,6 +257,7 @@ class NodeStateTold(Told):
 class InventoryTold(Told):
     devices: list[DeviceForm]
     host: HostForm
+    hardware: HardwareForm | None = None
     reported_at: Told_at | None = None
 
 
@@ -309,7 +355,7 @@ def join_node(body: Join, call: Caller) -> Response:
             public_key=body.public_key, token_sha256=hashlib.sha256(node_key.encode()).hexdigest(),
             agent=body.agent, client_id=body.client_id,
             devices=tuple(device.spec() for device in body.devices), host=body.host.spec(),
-            at_us=call.now_us,
+            hardware=_facts(body.hardware), at_us=call.now_us,
         )  # fmt: skip
 
     def told(after: After) -> Told:
@@ -513,7 +559,7 @@ def report_specs(node_id: NodeInPath, body: Specs, call: Caller) -> Response:
             raise Refused(Reason.NODE_UNKNOWN, node_id=node_id)
         return ReportSpecs(
             node_id=node_id, devices=tuple(device.spec() for device in body.devices),
-            host=body.host.spec(), at_us=call.now_us,
+            host=body.host.spec(), hardware=_facts(body.hardware), at_us=call.now_us,
         )  # fmt: skip
 
     return call.record(commands, node_state(node_id))
@@ -596,8 +642,13 @@ def _specs(row: fleet.Node) -> InventoryTold | None:
         return None
     return InventoryTold(
         devices=[DeviceForm(**device) for device in row.specs["devices"]],
-        host=HostForm(**row.specs["host"]), reported_at=moment_or_none(row.specs_at_us),
+        host=HostForm(**row.specs["host"]), hardware=_hardware(row.specs.get("hardware")),
+        reported_at=moment_or_none(row.specs_at_us),
     )  # fmt: skip
+
+
+def _hardware(told: dict[str, Any] | None) -> HardwareForm | None:
+    return None if told is None else HardwareForm(**told)
 
 
 # --- assignments -----------------------------------------------------------------------------

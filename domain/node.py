@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, assert_never
 
 from domain.device import DeviceRegistered, DeviceRetired, DeviceState, device_of
+from domain.hardware_facts import HardwareFacts
 from domain.licence import licence_of, seat_of
 from domain.pool_node import PoolNodeAdded, PoolNodeRemoved
 from domain.provider import existing_provider, existing_region
@@ -35,6 +36,7 @@ class DeviceSpec:
     pcie_gen: int | None = None
     pcie_lanes: int | None = None
     kind: str | None = None  # absent: a GPU
+    memory: str | None = None  # "unified": the host's own; absent: as the registry of kinds says
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,7 @@ class NodeSpecReported:
     devices: tuple[DeviceSpec, ...]
     host: HostSpec
     at_us: int
+    hardware: HardwareFacts | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,6 +184,7 @@ class JoinNode:
     devices: tuple[DeviceSpec, ...]
     host: HostSpec
     at_us: int
+    hardware: HardwareFacts | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,6 +193,7 @@ class ReportSpecs:
     devices: tuple[DeviceSpec, ...]
     host: HostSpec
     at_us: int
+    hardware: HardwareFacts | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -555,7 +560,11 @@ def _on(node_id: str, fact: NodeFact) -> Change:
 
 def _specs(command: JoinNode | ReportSpecs) -> NodeSpecReported:
     return NodeSpecReported(
-        node_id=command.node_id, devices=command.devices, host=command.host, at_us=command.at_us
+        node_id=command.node_id,
+        devices=command.devices,
+        host=command.host,
+        at_us=command.at_us,
+        hardware=command.hardware,
     )
 
 
@@ -608,19 +617,22 @@ def _registrations(
 
 
 def _kind_terms(spec: DeviceSpec, at_us: int, world: World) -> dict[str, Any]:
-    """What the registry of kinds adds to a device that names its kind, or whose vendor's devices
-    share their memory with the host. A kind that no row knows has no class either.
+    """What the registry of kinds adds to a device that names its kind, or that shares its memory
+    with the host, by itself or as all of its vendor's do. A kind that no row knows has no class.
     """
     known = kind_in_force(world, spec.kind, spec.vendor, at_us)
     if known is None and spec.kind is not None:
         return {"gpu_class": None, "kind": spec.kind}
     gpu_class = class_in_force(world, spec.model, at_us)
-    if known is None or (spec.kind is None and known.memory == "dedicated"):
+    if known is None:
+        return {"gpu_class": gpu_class}
+    memory = spec.memory or known.memory
+    if spec.kind is None and memory == "dedicated":
         return {"gpu_class": gpu_class}
     return {
         "gpu_class": gpu_class,
         "kind": known.kind,
-        "memory": known.memory,
+        "memory": memory,
         "is_divisible": known.is_divisible,
         "capacity_asset": known.capacity_asset,
     }

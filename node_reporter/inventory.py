@@ -9,8 +9,10 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
+from node_reporter import hardware
 from node_reporter.gpus import Device
 
 MIB = 1_048_576
@@ -18,11 +20,14 @@ SXM_MODELS = ("SXM", "H100 80GB HBM3", "H200", "B200", "GB200")
 """NVML does not tell the socket; NVIDIA's names of boards without a PCIe slot do."""
 
 
-def specs(devices: Iterable[Device], vendor: str) -> dict[str, Any]:
-    """Devices and host in the form of `POST /v1/nodes/join` and `/v1/nodes/{id}/specs`."""
+def specs(devices: Iterable[Device], vendor: str, root: Path = Path("/")) -> dict[str, Any]:
+    """Devices, host and hardware in the form of `POST /v1/nodes/join` and `.../{id}/specs`; the
+    operating system's files are read under `root`.
+    """
     found = list(devices)
     driver = next((device.driver for device in found if device.driver), None)
-    return {
+    built_of = hardware.facts(root)
+    told: dict[str, Any] = {
         "devices": [
             _spec(device, vendor)
             for device in found
@@ -36,6 +41,7 @@ def specs(devices: Iterable[Device], vendor: str) -> dict[str, Any]:
             "driver": driver,
         },
     }
+    return told if built_of is None else {**told, "hardware": built_of}
 
 
 def _spec(device: Device, vendor: str) -> dict[str, Any]:

@@ -140,9 +140,10 @@ _RULES = (
     ),
     Rule(
         ("node.spec_reported.v1",),
-        "node_id text, devices json, host json, at_us bigint",
+        "node_id text, devices json, host json, hardware json, at_us bigint",
         """UPDATE own.node n SET specs_at_us = f.at_us,
-            specs = json_build_object('devices', f.devices, 'host', f.host)
+            specs = json_build_object('devices', f.devices, 'host', f.host,
+                'hardware', f.hardware)
         FROM (SELECT DISTINCT ON (node_id) * FROM facts ORDER BY node_id, position DESC) f
         WHERE n.node_id = f.node_id""",
     ),

@@ -378,6 +378,22 @@ def test_r_19_a_node_that_has_not_told_its_inventory_for_too_long_is_not_matched
         assert scene.lease()["node_id"] == scene.provider.node_id
 
 
+def test_what_a_machine_is_built_of_is_kept_as_it_told_it(scene: Scene) -> None:
+    joining = scene.provider.joining("ZZZZZZZZ", "NVIDIA A100-PCIE-80GB")
+    path = f"/v1/nodes/{scene.provider.node_id}"
+    specs = {"devices": joining["devices"], "host": joining["host"]}
+    assert scene.owner.read(path)["specs"].get("hardware") is None, "it joined without it"
+    hardware = {
+        "nvme_drives_gb": [1_000, 2_000], "sata_drives": [{"size_gb": 2_000, "kind": "hdd",
+        "rpm": 7_200}], "tpm_2_0": True, "ram_gb": 320, "cpu_cores": 16, "ethernet_mbps": 10_000,
+    }  # fmt: skip
+    scene.provider.node.made(f"{path}/specs", {**specs, "hardware": hardware})
+    assert scene.owner.read(path)["specs"]["hardware"] == hardware
+    bad = {**hardware, "sata_drives": [{"size_gb": 2_000, "kind": "tape"}]}
+    refused = scene.provider.node.post(f"{path}/specs", {**specs, "hardware": bad})
+    assert refused.status_code == 422
+
+
 # --- reputation ------------------------------------------------------------------------------
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from domain.device import DeviceReserved, DeviceRetired, device_of
+from domain.hardware_facts import HardwareFacts
 from domain.node import (
     JOIN_CODE_LIFE_US,
     ActivateNode,
@@ -179,6 +180,16 @@ def test_a_new_inventory_is_recorded_and_an_equal_one_is_not() -> None:
             NodeSpecReported(node_id=NODE, devices=(gpu(GPU_0),), host=HOST, at_us=LATER_US),
         )
     )
+
+
+def test_what_a_machine_is_built_of_is_part_of_its_inventory() -> None:
+    built_of = HardwareFacts(nvme_drives_gb=(1_000, 1_000), tpm_2_0=True)
+    told = replace(report_specs, hardware=built_of)
+    with_joined_node.when(told).then(
+        (NODE_STREAM, replace(specs, hardware=built_of, at_us=LATER_US))
+    )
+    (_, _, with_hardware) = with_code.when(replace(join, hardware=built_of)).changes()
+    assert with_hardware.fact == replace(specs, hardware=built_of)
 
 
 def test_the_owner_confirms_the_key_they_compared() -> None:

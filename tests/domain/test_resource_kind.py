@@ -51,6 +51,13 @@ def device(kind: str | None, vendor: str, model: str, name: str = "DEV-0") -> De
     return DeviceSpec(device_id=name, vendor=vendor, model=model, memory_mib=1_024, kind=kind)
 
 
+def test_a_gpu_that_shares_the_memory_of_its_host_says_so_whatever_its_vendor_makes() -> None:
+    (shared,) = admitted(listed(replace(device(None, "nvidia", "NVIDIA GB10"), memory="unified")))
+    (own,) = admitted(listed(device(None, "nvidia", "NVIDIA H100")))
+    assert (shared.memory, shared.kind) == ("unified", "gpu")
+    assert own.memory is None
+
+
 def seat(number: int) -> DeviceSpec:
     return device("seat", "thirdai", "ThirdAI Bolt", seat_id(LICENCE, number))
 

@@ -51,6 +51,7 @@ from domain import (
 from domain.constraints import Constraints
 from domain.earnings import NOTHING, Parts, peel
 from domain.gpu_time import GPU_HOUR_US, charge_for
+from domain.hardware_facts import HardwareFacts
 from domain.money import PPM, Amount, Asset, credit, token
 from domain.pool_node import PoolNodeAdded, PoolNodeRemoved
 from domain.stream import Stream
@@ -252,7 +253,11 @@ def _node(size: Size, index: int, at: int) -> Iterator[Told]:
     yield (
         stream,
         node.NodeSpecReported(
-            node_id=node_id, devices=specs, host=node.HostSpec(arch="x86_64", os="linux"), at_us=at
+            node_id=node_id,
+            devices=specs,
+            host=node.HostSpec(arch="x86_64", os="linux"),
+            at_us=at,
+            hardware=HardwareFacts(nvme_drives_gb=(1_000,), tpm_2_0=True) if index % 2 else None,
         ),
     )
     yield (
