@@ -999,6 +999,7 @@ class DeviceForm(TypedDict):
     pcie_gen: NotRequired[int | None]
     pcie_lanes: NotRequired[int | None]
     kind: NotRequired[str | None]
+    memory: NotRequired[Literal["unified"] | None]
 
 
 class DevicePage(TypedDict):
@@ -1599,6 +1600,20 @@ class GroupQuota(TypedDict):
     gpu_ppm_max: NotRequired[int | None]
 
 
+class HardwareForm(TypedDict):
+    """What the rules of joining and selling need; null: not known, an empty list: none.
+    Drives in decimal gigabytes; `ram_gb` is what is built in, `cpu_cores` counts no
+    threads, `ethernet_mbps` is the fastest port that has a link.
+    """
+
+    nvme_drives_gb: NotRequired[list[int] | None]
+    sata_drives: NotRequired[list[SataDriveForm] | None]
+    tpm_2_0: NotRequired[bool | None]
+    ram_gb: NotRequired[int | None]
+    cpu_cores: NotRequired[int | None]
+    ethernet_mbps: NotRequired[int | None]
+
+
 class Hold(TypedDict):
     hold_id: str
     reason: str
@@ -1663,6 +1678,7 @@ class IngressLoads(TypedDict):
 class Inventory(TypedDict):
     devices: list[DeviceForm]
     host: HostForm
+    hardware: NotRequired[HardwareForm]
     reported_at: NotRequired[str]
 
 
@@ -1884,6 +1900,7 @@ class Join(TypedDict):
     client_id: NotRequired[str | None]
     devices: list[DeviceForm]
     host: HostForm
+    hardware: NotRequired[HardwareForm | None]
 
 
 class JoinCode(TypedDict):
@@ -4408,6 +4425,14 @@ class Said(TypedDict):
     signer_account_id: str
 
 
+class SataDriveForm(TypedDict):
+    """Decimal gigabytes; a drive without platters turns 0 times a minute; null: not known."""
+
+    size_gb: int
+    kind: Literal["ssd", "hdd"]
+    rpm: NotRequired[int | None]
+
+
 class Scale(TypedDict):
     """Within `min_members` and `max_members` of the job's plan."""
 
@@ -4485,6 +4510,7 @@ class Source(TypedDict):
 class Specs(TypedDict):
     devices: list[DeviceForm]
     host: HostForm
+    hardware: NotRequired[HardwareForm | None]
 
 
 class SplitRow(TypedDict):
