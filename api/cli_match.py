@@ -37,6 +37,11 @@ Cores = Annotated[int | None, typer.Option(min=1, help="CPU cores, at least.")]
 Ram = Annotated[int | None, typer.Option(min=1, metavar="MIB", help="At least.")]
 Storage = Annotated[int | None, typer.Option(min=1, metavar="GIB", help="At least.")]
 Arch = Annotated[str | None, typer.Option(help="Like x86_64.")]
+Kernel = Annotated[str | None, typer.Option(metavar="VERSION", help="At least, like 5.10.")]
+NetworkClass = Annotated[
+    Literal["internet", "local", "switched"] | None, typer.Option(help="This one, or a better one.")
+]
+Substrate = Annotated[str | None, typer.Option(help="Like bare_metal, esxi or kubernetes.")]
 Tier = Annotated[int | None, typer.Option(min=0, max=9, help="Security tier, at least.")]
 Reputation = Annotated[int | None, typer.Option(min=0, max=1_000_000, metavar="PPM")]
 
@@ -55,6 +60,9 @@ def search(
     ram: Ram = None,
     storage: Storage = None,
     arch: Arch = None,
+    kernel: Kernel = None,
+    network_class: NetworkClass = None,
+    substrate: Substrate = None,
     tier: Tier = None,
     reputation: Reputation = None,
     max_price: Annotated[str | None, typer.Option(metavar="CREDITS", help="Per GPU-hour.")] = None,
@@ -70,6 +78,7 @@ def search(
             model=model, vendor=vendor, memory_mib=memory, gpu_count=gpus, mode=mode,
             setting=setting, isolation=isolation, capability=capability, cpu_cores=cores,
             ram_mib=ram, storage_gib=storage, arch=arch, security_tier=tier,
+            min_kernel=kernel, network_class=network_class, substrate=substrate,
             min_reputation_ppm=reputation, price_max=price_max, limit=size, cursor=cursor,
         ),
         limit,
@@ -94,6 +103,9 @@ def quote(
     ram: Ram = None,
     storage: Storage = None,
     arch: Arch = None,
+    kernel: Kernel = None,
+    network_class: NetworkClass = None,
+    substrate: Substrate = None,
     tier: Tier = None,
     reputation: Reputation = None,
     term: Annotated[int | None, typer.Option(min=1, metavar="SECONDS", help="Fixed term.")] = None,
@@ -112,6 +124,9 @@ def quote(
         "ram_mib": ram,
         "storage_gib": storage,
         "arch": arch,
+        "min_kernel": kernel,
+        "network_class": network_class,
+        "substrate": substrate,
         "security_tier": tier,
         "min_reputation_ppm": reputation,
     }

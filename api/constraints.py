@@ -26,6 +26,11 @@ Mode = Literal["whole", "mig", "mps", "time_slice", "memory"]
 MigStart = Annotated[int, Field(ge=0, le=7, description="Memory slice where the instance begins")]
 Isolation = Literal["process", "container", "vm", "machine"]
 Setting = Literal["edge", "datacenter"]
+NetworkClass = Literal["internet", "local", "switched"]
+Kernel = Annotated[
+    str,
+    Field(pattern=r"^[0-9]{1,3}\.[0-9]{1,3}(\.[0-9]{1,3})?$", description="Like 5.10: at least"),
+]
 
 
 class _Form(BaseModel):
@@ -59,7 +64,8 @@ class Demands(_Form):
     `memory_mib`: what the lease gets on each device. `isolation`: this level or a stronger one.
     `regions`: only there; `near_region` only ranks. `accept_provisional`: nodes without a
     reputation yet; absent: yes, unless `min_reputation_ppm` is given. Your own nodes are exempt
-    from reputation. `rank`: lowest_cost, or best_score with `weights`.
+    from reputation. `network_class`: this one or a better one. `substrate`: what the node runs on,
+    like bare_metal, esxi or kubernetes. `rank`: lowest_cost, or best_score with `weights`.
     """
 
     kinds: Words | None = None
@@ -91,6 +97,9 @@ class Demands(_Form):
     interruptible: bool | None = None
     rank: Literal["lowest_cost", "best_score"] | None = None
     weights: WeightsAsked | None = None
+    min_kernel: Kernel | None = None
+    network_class: NetworkClass | None = None
+    substrate: Word | None = None
 
     def constraints(self) -> Constraints:
         """As the domain knows them."""
@@ -119,6 +128,7 @@ class Promises(_Form):
     storage_gib: Quantity | None = None
     network_mbps: Quantity | None = None
     min_renter_ppm: PpmOrZero | None = None
+    network_class: NetworkClass | None = None
 
     @model_validator(mode="after")
     def _once(self) -> Promises:

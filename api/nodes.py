@@ -54,6 +54,7 @@ from api.paging import LIST_LIMIT, Cursor, Limit
 from api.providers import own_region
 from api.usage import MEDIA_TYPE
 from domain.hardware_facts import DRIVES_MAX, HardwareFacts, SataDrive
+from domain.host_kind import SUBSTRATES_MAX
 from domain.lease import RUNNING, Lease, ReadyLease
 from domain.money import PPM
 from domain.node import (
@@ -95,6 +96,7 @@ READ_OR_NODE = nodes_or_scope("provider", "operator", "audit:read")
 Phase = Literal["joining", "confirmed", "maintenance", "active", "draining", "retired"]
 Mib = Annotated[int, Field(ge=0, le=2**40)]
 Small = Annotated[int, Field(ge=0, le=1_000_000)]
+Substrate = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_.-]{0,31}$")]
 
 
 # --- forms -----------------------------------------------------------------------------------
@@ -125,9 +127,12 @@ class HostForm(Asked):
     cpu_cores: Small | None = None
     ram_mib: Mib | None = None
     driver: Short | None = None
+    kernel: Short | None = None
+    substrate: Annotated[list[Substrate], Field(max_length=SUBSTRATES_MAX)] | None = None
 
     def spec(self) -> HostSpec:
-        return HostSpec(**self.model_dump())
+        told = self.model_dump(exclude={"substrate"})
+        return HostSpec(**told, substrate=None if self.substrate is None else tuple(self.substrate))
 
 
 class SataDriveForm(Asked):

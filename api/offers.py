@@ -10,7 +10,7 @@ from pydantic import Field
 from api.amounts import Money, credits_, money
 from api.auth import everybody, with_scope
 from api.call import After, Call, Caller
-from api.constraints import Isolation, Mode, Promises, promises_told
+from api.constraints import Isolation, Kernel, Mode, NetworkClass, Promises, promises_told
 from api.models import (
     AccountQuery,
     Asked,
@@ -178,6 +178,9 @@ def search_offers(
     network_mbps: AmountQuery = None,
     arch: TextQuery = None,
     os: TextQuery = None,
+    min_kernel: Annotated[Kernel | None, Query()] = None,
+    network_class: NetworkClass | None = None,
+    substrate: TextQuery = None,
     workload_class: TextQuery = None,
     security_tier: AmountQuery = None,
     min_reputation_ppm: AmountQuery = None,
@@ -192,6 +195,7 @@ def search_offers(
         vendors=_one(vendor), memory_mib=memory_mib, mode=mode, isolation=isolation,
         capabilities=_one(capability), cpu_cores=cpu_cores, ram_mib=ram_mib,
         storage_gib=storage_gib, network_mbps=network_mbps, arch=arch, os=os,
+        min_kernel=min_kernel, network_class=network_class, substrate=substrate,
         workload_class=workload_class, security_tier=security_tier,
         min_reputation_ppm=min_reputation_ppm, regions=_one(region_id), pool_id=pool_id,
     )  # fmt: skip
@@ -212,8 +216,8 @@ def search_offers(
 
 SEARCHED = (
     "place", "pool", "vendor", "gpus", "memory", "mode", "isolation", "cpu", "ram", "storage",
-    "network", "arch", "os", "capabilities", "workload", "security_tier", "provisional",
-    "reputation", "sla",
+    "network", "network_class", "arch", "os", "kernel", "substrate", "capabilities", "workload",
+    "security_tier", "provisional", "reputation", "sla",
 )  # fmt: skip
 """Dimensions of the match that a search can ask about, beside what the view filters by itself."""
 

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
+from domain.host_kind import NETWORK_CLASSES, version_rule
 from domain.money import PPM
 from domain.refusal import Reason, Refused
 from domain.sharing import SHARING_MODES as SHARING_MODES
@@ -73,6 +74,9 @@ class Constraints:
     interruptible: bool | None = None  # it may be paused when somebody bids more
     rank: str | None = None  # RANKS; absent: lowest_cost
     weights: Weights | None = None  # of the score; with best_score it decides before the price
+    min_kernel: str | None = None  # of the node's operating system, at least: "5.10"
+    network_class: str | None = None  # this one of NETWORK_CLASSES, or a better one
+    substrate: str | None = None  # what the node runs on: "bare_metal", "esxi", "kubernetes", ...
 
 
 NOTHING: Final = Constraints()
@@ -202,5 +206,8 @@ _RULES: dict[str, Rule] = {
     "interruptible": anything,
     "rank": one_of(RANKS),
     "weights": _weights,
+    "min_kernel": version_rule,
+    "network_class": one_of(NETWORK_CLASSES),
+    "substrate": word,
 }
 assert set(_RULES) == {field.name for field in fields(Constraints)}

@@ -9,6 +9,7 @@ of other accounts behind them and are asked where those are decided.
 from __future__ import annotations
 
 from domain.device import DeviceState
+from domain.host_kind import kernel_number
 from domain.lease import LeaseRequested
 from domain.match_dimensions import BY_NAME, Need, OfferedNode
 from domain.node import NodeState
@@ -19,8 +20,8 @@ from domain.stream import World
 
 CHECKED = (
     "place", "kind", "vendor", "memory", "mode", "isolation", "cpu", "ram", "storage", "network",
-    "arch", "os", "capabilities", "setting", "workload", "security_tier", "reclaim",
-    "interruptible",
+    "network_class", "arch", "os", "kernel", "substrate", "capabilities", "setting", "workload",
+    "security_tier", "reclaim", "interruptible",
 )  # fmt: skip
 
 
@@ -64,5 +65,6 @@ def _seen(offer: OfferPublished, node: NodeState, device: DeviceState, world: Wo
         setting="datacenter" if region.opened is None else region.opened.setting,
         refused_workloads=region.refused_workloads, security_tier=region.security_tier,
         arch=host.arch, os=host.os, cpu_cores=host.cpu_cores, ram_mib=host.ram_mib,
-        terms=offer.terms or OfferTerms(),
+        terms=offer.terms or OfferTerms(), kernel=kernel_number(host.kernel),
+        substrate=host.substrate or (),
     )  # fmt: skip

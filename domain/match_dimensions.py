@@ -16,6 +16,7 @@ from typing import Any
 
 from domain import mig
 from domain.constraints import ISOLATIONS, NOTHING, SHARING_MODES, Constraints
+from domain.host_kind import NETWORK_CLASSES, kernel_number
 from domain.money import PPM
 from domain.offer import SETTLEMENTS, OfferTerms
 from domain.refusal import Refused
@@ -142,6 +143,8 @@ class OfferedNode:
     available_until_us: int | None = None
     allowed: frozenset[str] = frozenset()  # by the provider's account
     denied: frozenset[str] = frozenset()
+    kernel: int | None = None  # its version as a number; None: not told
+    substrate: tuple[str, ...] = ()  # what the node runs on, as far as it tells
 
     @property
     def device_model(self) -> str:
@@ -293,6 +296,11 @@ def _level(name: str | None) -> int:
     return 0 if name is None else ISOLATIONS.index(name)
 
 
+def _reach(name: str | None) -> int:
+    """The class of a network as a number: what says nothing is reached over the internet."""
+    return 0 if name is None else NETWORK_CLASSES.index(name)
+
+
 def _one(value: Any) -> tuple[Any, ...] | None:
     return None if value is None else (value,)
 
@@ -347,10 +355,20 @@ DIMENSIONS: tuple[Dimension, ...] = (
               lambda n, o: o.terms.storage_gib, "storage_gib"),
     Dimension("network", MORE, lambda n: n.constraints.network_mbps,
               lambda n, o: o.terms.network_mbps, "network_mbps"),
+    Dimension(
+        "network_class", MORE,
+        lambda n: None if n.constraints.network_class is None
+        else _reach(n.constraints.network_class),
+        lambda n, o: _reach(o.terms.network_class), "network_class",
+    ),
     Dimension("arch", ONE, lambda n: _one(n.constraints.arch), lambda n, o: o.arch, "arch",
               is_lasting=True),
     Dimension("os", ONE, lambda n: _one(n.constraints.os), lambda n, o: o.os, "os",
               is_lasting=True),
+    Dimension("kernel", MORE, lambda n: kernel_number(n.constraints.min_kernel),
+              lambda n, o: o.kernel, "min_kernel", is_lasting=True),
+    Dimension("substrate", ONE, lambda n: _asked(n.constraints.substrate),
+              lambda n, o: n.constraints.substrate in o.substrate, "substrate", is_lasting=True),
     Dimension("capabilities", ONE, lambda n: _asked(n.constraints.capabilities), _capable,
               "capabilities"),
     Dimension("setting", ONE, lambda n: _one(n.constraints.setting), lambda n, o: o.setting,

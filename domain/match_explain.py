@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from domain.constraints import ISOLATIONS
+from domain.host_kind import NETWORK_CLASSES, kernel_version
 from domain.lease import Narrowed
 from domain.match_dimensions import (
     BY_NAME,
@@ -115,6 +116,8 @@ def required_told(dimension: Dimension, need: Need) -> str:
         return listed(need.constraints.capabilities or ())
     if dimension.name == "attributes":
         return listed([one.name for one in need.constraints.attributes or ()])
+    if dimension.name == "substrate":
+        return str(need.constraints.substrate)
     if dimension.name == "workload":
         return str(need.constraints.workload_class)
     if dimension.name == "available":
@@ -131,6 +134,10 @@ def value_told(dimension: Dimension, value: Any) -> str:
         return "yes" if value else "no"
     if dimension.name == "isolation":
         return ISOLATIONS[value]
+    if dimension.name == "network_class":
+        return NETWORK_CLASSES[value]
+    if dimension.name == "kernel":
+        return kernel_version(value)
     if dimension.name in _IN_SECONDS:
         return str(value // SECOND_US)
     return "" if value is None else str(value)

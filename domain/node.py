@@ -48,6 +48,8 @@ class HostSpec:
     cpu_cores: int | None = None
     ram_mib: int | None = None
     driver: str | None = None
+    kernel: str | None = None  # its release, as the machine tells it
+    substrate: tuple[str, ...] | None = None  # what it runs on, the lowest layer first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,6 +25,7 @@ from domain.constraints import (
     words,
 )
 from domain.device import device_of
+from domain.host_kind import NETWORK_CLASSES
 from domain.money import PPM, Amount, Asset
 from domain.node import NodeState, existing_node
 from domain.provider import existing_provider
@@ -50,6 +51,7 @@ class OfferTerms:
     storage_gib: int | None = None
     network_mbps: int | None = None
     min_renter_ppm: int | None = None  # the least reputation of a renter
+    network_class: str | None = None  # how the node is reached; absent: over the internet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +117,7 @@ _TERMS: dict[str, Rule] = {
     "storage_gib": between(1, QUANTITY_MAX),
     "network_mbps": between(1, QUANTITY_MAX),
     "min_renter_ppm": between(0, PPM),
+    "network_class": one_of(NETWORK_CLASSES),
 }
 assert set(_TERMS) == {field.name for field in fields(OfferTerms)}
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from node_reporter import hardware
 from node_reporter.gpus import Device
+from node_reporter.substrate import substrate
 
 MIB = 1_048_576
 SXM_MODELS = ("SXM", "H100 80GB HBM3", "H200", "B200", "GB200")
@@ -39,6 +40,8 @@ def specs(devices: Iterable[Device], vendor: str, root: Path = Path("/")) -> dic
             "cpu_cores": os.cpu_count(),
             "ram_mib": _ram_mib(),
             "driver": driver,
+            "kernel": platform.release() or None,
+            "substrate": substrate(root),
         },
     }
     return told if built_of is None else {**told, "hardware": built_of}

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domain.constraints import ISOLATIONS, SHARING_MODES
+from domain.host_kind import NETWORK_CLASSES
 from domain.match_dimensions import (
     NEVER_US,
     FreeDevice,
@@ -32,7 +33,7 @@ Bools = NDArray[np.bool_]
 NUMBERS = (
     "price", "served", "memory_mib", "cpu_cores", "ram_mib", "storage_gib", "network_mbps",
     "isolation", "security_tier", "reputation", "min_renter", "reclaim_us", "available_until",
-    "specs_at", "device_count", "modes", "place",
+    "specs_at", "device_count", "modes", "place", "kernel", "network_class",
 )  # fmt: skip
 WORDS = (
     "node", "account", "provider", "region", "pool", "phase", "kind", "vendor", "model", "arch",
@@ -53,6 +54,8 @@ DEVICE_COLUMNS = ("share", "mem", "least", "slice", "profiles", "divisible", "mo
 MODE_CODES = {mode: code for code, mode in enumerate(SHARING_MODES, start=1)}
 NO_DEVICE = -1
 _MODES = (None, *SHARING_MODES)
+Rest = tuple[OfferTerms, tuple[Stated, ...], tuple[str, ...], tuple[str, ...], tuple[str, ...]]
+"""Terms, statements, workloads refused and ranked down, substrates of a row."""
 _OF_A_DEVICE = ("share", "mem", "mode", "slice", "profiles", "divisible")
 
 
@@ -105,8 +108,7 @@ class Columns:
         self.windows: dict[int, tuple[tuple[int, int], ...]] = {}
         self.device_ids: list[tuple[str, ...]] = []
         self.offer_ids: list[str] = []
-        self.rest: list[tuple[OfferTerms, tuple[Stated, ...], tuple[str, ...], tuple[str, ...]]]
-        self.rest = []
+        self.rest: list[Rest] = []
         self.rows_of: dict[str, dict[tuple[str, str, int, str], int]] = {}
         self.lists: dict[str, tuple[frozenset[str], frozenset[str]]] = {}
         self._free_rows: list[int] = []
@@ -171,8 +173,11 @@ class Columns:
 
     def _forget(self, row: int) -> None:
         self._nodes.pop(row, None)
-        terms, stated, refused, ranked = self.rest[row]
-        sets = (("capability", terms.capabilities or ()), ("refused", refused), ("ranked", ranked))
+        terms, stated, refused, ranked, substrate = self.rest[row]
+        sets = (
+            ("capability", terms.capabilities or ()), ("refused", refused), ("ranked", ranked),
+            ("substrate", substrate),
+        )  # fmt: skip
         for name, found in sets:
             for word in found:
                 self.sets[name, word][row] = False
@@ -217,6 +222,8 @@ class Columns:
                 NEVER_US if node.available_until_us is None else node.available_until_us
             ),
             "specs_at": _or_unknown(node.specs_at_us), "device_count": len(node.devices),
+            "kernel": _or_unknown(node.kernel),
+            "network_class": NETWORK_CLASSES.index(terms.network_class or NETWORK_CLASSES[0]),
             "modes": sum(1 << MODE_CODES[mode] for mode in modes_of(node)),
         }  # fmt: skip
         for name, value in values.items():
@@ -225,11 +232,12 @@ class Columns:
     def _write_sets(self, row: int, node: OfferedNode) -> None:
         terms = self._terms.setdefault(node.terms, node.terms)
         self.rest[row] = (
-            terms, node.attributes, node.refused_workloads, node.down_ranked_workloads
+            terms, node.attributes, node.refused_workloads, node.down_ranked_workloads,
+            node.substrate,
         )  # fmt: skip
         sets = (
             ("capability", terms.capabilities or ()), ("refused", node.refused_workloads),
-            ("ranked", node.down_ranked_workloads),
+            ("ranked", node.down_ranked_workloads), ("substrate", node.substrate),
         )  # fmt: skip
         for name, found in sets:
             for word in found:
@@ -272,7 +280,7 @@ class Columns:
             self._grow(2 * self.size)
         self.device_ids.append(())
         self.offer_ids.append("")
-        self.rest.append((OfferTerms(), (), (), ()))
+        self.rest.append((OfferTerms(), (), (), (), ()))
         self.size += 1
         return self.size - 1
 
@@ -332,7 +340,7 @@ class Columns:
         flag: dict[str, bool],
         devices: tuple[FreeDevice, ...],
     ) -> OfferedNode:
-        terms, stated, refused, ranked = self.rest[row]
+        terms, stated, refused, ranked, substrate = self.rest[row]
         until = number["available_until"]
         allowed, denied = self.lists.get(word["account"], (frozenset(), frozenset()))
         return OfferedNode(
@@ -351,7 +359,8 @@ class Columns:
             terms=terms, reputation_ppm=_or_none(number["reputation"]), attributes=stated,
             maintenance=self.windows.get(row, ()),
             available_until_us=None if until == NEVER_US else until,
-            allowed=allowed, denied=denied,
+            allowed=allowed, denied=denied, kernel=_or_none(number["kernel"]),
+            substrate=substrate,
         )  # fmt: skip
 
     def _devices(self, row: int, model: str, *lanes: list[Any]) -> tuple[FreeDevice, ...]:

@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from domain.host_kind import kernel_number
 from domain.match_dimensions import FreeDevice, OfferedNode, Stated, placeable
 from domain.mig import Instance
 from domain.offer import OfferTerms
@@ -72,6 +73,7 @@ _NODES = f"""
         CASE WHEN n.quarantined THEN 'quarantined' ELSE n.phase END, n.specs_at_us,
         n.specs->'host'->>'arch', n.specs->'host'->>'os',
         (n.specs->'host'->>'cpu_cores')::bigint, (n.specs->'host'->>'ram_mib')::bigint,
+        n.specs->'host'->>'kernel', coalesce(n.specs->'host'->'substrate', '[]')::json,
         r.setting, r.allow_public_jobs, coalesce(k.refused_workloads, '{{}}'),
         coalesce(k.down_ranked_workloads, '{{}}'), coalesce(k.security_tier, 0), n.pool_id,
         coalesce(w.keeps_queue, false), coalesce(s.gpu_us, 0)
@@ -237,12 +239,14 @@ def _node(
     stated: Iterable[tuple[Any, ...]],
     windows: Iterable[tuple[Any, ...]],
 ) -> dict[str, Any]:
-    (account_id, provider_id, region_id, phase, specs_at_us, arch, os, cores, ram, setting,
-     is_public, refused, ranked, tier, pool_id, keeps_queue, served) = told  # fmt: skip
+    (account_id, provider_id, region_id, phase, specs_at_us, arch, os, cores, ram, kernel,
+     substrate, setting, is_public, refused, ranked, tier, pool_id, keeps_queue,
+     served) = told  # fmt: skip
     return {
         "node_id": node_id, "account_id": account_id, "provider_id": provider_id,
         "region_id": region_id, "phase": phase, "specs_at_us": specs_at_us, "arch": arch or "",
         "os": os or "", "cpu_cores": cores, "ram_mib": ram, "setting": setting,
+        "kernel": kernel_number(kernel), "substrate": tuple(substrate or ()),
         "is_public": is_public, "refused_workloads": tuple(refused),
         "down_ranked_workloads": tuple(ranked), "security_tier": tier, "pool_id": pool_id,
         "keeps_queue": keeps_queue,

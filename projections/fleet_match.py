@@ -59,7 +59,8 @@ Values = NDArray[Any]
 _NUMBER_OF = {
     "cpu": "cpu_cores", "ram": "ram_mib", "storage": "storage_gib", "network": "network_mbps",
     "isolation": "isolation", "security_tier": "security_tier", "reclaim": "reclaim_us",
-    "gpus": "device_count", "renter": "min_renter",
+    "gpus": "device_count", "renter": "min_renter", "kernel": "kernel",
+    "network_class": "network_class",
 }  # fmt: skip
 _WORD_OF = {
     "place": "region", "pool": "pool", "node": "phase", "kind": "kind", "vendor": "vendor",
@@ -70,7 +71,7 @@ FEW_WORDS = 4
 """Up to so many words are compared one by one; more are looked up."""
 FEW_ROWS = 8
 """With fewer than one row in so many left, they are gathered first."""
-_MAY_BE_UNKNOWN = frozenset({"cpu", "ram", "storage", "network"})
+_MAY_BE_UNKNOWN = frozenset({"cpu", "ram", "storage", "network", "kernel"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,6 +258,9 @@ class _Question:
         for word in words:
             met &= self.having("capability", word)
         return met
+
+    def _substrate(self) -> Bools:
+        return self.having("substrate", self.need.constraints.substrate)
 
     def _workload(self) -> Bools:
         return ~self.having("refused", self.need.constraints.workload_class)

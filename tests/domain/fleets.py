@@ -8,6 +8,7 @@ from typing import TypeVar
 from hypothesis import strategies as st
 
 from domain.constraints import ISOLATIONS, Constraints, RequiredAttribute, Weights
+from domain.host_kind import NETWORK_CLASSES
 from domain.match_dimensions import FreeDevice, Need, OfferedNode, Stated
 from domain.money import PPM
 from domain.offer import SETTLEMENTS, OfferTerms
@@ -60,6 +61,7 @@ terms = st.builds(
     storage_gib=maybe(few),
     network_mbps=maybe(few),
     min_renter_ppm=maybe(st.sampled_from((1, PPM // 2, PPM))),
+    network_class=maybe(st.sampled_from(NETWORK_CLASSES)),
 )
 
 constraints = st.builds(
@@ -96,6 +98,9 @@ constraints = st.builds(
     interruptible=maybe(st.booleans()),
     rank=st.sampled_from((None, "lowest_cost", "best_score")),
     weights=weights,
+    min_kernel=maybe(st.sampled_from(("5.10", "6.1.2"))),
+    network_class=maybe(st.sampled_from(NETWORK_CLASSES)),
+    substrate=maybe(st.sampled_from(("bare_metal", "kubernetes"))),
 )
 
 
@@ -188,6 +193,8 @@ def node_rows(draw: st.DrawFn, number: int) -> OfferedNode:
         attributes=draw(st.sampled_from(_STATED)),
         maintenance=draw(often(*_WINDOWS)),
         available_until_us=draw(often(None, NOW_US + HOUR_US, NOW_US + 2)),
+        kernel=draw(st.sampled_from((None, 5_010_000, 6_001_002))),
+        substrate=draw(often(("bare_metal",), (), ("esxi", "kubernetes"))),
     )
 
 

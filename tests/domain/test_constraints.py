@@ -40,6 +40,10 @@ BROKEN: list[tuple[str, Any]] = [
     ("reclaim_window_us", HOUR_US - 1),
     ("reclaim_window_us", 720 * HOUR_US + 1),
     ("rank", "dearest"),
+    ("min_kernel", "new"),
+    ("min_kernel", "5.10-generic"),
+    ("network_class", "fast"),
+    ("substrate", ""),
 ]
 
 

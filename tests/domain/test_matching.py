@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.constraints import Constraints
+from domain.host_kind import kernel_number
 from domain.lease import MatchDecided
 from domain.match_explain import ANYTHING, Relaxation, explain
 from domain.matching import (
@@ -111,6 +112,8 @@ def test_every_candidate_passes_every_hard_constraint(
         assert not asked.models or node.device_model in asked.models
         assert wanted.arch in (None, node.arch)
         assert wanted.setting in (None, node.setting)
+        assert (node.kernel or 0) >= (kernel_number(wanted.min_kernel) or 0)
+        assert wanted.substrate is None or wanted.substrate in node.substrate
         assert (node.cpu_cores or 0) >= (wanted.cpu_cores or 0)
         assert (node.ram_mib or 0) >= (wanted.ram_mib or 0)
         assert node.memory_mib * asked.mem_ppm // PPM >= (wanted.memory_mib or 0)
