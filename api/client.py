@@ -883,7 +883,9 @@ class Demands(TypedDict):
     anything. `memory_mib`: what the lease gets on each device. `isolation`: this level or a
     stronger one. `regions`: only there; `near_region` only ranks. `accept_provisional`:
     nodes without a reputation yet; absent: yes, unless `min_reputation_ppm` is given. Your
-    own nodes are exempt from reputation. `rank`: lowest_cost, or best_score with `weights`.
+    own nodes are exempt from reputation. `network_class`: this one or a better one.
+    `substrate`: what the node runs on, like bare_metal, esxi or kubernetes. `rank`:
+    lowest_cost, or best_score with `weights`.
     """
 
     kinds: NotRequired[list[str] | None]
@@ -912,6 +914,9 @@ class Demands(TypedDict):
     interruptible: NotRequired[bool | None]
     rank: NotRequired[Literal["lowest_cost", "best_score"] | None]
     weights: NotRequired[WeightsAsked | None]
+    min_kernel: NotRequired[str | None]
+    network_class: NotRequired[Literal["internet", "local", "switched"] | None]
+    substrate: NotRequired[str | None]
 
 
 class Deposit(TypedDict):
@@ -1649,6 +1654,8 @@ class HostForm(TypedDict):
     cpu_cores: NotRequired[int | None]
     ram_mib: NotRequired[int | None]
     driver: NotRequired[str | None]
+    kernel: NotRequired[str | None]
+    substrate: NotRequired[list[str] | None]
 
 
 class Ingested(TypedDict):
@@ -3871,6 +3878,7 @@ class Promises(TypedDict):
     storage_gib: NotRequired[int | None]
     network_mbps: NotRequired[int | None]
     min_renter_ppm: NotRequired[int | None]
+    network_class: NotRequired[Literal["internet", "local", "switched"] | None]
 
 
 class Promotion(TypedDict):
@@ -6402,6 +6410,9 @@ class Client(_Calls):
         network_mbps: int | None = None,
         arch: str | None = None,
         os: str | None = None,
+        min_kernel: str | None = None,
+        network_class: Literal["internet", "local", "switched"] | None = None,
+        substrate: str | None = None,
         workload_class: str | None = None,
         security_tier: int | None = None,
         min_reputation_ppm: int | None = None,
@@ -6437,6 +6448,9 @@ class Client(_Calls):
                 "network_mbps": network_mbps,
                 "arch": arch,
                 "os": os,
+                "min_kernel": min_kernel,
+                "network_class": network_class,
+                "substrate": substrate,
                 "workload_class": workload_class,
                 "security_tier": security_tier,
                 "min_reputation_ppm": min_reputation_ppm,
