@@ -87,6 +87,12 @@ _RECEIVED = "SELECT recorded_us FROM usage_event WHERE lane = %s AND position = 
 class _Device(msgspec.Struct, gc=False):
     id: str
     share_ppm: int
+    parent: str | None = None
+
+    @property
+    def leased_id(self) -> str:
+        """What a lease names: the board, whatever instance of it the time was counted on."""
+        return self.parent or self.id
 
 
 class _Cols(msgspec.Struct, gc=False):
@@ -139,7 +145,7 @@ def rows_of(report: StoredReport) -> dict[str, list[UsageRow]]:
         found.setdefault(read.leases[lease], []).append(
             UsageRow(
                 position=report.position,
-                device_id=read.devices[device].id,
+                device_id=read.devices[device].leased_id,
                 boot=read.boot,
                 mono_start_us=start_us,
                 mono_end_us=start_us + len_us,

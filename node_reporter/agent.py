@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -22,10 +22,10 @@ from node_reporter import inventory, leases, polling, rows
 from node_reporter.client import Transport, Unreachable, UsageClient
 from node_reporter.clock import Clock, Moment
 from node_reporter.delivery import Delivery, jitter
-from node_reporter.gpus import Backend, Device, Fault
+from node_reporter.gpus import Backend, Device, Fault, counted
 from node_reporter.leases import Window
-from node_reporter.meter import Health, Meter, Step
-from node_reporter.polling import Outcome
+from node_reporter.meter import Bucket, Health, Meter, Step
+from node_reporter.polling import Outcome, Sight
 from node_reporter.reports import AGENT, SignedReport, key_id_of
 from node_reporter.rows import Stretch
 from node_reporter.spool import DeviceEnd, PendingEvent, Spool, Verdict
@@ -95,7 +95,7 @@ class Reporter:
         self._cut_at = self._checkpoint_at = clock.now()
         self._interval_now_us = interval_us
         self._restart = False
-        self._metered = {device.id: self._meter(device) for device in backend.inventory()}
+        self._metered = {device.id: self._meter(device) for device in counted(backend.inventory())}
         self._announced = False
         self._specs_told_us = clock.now().mono_us
 
@@ -104,6 +104,11 @@ class Reporter:
     @property
     def devices(self) -> tuple[Device, ...]:
         return tuple(metered.device for metered in self._metered.values())
+
+    @property
+    def boards(self) -> tuple[str, ...]:
+        """What is polled by one thread each."""
+        return tuple(dict.fromkeys(device.board for device in self.devices))
 
     @property
     def driver_epoch(self) -> int:
@@ -122,17 +127,32 @@ class Reporter:
         return self._restart or (bool(blind) and all(blind))
 
     def poll(self) -> None:
-        """Read every device once, here and now. For simulations; `loop.py` uses threads."""
-        for device_id in self._metered:
-            self.observe(
-                polling.poll(
+        """Read every board once, here and now. For simulations; `loop.py` uses threads."""
+        for board_id in self.boards:
+            self.see(
+                polling.see(
                     self._backend,
-                    device_id,
+                    board_id,
                     self._clock,
                     driver_epoch=self._driver_epoch,
                     tick_us=self.tick_us,
                 )
             )
+
+    def see(self, sight: Sight) -> None:
+        """Take one poll of one board, which may be cut otherwise than at the last one."""
+        known = {one.device.id: one for one in self._of_board(sight.board_id)}
+        if sight.devices is not None:
+            present = {device.id: device for device in sight.devices}
+            for device_id, one in known.items():
+                if device_id not in present:
+                    self._vanish(one, sight.at)
+            for device_id, device in present.items():
+                if device_id not in known:
+                    self._appear(device, sight.at)
+                self._metered[device_id].device = device
+        for outcome in sight.of(tuple(known)):
+            self.observe(outcome)
 
     def observe(self, outcome: Outcome) -> None:
         """Take one poll of one device."""
@@ -145,8 +165,11 @@ class Reporter:
 
     def notice(self, fault: Fault) -> None:
         """Take a fault the driver reported by itself."""
-        device = self._metered[fault.device_id].device if fault.device_id else None
-        data: Data = {"xid": fault.code, "fatal": fault.fatal}
+        found = self._metered.get(fault.device_id or "")
+        data: Data = {"xid": fault.code, "fatal": fault.fatal, "gi": fault.gi, "ci": fault.ci}
+        if found is None:
+            data["board"] = fault.device_id
+        device = None if found is None else found.device
         self._event("device.xid", self._clock.now(), device, data)
 
     def lose_sight(self) -> None:
@@ -204,6 +227,24 @@ class Reporter:
         if end is not None:
             meter.resume(end.mono_end_us, end.wall_minus_mono_us, end.driver_epoch)
         return _Metered(device=device, meter=meter, steps=[])
+
+    def _of_board(self, board_id: str) -> list[_Metered]:
+        return [one for one in self._metered.values() if one.device.board == board_id]
+
+    def _appear(self, device: Device, at: Moment) -> None:
+        """An instance that was not there before: nothing that was is told of it."""
+        self._metered[device.id] = _Metered(device=device, meter=Meter(self.tick_us), steps=[])
+        data: Data = {"shape": device.shape, "gi": device.gi, "ci": device.ci}
+        self._event("device.reshaped", at, device, data)
+
+    def _vanish(self, one: _Metered, at: Moment) -> None:
+        """The device is not there any more: its last step is unknown, and its rows end here."""
+        step = one.meter.feed(polling.blind_poll(at, self._driver_epoch))
+        if step is not None:
+            one.steps.append(replace(step, bucket=Bucket.UNKNOWN, closes="reshape"))
+        del self._metered[one.device.id]
+        self._event("device.fault", at, one.device, {"class": "reshaped", "code": None, "why": ""})
+        self._record(self._rows(one.device, one.steps, "reshape"), at)
 
     def _cut_is_due(self, now: Moment) -> bool:
         since_us = now.mono_us - self._cut_at.mono_us
@@ -308,7 +349,7 @@ class Reporter:
     def _tell_specs(self) -> None:
         """The inventory, when it is not the one the server took last, or took it long ago."""
         now = self._clock.now()
-        specs = inventory.specs(self.devices, self._backend.vendor)
+        specs = inventory.specs(self._backend.inventory(), self._backend.vendor)
         digest = sha256(json.dumps(specs, sort_keys=True).encode()).hexdigest()
         is_old = now.mono_us - self._specs_told_us >= SPECS_US
         if digest == self.spool.specs_told() and not is_old:

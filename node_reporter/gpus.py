@@ -33,7 +33,9 @@ class Device:
     pcie_gen: int | None = None
     pcie_lanes: int | None = None
     mig_enabled: bool = False
-    parent: str | None = None
+    parent: str | None = None  # the board that a MIG instance is a part of
+    gi: int | None = None
+    ci: int | None = None
     shape: str = "whole"
     share_ppm: int = PPM
     mem_ppm: int = PPM
@@ -41,12 +43,21 @@ class Device:
     energy_scope: str = "none"
     vendor: str | None = None  # None: the backend's
     kind: str | None = None  # "ipu", "seat" and so on; None: a GPU
+    connection: str | None = None  # "pcie" or "sxm", where the driver tells it
+    memory: str | None = None  # "unified": the host's own
+
+    @property
+    def board(self) -> str:
+        """What one thread polls: the device, or the board it is a part of."""
+        return self.parent or self.id
 
     def reported(self) -> report.Device:
         """The part of the inventory that every report repeats."""
         return report.Device(
             id=self.id,
             parent=self.parent,
+            gi=self.gi,
+            ci=self.ci,
             shape=self.shape,
             share_ppm=self.share_ppm,
             mem_ppm=self.mem_ppm,
@@ -66,8 +77,10 @@ class Reading:
     shape: str = "whole"
     energy_mj: int | None = None
     power_limit_mw: int | None = None
-    busy_percent: int | None = None
+    busy_ppm: int | None = None  # of the time since the device was read before
     mem_used_bytes: int | None = None
+    throttle_power_ns: int | None = None  # counters since the driver was loaded
+    throttle_thermal_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +90,8 @@ class Fault:
     device_id: str | None
     code: int
     fatal: bool
+    gi: int | None = None
+    ci: int | None = None
 
 
 class DeviceLost(Exception):
@@ -99,6 +114,14 @@ class MonitorBlind(Exception):
         self.restart = restart
 
 
+def counted(devices: Sequence[Device]) -> tuple[Device, ...]:
+    """The devices of an inventory that time is counted for: a board that is cut into instances is
+    counted as these.
+    """
+    cut = {device.parent for device in devices}
+    return tuple(device for device in devices if device.id not in cut)
+
+
 class Backend(Protocol):
     """One vendor's accelerators on this machine."""
 
@@ -112,11 +135,20 @@ class Backend(Protocol):
     def close(self) -> None: ...
 
     def inventory(self) -> Sequence[Device]:
-        """Every device found at `open`, one that could not be described left out."""
+        """Every board found at `open`, one that could not be described left out, each followed by
+        the instances it was cut into when it was last looked at.
+        """
+        ...
+
+    def look(self, board_id: str) -> Sequence[Device]:
+        """What a board is now: itself, or the instances it is cut into.
+
+        Raises DeviceLost or MonitorBlind, for all of it.
+        """
         ...
 
     def read(self, device_id: str) -> Reading:
-        """Ask one device. Raises DeviceLost or MonitorBlind."""
+        """Ask one device that its board was found to be. Raises DeviceLost or MonitorBlind."""
         ...
 
     def faults(self, timeout_s: float) -> Sequence[Fault]:

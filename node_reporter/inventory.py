@@ -1,7 +1,8 @@
 """What the node says about itself when it joins and when its hardware changes.
 
-Only what was read: unknown is None, and a device whose model or memory the driver does not tell
-is left out, because nobody could decide whether to rent it.
+Only what was read: unknown is None, and a board whose model or memory the driver does not tell
+is left out, because nobody could decide whether to rent it. A board is told as one device however
+it is cut into instances: the server leases parts of it.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ SXM_MODELS = ("SXM", "H100 80GB HBM3", "H200", "B200", "GB200")
 
 
 def specs(devices: Iterable[Device], vendor: str, root: Path = Path("/")) -> dict[str, Any]:
-    """Devices, host and hardware in the form of `POST /v1/nodes/join` and `.../{id}/specs`; the
+    """Boards, host and hardware in the form of `POST /v1/nodes/join` and `.../{id}/specs`; the
     operating system's files are read under `root`.
     """
-    found = list(devices)
+    found = [device for device in devices if device.parent is None]
     driver = next((device.driver for device in found if device.driver), None)
     built_of = hardware.facts(root)
     told: dict[str, Any] = {
@@ -54,11 +55,12 @@ def _spec(device: Device, vendor: str) -> dict[str, Any]:
         "vendor": device.vendor or ("nvidia" if vendor == "nvml" else vendor),
         "model": name,
         "memory_mib": (device.mem_bytes or 0) // MIB,
-        "connection": "sxm" if _is_sxm(name) else "pcie",
+        "connection": device.connection or ("sxm" if _is_sxm(name) else "pcie"),
         "pcie_gen": device.pcie_gen,
         "pcie_lanes": device.pcie_lanes,
     }
-    return told if device.kind is None else {**told, "kind": device.kind}
+    optional = {"kind": device.kind, "memory": device.memory}
+    return told | {key: value for key, value in optional.items() if value is not None}
 
 
 def _is_sxm(name: str) -> bool:

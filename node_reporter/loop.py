@@ -1,6 +1,6 @@
-"""Real time for a `Reporter`: one thread per device, one for driver events, one that decides.
+"""Real time for a `Reporter`: one thread per board, one for driver events, one that decides.
 
-Only the deciding thread touches the reporter and its spool. A device thread asks its device and
+Only the deciding thread touches the reporter and its spool. A board's thread asks its board and
 queues the answer with its own stamps, so a call that hangs delays nobody else, and a slow network
 costs no poll. Polls are scheduled from now: no bursts to catch up.
 """
@@ -16,7 +16,7 @@ from node_reporter.agent import Reporter
 from node_reporter.clock import Clock
 from node_reporter.delivery import EXIT_RESTART
 from node_reporter.gpus import Backend, Fault, MonitorBlind
-from node_reporter.polling import Outcome
+from node_reporter.polling import Sight
 
 FAULT_WAIT_S = 5.0
 JOIN_S = 2.0
@@ -27,11 +27,11 @@ class Loop:
 
     def __init__(self, reporter: Reporter, backend: Backend, clock: Clock) -> None:
         self._reporter, self._backend, self._clock = reporter, backend, clock
-        self._heard: queue.SimpleQueue[Outcome | Fault | MonitorBlind] = queue.SimpleQueue()
+        self._heard: queue.SimpleQueue[Sight | Fault | MonitorBlind] = queue.SimpleQueue()
         self._stop = threading.Event()
         self._threads = [
-            threading.Thread(target=self._watch_device, args=(device.id,), daemon=True)
-            for device in reporter.devices
+            threading.Thread(target=self._watch_board, args=(board_id,), daemon=True)
+            for board_id in reporter.boards
         ]
         self._threads.append(threading.Thread(target=self._watch_faults, daemon=True))
 
@@ -70,9 +70,9 @@ class Loop:
         except queue.Empty:
             return
 
-    def _take(self, heard: Outcome | Fault | MonitorBlind) -> None:
-        if isinstance(heard, Outcome):
-            self._reporter.observe(heard)
+    def _take(self, heard: Sight | Fault | MonitorBlind) -> None:
+        if isinstance(heard, Sight):
+            self._reporter.see(heard)
         elif isinstance(heard, Fault):
             self._reporter.notice(heard)
         else:
@@ -96,14 +96,14 @@ class Loop:
             except queue.Empty:
                 return
 
-    def _watch_device(self, device_id: str) -> None:
+    def _watch_board(self, board_id: str) -> None:
         tick_s = self._reporter.tick_us / 1_000_000
         due = time.monotonic()
         while not self._stop.is_set():
             self._heard.put(
-                polling.poll(
+                polling.see(
                     self._backend,
-                    device_id,
+                    board_id,
                     self._clock,
                     driver_epoch=self._reporter.driver_epoch,
                     tick_us=self._reporter.tick_us,

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from node_reporter.clock import Moment
-from node_reporter.gpus import Reading
+from node_reporter.gpus import PPM, Reading
 
 POWER_MW_MAX = 2_000_000
 """Bound of the energy rule where the device does not tell its limit: no board draws 2 kW."""
@@ -219,10 +219,10 @@ def _with_gauges(step: Step, reading: Reading) -> Step:
     """Gauges are integrated over available time only: a step somebody watched at both ends."""
     if step.bucket is not Bucket.AVAILABLE:
         return step
-    busy, used = reading.busy_percent, reading.mem_used_bytes
+    busy_ppm, used = reading.busy_ppm, reading.mem_used_bytes
     return replace(
         step,
-        busy_us=None if busy is None else step.len_us * min(max(busy, 0), 100) // 100,
+        busy_us=None if busy_ppm is None else step.len_us * min(max(busy_ppm, 0), PPM) // PPM,
         mem_byte_us=None if used is None else step.len_us * used,
     )
 

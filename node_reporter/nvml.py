@@ -68,6 +68,9 @@ class NvmlGpus:
     def inventory(self) -> Sequence[Device]:
         return self._devices
 
+    def look(self, board_id: str) -> Sequence[Device]:
+        return tuple(device for device in self._devices if device.id == board_id)
+
     def read(self, device_id: str) -> Reading:
         """Ask one GPU. The cached handle is kept through errors: a new lookup can fail because a
         neighbour is lost. Raises DeviceLost, MonitorBlind."""
@@ -86,7 +89,7 @@ class NvmlGpus:
         return Reading(
             energy_mj=None if energy_mj is None else int(energy_mj),
             power_limit_mw=None if limits is None else int(limits[1]),
-            busy_percent=None if rates is None else int(rates.gpu),
+            busy_ppm=None if rates is None else int(rates.gpu) * 10_000,
             mem_used_bytes=None if memory is None else int(memory.used),
         )
 

@@ -84,6 +84,9 @@ class SimulatedGpus:
     def inventory(self) -> Sequence[Device]:
         return self._devices
 
+    def look(self, board_id: str) -> Sequence[Device]:
+        return (self._devices[self._index[board_id]],)
+
     def read(self, device_id: str) -> Reading:
         index = self._index[device_id]
         mono_us = self._clock.now().mono_us
@@ -91,7 +94,7 @@ class SimulatedGpus:
         return Reading(
             energy_mj=_energy_mj(device_id, mono_us),
             power_limit_mw=POWER_LIMIT_MW,
-            busy_percent=_busy_percent(device_id, mono_us // MINUTE_US),
+            busy_ppm=_busy_ppm(device_id, mono_us // MINUTE_US),
             mem_used_bytes=(self._devices[index].mem_bytes or 0) // 2,
         )
 
@@ -119,8 +122,8 @@ def device_uuid(seed: str, index: int) -> str:
     return f"GPU-{digest[:8]}-{digest[8:12]}-{digest[12:16]}-{digest[16:20]}-{digest[20:32]}"
 
 
-def _busy_percent(device_id: str, minute: int) -> int:
-    return sha256(f"{device_id}/{minute}".encode()).digest()[0] * 100 // 255
+def _busy_ppm(device_id: str, minute: int) -> int:
+    return sha256(f"{device_id}/{minute}".encode()).digest()[0] * 100 // 255 * 10_000
 
 
 def _energy_mj(device_id: str, mono_us: int) -> int:

@@ -59,7 +59,7 @@ def posted(market: Market, account: str) -> list[int]:
 us = st.integers(0, 10**9)
 devices = st.lists(
     st.builds(report.Device, id=st.sampled_from(("GPU-0", "GPU-1", "MIG-2")),
-              share_ppm=st.integers(1, PPM)),
+              parent=st.sampled_from((None, "GPU-0")), share_ppm=st.integers(1, PPM)),
     min_size=1, max_size=3,
 )  # fmt: skip
 
@@ -105,7 +105,7 @@ def test_the_fast_reader_sees_what_the_reference_parser_sees(told: report.Report
         if row.lease is not None:
             device = told.devices[row.device]
             wanted.setdefault(told.leases[row.lease], []).append(
-                (7, device.id, told.boot, row.mono_start_us, row.mono_end_us,
+                (7, device.parent or device.id, told.boot, row.mono_start_us, row.mono_end_us,
                  row.wall_start_us + offset_us, row.wall_end_us + offset_us, row.available_us,
                  device.share_ppm, START_US + HOUR_US)
             )  # fmt: skip

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from node_reporter.clock import Moment
-from node_reporter.gpus import Reading
+from node_reporter.gpus import PPM, Reading
 from node_reporter.meter import Bucket, Health, Meter, Poll, Step, split
 
 TICK_US = 1_000_000
@@ -28,7 +28,7 @@ def poll(
     shape: str = "whole",
     epoch: int = 1,
 ) -> Poll:
-    reading = Reading(shape=shape, energy_mj=energy_mj, power_limit_mw=LIMIT_MW, busy_percent=100)
+    reading = Reading(shape=shape, energy_mj=energy_mj, power_limit_mw=LIMIT_MW, busy_ppm=PPM)
     nothing = Reading()
     return Poll(
         at=at(seconds),
@@ -211,7 +211,7 @@ def polls_of(schedule: list[Happening]) -> list[Poll]:
             shape=shape,
             energy_mj=energy,
             power_limit_mw=LIMIT_MW,
-            busy_percent=one.after_us % 101,
+            busy_ppm=one.after_us % (PPM + 1),
             mem_used_bytes=one.energy_mj,
         )
         healthy = one.health is Health.HEALTHY

@@ -20,6 +20,8 @@ from tests.node_reporter.conftest import FakeMachine
 ROOT = Path(__file__).parents[2]
 UUIDS = [f"GPU-{n:08x}-0000-0000-0000-000000000000" for n in range(16)]
 
+NO_INSTANCE = {"gi": None, "ci": None}
+
 PROBE = """
 import json, sys
 from dataclasses import asdict
@@ -103,6 +105,8 @@ def test_the_inventory_names_every_gpu_by_uuid(machine: Machines) -> None:
         "pcie_lanes": 16,
         "mig_enabled": False,
         "parent": None,
+        "gi": None,
+        "ci": None,
         "shape": "whole",
         "share_ppm": 1_000_000,
         "mem_ppm": 1_000_000,
@@ -110,6 +114,8 @@ def test_the_inventory_names_every_gpu_by_uuid(machine: Machines) -> None:
         "energy_scope": "device",
         "vendor": None,
         "kind": None,
+        "connection": None,
+        "memory": None,
     }
 
 
@@ -118,7 +124,7 @@ def test_a_reading_holds_what_the_gpu_tells(machine: Machines) -> None:
     reading = probe("read", UUIDS[0])
     probe.end()
     assert reading["energy_mj"] >= 1_000_000
-    assert (reading["busy_percent"], reading["mem_used_bytes"]) == (50, 1_073_741_824)
+    assert (reading["busy_ppm"], reading["mem_used_bytes"]) == (500_000, 1_073_741_824)
     assert reading["power_limit_mw"] == 700_000
 
 
@@ -159,7 +165,7 @@ def test_999_is_blind_and_not_lost(machine: Machines) -> None:
 
 OPTIONAL = {
     "nvmlDeviceGetTotalEnergyConsumption": {"energy_mj"},
-    "nvmlDeviceGetUtilizationRates": {"busy_percent"},
+    "nvmlDeviceGetUtilizationRates": {"busy_ppm"},
     "nvmlDeviceGetMemoryInfo_v2": {"mem_used_bytes"},
     "nvmlDeviceGetPowerManagementLimitConstraints": {"power_limit_mw"},
     "nvmlDeviceGetMigMode": set(),
@@ -173,7 +179,7 @@ def test_a_call_this_gpu_does_not_have_costs_its_own_value_only(
 ) -> None:
     found = machine(1)
     probe = opened(found)
-    asked = ("energy_mj", "busy_percent", "mem_used_bytes", "power_limit_mw")
+    asked = ("energy_mj", "busy_ppm", "mem_used_bytes", "power_limit_mw")
     for function, values in OPTIONAL.items():
         found.set(**{f"err__{function}": str(code)})
         probe("open")  # forgets what was absent
@@ -246,9 +252,9 @@ def test_an_xid_of_a_program_is_told_and_a_fatal_one_takes_the_gpu_away(machine:
     fatal, lost = probe("faults", 0.05), probe("read", UUIDS[0])
     neighbour = probe("read", UUIDS[1])
     probe.end()
-    assert harmless == [{"device_id": UUIDS[0], "code": 31, "fatal": False}]
+    assert harmless == [{"device_id": UUIDS[0], "code": 31, "fatal": False, **NO_INSTANCE}]
     assert "energy_mj" in still
-    assert fatal == [{"device_id": UUIDS[0], "code": 79, "fatal": True}]
+    assert fatal == [{"device_id": UUIDS[0], "code": 79, "fatal": True, **NO_INSTANCE}]
     assert lost == {"lost": 79}
     assert "energy_mj" in neighbour
 
