@@ -6,13 +6,16 @@ touches the door of the log, the idempotency row, a cursor or a header itself.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, Protocol, TypeVar
 
 from fastapi import Depends, Request
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from api import errors, positions
@@ -118,7 +121,7 @@ class Call:
             body |= reveal()
         return _json(body, outcome.answer.status, headers)
 
-    def record_at_desk(
+    async def record_at_desk(
         self,
         commands: Callable[[Round | None], list[Any]],
         told: Callable[[States], Told],
@@ -133,9 +136,10 @@ class Call:
             return _stored(self.operation.status, told(world))
 
         opening = Opening(self.principal.account_id, key, self.now_us, commands, answer)
-        outcome = self.service.lease_desk.open(opening)
+        outcome = await asyncio.wrap_future(self.service.lease_desk.open(opening))
         if outcome is None:
-            return self.record(lambda: commands(None), told, again_on=again_on)
+            alone = partial(self.record, lambda: commands(None), told, again_on=again_on)
+            return await run_in_threadpool(alone)
         headers = {positions.POSITION: str(outcome.position)}
         body = {**json.loads(outcome.answer.body), "position": outcome.position}
         return _json(body, outcome.answer.status, headers)

@@ -318,7 +318,7 @@ class LeaseFactTold(Told):
               *JOB_PROBLEMS[3:], Reason.CLIENT_NOT_AUTHORISED, Reason.PRICING_UNKNOWN,
               Reason.PRICING_NOT_OFFERED, Reason.TERM_NOT_OFFERED, Reason.AUCTION_TERMS],
 )  # fmt: skip
-def open_lease(body: NewLease, call: Caller) -> Response:
+async def open_lease(body: NewLease, call: Caller) -> Response:
     """Find the cheapest node that fits and reserve it, with the money held for it; or ask for bids,
     as `pricing` says.
     """
@@ -331,7 +331,7 @@ def open_lease(body: NewLease, call: Caller) -> Response:
         return opened_told(after.state(Stream("lease", lease_id)))
 
     again_on = MATCH_AGAIN | {Reason.QUEUE_MOVED, Reason.QUOTA_EXHAUSTED}
-    return call.record_at_desk(commands, told, again_on=again_on)
+    return await call.record_at_desk(commands, told, again_on=again_on)
 
 
 def opening(body: NewLease, call: Call, lease_id: str, here: Round | None) -> list[Any]:

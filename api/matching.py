@@ -20,7 +20,7 @@ from domain.lease import MIN_RUNWAY_US, ReserveLease
 from domain.lease_budget import LeaseParty, left_of
 from domain.match_dimensions import Need, OfferedNode
 from domain.match_explain import Explanation, Relaxation
-from domain.matching import CANDIDATES_MAX, Match, Taken, choose, less, ranked, rule_of
+from domain.matching import CANDIDATES_MAX, Match, choose, ranked, rule_of
 from domain.money import PPM, Amount
 from domain.offer import PRICE_UNITS_MAX, SETTLEMENTS
 from domain.refusal import Reason, Refused
@@ -102,7 +102,7 @@ def match(
     chosen, need = found.match or found.unpaid, found.need
     if chosen is None:
         raise no_match(found)
-    if here is not None:
+    if here is not None and found.match is not None:
         here.give(chosen.node_id, chosen.device_ids, need.share_ppm, need.mem_ppm, need.mode)
     return ReserveLease(
         lease_id=lease_id, rule=found.rule, fleet_position=found.position,
@@ -122,24 +122,30 @@ def look(
 ) -> Found:
     """The match and its explanation, and nothing recorded."""
     world = service.ledger.world() if here is None else here.world
-    taken = {} if here is None else here.taken
-    touched = frozenset[str]() if here is None else frozenset(here.nodes)
     has_followed = here is not None and here.has_followed
+    # A round looks at one moment, so that who asks the same is answered alike.
+    at_us = now_us if here is None else here.now_us
 
     def ask(columns: Columns, position: int) -> Found:
-        need = _need(connection, columns, world, wish, now_us)
+        need = _need(connection, columns, world, wish, at_us)
         need = replace(
             need, spec_ttl_us=service.settings.spec_ttl_s * SECOND_US, rents_only=wish.overflow,
             base_pool_id=wish.base_pool_id,
         )  # fmt: skip
-        # Only nodes that this round has given something of can fall behind the others.
-        found = answer(columns, need, fees, limit=nodes_max + len(touched))
+        if here is not None:
+            standing = here.standings.of(columns, position, need, fees)
+            best, found = standing.best(here.taken, here.given_of), standing.found
+            if found.nodes:
+                at = standing.position
+                return Found(need, at, found.nodes, best, None, found.explanation)
+        found = answer(columns, need, fees, limit=nodes_max)
         unpaid = None
         if not found.nodes and (need.price_max_funds or need.price_max_budget is not None):
             freely = replace(need, price_max_funds=None, price_max_budget=None)
-            unpaid = _chosen(freely, answer(columns, freely, fees), taken, touched)
-        chosen = _chosen(need, found, taken, touched)
-        return Found(need, position, found.nodes, chosen, unpaid, found.explanation)
+            unpaid = _chosen(freely, answer(columns, freely, fees))
+        return Found(
+            need, position, found.nodes, _chosen(need, found), unpaid, found.explanation
+        )  # fmt: skip
 
     with service.connection() as connection:
         if not has_followed:
@@ -160,11 +166,9 @@ def _fees(connection: Connection, here: Round | None, now_us: int) -> dict[str, 
     return here.fees
 
 
-def _chosen(need: Need, found: Answer, taken: Taken, touched: frozenset[str]) -> Match | None:
-    """The columns have looked at every demand; again only where the round took something."""
-    left = [less(node, taken) for node in found.nodes if node.node_id in touched]
-    met = (node for node in found.nodes if node.node_id not in touched)
-    chosen = choose(need, left, met=met)
+def _chosen(need: Need, found: Answer) -> Match | None:
+    """The columns have looked at every demand already."""
+    chosen = choose(need, (), met=found.nodes)
     return None if chosen is None else replace(chosen, considered=found.considered)
 
 

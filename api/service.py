@@ -254,6 +254,7 @@ class Service:
     def _close(self) -> None:
         if self._signer is not None:
             self._signer.close()
+        self.lease_desk.close()
         self.readers.close()
         self.ledger.close()
 

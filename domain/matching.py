@@ -105,17 +105,17 @@ def less(node: OfferedNode, taken: Taken) -> OfferedNode:
     """
     if not any(device.device_id in taken for device in node.devices):
         return node
-    left = []
-    for device in node.devices:
-        share, mem, mode = taken.get(device.device_id, (0, 0, device.mode))
-        left.append(
-            replace(
-                device, free_share_ppm=device.free_share_ppm - share,
-                free_mem_ppm=device.free_mem_ppm - mem, mode=mode,
-                profiles=() if device.device_id in taken else device.profiles,
-            )
-        )  # fmt: skip
-    return replace(node, devices=tuple(left))
+    return replace(node, devices=tuple(_less(device, taken) for device in node.devices))
+
+
+def _less(device: FreeDevice, taken: Taken) -> FreeDevice:
+    if device.device_id not in taken:
+        return device
+    share, mem, mode = taken[device.device_id]
+    return replace(
+        device, free_share_ppm=device.free_share_ppm - share,
+        free_mem_ppm=device.free_mem_ppm - mem, mode=mode, profiles=(),
+    )  # fmt: skip
 
 
 def fit(need: Need, node: OfferedNode) -> tuple[int, tuple[str, ...]] | None:

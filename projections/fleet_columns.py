@@ -139,6 +139,14 @@ class Columns:
                 self._write(one, present[key])
         self._count_rows_of(node_id)
 
+    def has_account(self, account_id: str) -> bool:
+        """Whether some row is or was of this account."""
+        return account_id in self.dictionaries["account"].codes
+
+    def dearest(self, fees: Iterable[int]) -> int:
+        """No row costs more: its price, or for its owner one of these fees."""
+        return max(int(self.numbers["price"][: self.size].max(initial=0)), *fees, 0)
+
     def _count_rows_of(self, node_id: str) -> None:
         """A node with one row counts as one node without looking for its other rows."""
         rows = list(self.rows_of[node_id].values())

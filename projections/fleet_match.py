@@ -92,6 +92,21 @@ def answer(
     return _Question(columns, need, fees).answer(limit)
 
 
+def alike(columns: Columns, need: Need, dearest: int) -> Need:
+    """The need of everybody whom no row tells apart from this renter: it has the same answer.
+
+    `dearest`: no row costs more, so that who can pay as much can pay whatever there is.
+    """
+    lists = (one for both in columns.lists.values() for one in both)
+    account_id = need.account_id
+    if not columns.has_account(account_id) and not any(account_id in one for one in lists):
+        account_id = ""
+    funds = need.price_max_funds
+    if funds is not None:
+        funds = tuple((way, min(units, dearest)) for way, units in funds)
+    return replace(need, account_id=account_id, price_max_funds=funds)
+
+
 def offers_meeting(columns: Columns, need: Need, names: Iterable[str]) -> list[str]:
     """Ids of open offers that meet these demands of a need, whatever is free of them now."""
     question = _Question(columns, need, {})
