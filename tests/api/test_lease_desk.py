@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
+from threading import Barrier, Event
 from typing import Any
 
-from api.lease_desk import LeaseDesk
+from api.lease_desk import LeaseDesk, Opening
 from domain.lease import LeaseRequested
 from domain.stream import Stream
-from ledger.handle import LogBusy
+from ledger.handle import NO_ANSWER, CommandKey, LogBusy
 from tests.api.scene import Scene
 
 ASKERS = 12
@@ -75,4 +75,38 @@ def test_a_desk_that_fails_leaves_nobody_waiting(scene: Scene, monkeypatch: Any)
     assert {answer.status_code for answer in answers} <= {201, 503}
     assert isinstance(scene.service.lease_desk, LeaseDesk)
     monkeypatch.undo()
+    assert scene.renter.post("/v1/leases", {"job": scene.job()}).status_code == 201
+
+
+def test_who_gives_up_before_its_turn_is_not_served_and_keeps_nobody_waiting(scene: Scene) -> None:
+    desk, may_go_on, asked = scene.service.lease_desk, Event(), list[str]()
+
+    def commands(_: object) -> list[object]:
+        asked.append("asked")
+        return []
+
+    desk._thread.submit(may_go_on.wait, 30)
+    account_id = scene.renter.account_id
+    given_up, other = (
+        desk.open(
+            Opening(account_id, CommandKey(account_id, key), 1, commands, lambda _: NO_ANSWER)
+        )
+        for key in ("given-up", "other")
+    )
+    assert given_up.cancel()
+    may_go_on.set()
+    assert other.result(30) is None
+    assert asked == ["asked"]
+    assert scene.renter.post("/v1/leases", {"job": scene.job()}).status_code == 201
+
+
+def test_an_error_nobody_expects_leaves_every_call_to_itself(scene: Scene, caplog: Any) -> None:
+    def breaks(_: object) -> list[object]:
+        raise AssertionError("a bug")
+
+    account_id = scene.renter.account_id
+    key = CommandKey(account_id, "breaks")
+    served = scene.service.lease_desk.open(Opening(account_id, key, 1, breaks, lambda _: NO_ANSWER))
+    assert served.result(30) is None
+    assert "a round of openings failed" in caplog.text
     assert scene.renter.post("/v1/leases", {"job": scene.job()}).status_code == 201
