@@ -105,7 +105,9 @@ class EmbeddedPostgres:
         """Create a database, as a copy of `template` if given, and return its address."""
         statement = sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name))
         if template is not None:
-            statement += sql.SQL(" TEMPLATE {}").format(sql.Identifier(template))
+            # By files: block by block through the WAL takes twice as long for many small tables.
+            copied = sql.SQL(" TEMPLATE {} STRATEGY FILE_COPY")
+            statement += copied.format(sql.Identifier(template))
         with psycopg.connect(self.uri, autocommit=True) as connection:
             connection.execute(statement)
         return self.uri_of(name)

@@ -10,12 +10,14 @@ import asyncio
 import secrets
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
+from functools import cache
 from typing import Any
 
 from fastapi import FastAPI
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import MutableHeaders
 from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import BaseRoute
 
 from api import (
     accounts,
@@ -174,9 +176,8 @@ def build(service: Service | None) -> FastAPI:
         lifespan=_lifespan,
         redirect_slashes=False,
     )
-    app.router.route_class = Door
+    app.router.routes.extend(_routes())
     errors.install(app)
-    _add(app, operations())
     health.add(app)
     app.openapi = lambda: openapi_document.of(app, operations())  # type: ignore[method-assign]
     if service is not None:
@@ -190,6 +191,15 @@ def build(service: Service | None) -> FastAPI:
         )
         service.forgetters.append(app.state.authenticator.forget)
     return app
+
+
+@cache
+def _routes() -> tuple[BaseRoute, ...]:
+    """Every route, made once in a process: a route knows its operation and nothing of an app."""
+    made = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+    made.router.route_class = Door
+    _add(made, operations())
+    return tuple(made.routes)
 
 
 def _add(app: FastAPI, wanted: Iterable[Operation]) -> None:

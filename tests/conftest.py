@@ -1,6 +1,7 @@
 """One embedded PostgreSQL for the whole run, and a fresh migrated database for each test.
 
-The database is migrated once and copied, so a test pays for a copy and not for the migrations.
+The database is migrated once and copied, so a test pays for a copy and not for the migrations;
+where a server is tested, it is copied with its views.
 """
 
 from __future__ import annotations
@@ -35,16 +36,20 @@ def template(postgres: EmbeddedPostgres) -> str:
     return "template_tally"
 
 
+def grant(address: str, name: str) -> None:
+    """Let the roles make views here: what was granted on a database is not copied with it."""
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute(
+            f"GRANT CREATE ON DATABASE {name} TO tallystick_owner, tallystick_projections"
+        )
+
+
 @pytest.fixture
 def database(postgres: EmbeddedPostgres, template: str) -> Generator[str, None, None]:
     """The address of a fresh, migrated database of this test alone."""
     name = f"test_{next(_numbers)}"
     address = postgres.create_database(name, template=template)
-    with psycopg.connect(address, autocommit=True) as connection:
-        # What was granted on a database is not copied with it.
-        connection.execute(
-            f"GRANT CREATE ON DATABASE {name} TO tallystick_owner, tallystick_projections"
-        )
+    grant(address, name)
     yield address
     with psycopg.connect(postgres.uri, autocommit=True) as connection:
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)")

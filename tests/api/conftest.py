@@ -9,7 +9,20 @@ import psycopg
 import pytest
 
 from api.embedded_postgres import EmbeddedPostgres
+from projections import tables
 from tests.api.scene import Scene, opened
+from tests.conftest import grant
+
+
+@pytest.fixture(scope="session")
+def template(postgres: EmbeddedPostgres, template: str) -> str:
+    """The name of the migrated database with empty views, so that no server has to make them."""
+    name = f"{template}_views"
+    address = postgres.create_database(name, template=template)
+    grant(address, name)
+    with psycopg.connect(address, autocommit=True) as connection:
+        tables.ensure(connection)
+    return name
 
 
 @pytest.fixture(scope="module")
@@ -20,10 +33,7 @@ def shared(
     folder: Path = tmp_path_factory.mktemp("service")
     name = f"scene_{abs(hash(str(folder)))}"
     address = postgres.create_database(name, template=template)
-    with psycopg.connect(address, autocommit=True) as connection:
-        connection.execute(
-            f"GRANT CREATE ON DATABASE {name} TO tallystick_owner, tallystick_projections"
-        )
+    grant(address, name)
     with opened(address, folder) as scene:
         yield scene
     with psycopg.connect(postgres.uri, autocommit=True) as connection:
