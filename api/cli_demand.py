@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from api.cli_remote import ApiKey, IdempotencyKey, Limit, Remote, Url, credits_of, ppm_of
-from api.cli_terminal import AsJson, InputUnusable, amount, columns, facts, group, note, tell
+from api.cli_arguments import AccountId, JobId
+from api.cli_remote import Limit, Remote, ppm_of, reads, records
+from api.cli_terminal import InputUnusable, amount, columns, facts, group, note
+from api.cli_work import Command, Image, MaxPrice, Models, Project, Share, work_of
 
 if TYPE_CHECKING:
     from api.client import NewClient, NewClientQuota, NewGroup, NewJob, PlanAsked
@@ -19,10 +20,8 @@ groups = group("Groups that share a quota of GPUs.", "tallystick group list")
 project = group("Projects: what to do when a quota is full.", "tallystick project list ACCOUNT")
 counterparty = group("With whom an account deals.", "tallystick counterparty list ACCOUNT")
 
-JobId = Annotated[str, typer.Argument(metavar="JOB", help="job_...")]
 ClientId = Annotated[str, typer.Argument(metavar="CLIENT", help="acct_... of the client.")]
 GroupId = Annotated[str, typer.Argument(metavar="GROUP", help="group_...")]
-AccountId = Annotated[str, typer.Argument(metavar="ACCOUNT", help="acct_...")]
 Kind = Literal["batch", "notebook", "endpoint", "scheduled", "queue", "interactive"]
 Work = Literal["training", "inference"]
 MemberKind = Literal["project", "member", "account"]
@@ -40,15 +39,17 @@ _REFERENCES = ("third_party_key", "checkpoint", "dataset")
     "submit",
     epilog='Example: tallystick job submit --command "python train.py" --max-price 3 --chunks 8',
 )
+@records
 def submit_job(
-    max_price: Annotated[str, typer.Option(metavar="CREDITS", help="At most, per GPU-hour.")],
-    command: Annotated[str | None, typer.Option(help="What to run, as in a shell.")] = None,
-    image: Annotated[str | None, typer.Option(help="Container image to run.")] = None,
+    remote: Remote,
+    max_price: MaxPrice,
+    command: Command = None,
+    image: Image = None,
     kind: Annotated[Kind, typer.Option(help="What sort of job.")] = "batch",
     work: Annotated[Work | None, typer.Option(help="What it does.")] = None,
     gpus: Annotated[int, typer.Option(min=1, max=64, help="GPUs of each lease.")] = 1,
-    share: Annotated[str, typer.Option(metavar="PART", help="Of each GPU, like 0.37.")] = "1",
-    model: Annotated[list[str] | None, typer.Option(help="Allowed model; may be repeated.")] = None,
+    share: Share = "1",
+    model: Models = None,
     chunks: Annotated[int | None, typer.Option(min=1, help="Parts of a batch job.")] = None,
     members: Annotated[
         str | None, typer.Option(metavar="MIN-MAX", help="Members that are kept running.")
@@ -66,29 +67,21 @@ def submit_job(
         list[str] | None, typer.Option(metavar="KIND=NAME", help="Like dataset=s3://corpus/v3.")
     ] = None,
     parent: Annotated[str | None, typer.Option(help="The job it is a part of.")] = None,
-    project: Annotated[str, typer.Option(help="Your own mark on the bill.")] = "",
+    project: Project = "",
     end_user: Annotated[str, typer.Option(help="Who it is for, in your own words.")] = "",
-    url: Url = None,
-    api_key: ApiKey = None,
-    idempotency_key: IdempotencyKey = None,
-    as_json: AsJson = False,
 ) -> None:
     """Submit a job; with a plan, the server opens and replaces its leases."""
-    if command is None and image is None:
-        raise InputUnusable("what is to run? give --command or --image")
     body: NewJob = {
-        "kind": kind, "image": image, "command": [] if command is None else shlex.split(command),
-        "gpu_count": gpus, "share_ppm": ppm_of(share), "models": model or [],
-        "max_price_per_gpu_hour": credits_of(max_price), "project_id": project,
+        **work_of(command, image, gpus, model, max_price),
+        "kind": kind, "share_ppm": ppm_of(share), "project_id": project,
         "end_user_ref": end_user, "work": work, "parent_job_id": parent,
         "references": [_reference(one) for one in reference or []],
         "plan": _plan(chunks, members, tasks_per_member, schedule, run_seconds),
     }  # fmt: skip
-    remote = Remote(url, api_key, key=idempotency_key)
     told = remote.ask(lambda c: c.submit_job(body, idempotency_key=remote.key))
     names = ("job_id", "kind", "state", "workload_sha256", "submitted_at")
     shown: dict[str, Any] = dict(told)
-    tell(told, facts({name: shown[name] for name in names}), as_json=as_json)
+    remote.tell(told, facts({name: shown[name] for name in names}))
 
 
 def _plan(
@@ -123,88 +116,77 @@ def _reference(text: str) -> Any:
 
 
 @job.command("list", epilog="Example: tallystick job list --state open")
+@reads
 def list_jobs(
+    remote: Remote,
     state: Annotated[
         Literal["open", "cancelled", "completed", "failed"] | None, typer.Option(help="Only those.")
     ] = None,
     limit: Limit = 50,
-    url: Url = None,
-    api_key: ApiKey = None,
-    as_json: AsJson = False,
 ) -> None:
     """Your jobs; all of them for operators and auditors."""
-    found = Remote(url, api_key).list(
+    found = remote.list(
         lambda c, size, cursor: c.list_jobs(state=state, limit=size, cursor=cursor), limit
     )
     names = ("job_id", "kind", "work", "state", "project_id", "submitted_at")
-    tell(found, columns(found["data"], names), as_json=as_json)
+    remote.tell(found, columns(found["data"], names))
 
 
 @job.command("show", epilog="Example: tallystick job show job_1f0c... --json")
-def show_job(
-    job_id: JobId, url: Url = None, api_key: ApiKey = None, as_json: AsJson = False
-) -> None:
+@reads
+def show_job(remote: Remote, job_id: JobId) -> None:
     """A job as it was submitted, and whether it is open."""
-    told = Remote(url, api_key).ask(lambda c: c.read_job(job_id))
+    told = remote.ask(lambda c: c.read_job(job_id))
     shown = {name: value for name, value in told.items() if isinstance(value, str | int)}
-    tell(told, facts(shown), as_json=as_json)
+    remote.tell(told, facts(shown))
 
 
 @job.command("parts", epilog="Example: tallystick job parts job_1f0c...")
-def list_parts(
-    job_id: JobId, limit: Limit = 50, url: Url = None, api_key: ApiKey = None,
-    as_json: AsJson = False,
-) -> None:  # fmt: skip
+@reads
+def list_parts(remote: Remote, job_id: JobId, limit: Limit = 50) -> None:
     """The chunks or members of a job, each with its latest lease."""
-    found = Remote(url, api_key).list(
+    found = remote.list(
         lambda c, size, cursor: c.list_job_parts(job_id, limit=size, cursor=cursor), limit
     )
     rows = [{**row, "charge": amount(row["charge"])} for row in found["data"]]
     names = ("part", "attempt", "lease_id", "state", "close_code", "charge")
-    tell(found, columns(rows, names), as_json=as_json)
+    remote.tell(found, columns(rows, names))
 
 
 @job.command("cost", epilog="Example: tallystick job cost job_1f0c... --json")
-def show_cost(
-    job_id: JobId, url: Url = None, api_key: ApiKey = None, as_json: AsJson = False
-) -> None:
+@reads
+def show_cost(remote: Remote, job_id: JobId) -> None:
     """What a job and all that is part of it came to so far."""
-    told = Remote(url, api_key).ask(lambda c: c.read_job_cost(job_id))
+    told = remote.ask(lambda c: c.read_job_cost(job_id))
     rows = [{**row, "charge": amount(row["charge"])} for row in told["jobs"]]
     rows.append({"job_id": "together", "leases": told["leases"], "gpu_us": told["gpu_us"],
                  "charge": amount(told["charge"])})  # fmt: skip
     names = ("job_id", "kind", "state", "leases", "gpu_us", "charge")
-    tell(told, columns(rows, names), as_json=as_json)
+    remote.tell(told, columns(rows, names))
 
 
 @job.command("scale", epilog="Example: tallystick job scale job_1f0c... 3")
+@records
 def scale_job(
+    remote: Remote,
     job_id: JobId,
     members: Annotated[int, typer.Argument(min=0, help="So many, within the plan.")],
-    url: Url = None,
-    api_key: ApiKey = None,
-    idempotency_key: IdempotencyKey = None,
-    as_json: AsJson = False,
 ) -> None:
     """Change how many members an elastic job has."""
-    remote = Remote(url, api_key, key=idempotency_key)
     told = remote.ask(
         lambda c: c.scale_job(job_id, {"members": members}, idempotency_key=remote.key)
     )
-    tell(told, facts({**told, "closing": ",".join(told["closing"])}), as_json=as_json)
+    remote.tell(told, facts({**told, "closing": ",".join(told["closing"])}))
 
 
 @job.command("push", epilog="Example: tallystick job push job_1f0c... shard-1=s3://in/1 shard-2")
+@records
 def push_tasks(
+    remote: Remote,
     job_id: JobId,
     tasks: Annotated[list[str], typer.Argument(metavar="ID[=PAYLOAD]...", help="At most 100.")],
-    url: Url = None,
-    api_key: ApiKey = None,
-    idempotency_key: IdempotencyKey = None,
-    as_json: AsJson = False,
 ) -> None:
     """Add tasks to the queue of a job; ids that are known are not added again."""
-    remote = Remote(url, api_key, key=idempotency_key)
     split = [task.partition("=") for task in tasks]
     told = remote.ask(
         lambda c: c.push_tasks(
@@ -212,234 +194,193 @@ def push_tasks(
             idempotency_key=remote.key,
         )
     )  # fmt: skip
-    tell(told, facts(told), as_json=as_json)
+    remote.tell(told, facts(told))
 
 
 @job.command("cancel", epilog="Example: tallystick job cancel job_1f0c...")
-def cancel_job(
-    job_id: JobId,
-    url: Url = None,
-    api_key: ApiKey = None,
-    idempotency_key: IdempotencyKey = None,
-    as_json: AsJson = False,
-) -> None:
+@records
+def cancel_job(remote: Remote, job_id: JobId) -> None:
     """No new leases for a job; those that its plan opened are closed."""
-    remote = Remote(url, api_key, key=idempotency_key)
     told = remote.ask(lambda c: c.cancel_job(job_id, {}, idempotency_key=remote.key))
-    tell(told, facts(told), as_json=as_json)
+    remote.tell(told, facts(told))
 
 
 @job.command("usage", epilog="Example: tallystick job usage --by kind,node_id --as-provider")
+@reads
 def show_usage(
+    remote: Remote,
     by: Annotated[str, typer.Option(help="Like day,kind: see the reference.")] = "kind",
     as_provider: Annotated[bool, typer.Option("--as-provider", help="On your nodes.")] = False,
     limit: Limit = 50,
-    url: Url = None,
-    api_key: ApiKey = None,
-    as_json: AsJson = False,
 ) -> None:
     """Usage of the last 31 days by kind of job, node, pool, client, project, end user or group."""
-    found = Remote(url, api_key).list(
+    found = remote.list(
         lambda c, size, cursor: c.list_usage_breakdown(
             by=by, as_provider=as_provider, limit=size, cursor=cursor
         ),
         limit,
     )
     rows = [{**row, "charge": amount(row["charge"])} for row in found["data"]]
-    tell(found, columns(rows, (*by.split(","), "accruals", "gpu_us", "charge")), as_json=as_json)
+    remote.tell(found, columns(rows, (*by.split(","), "accruals", "gpu_us", "charge")))
 
 
 # --- clients -----------------------------------------------------------------------------------
 
 
 @client.command("register", epilog="Example: tallystick client register acct_1f0c...")
+@records
 def register_client(
+    remote: Remote,
     client_id: ClientId,
     min_reputation_ppm: Annotated[int | None, typer.Option(min=0, max=1_000_000)] = None,
-    url: Url = None,
-    api_key: ApiKey = None,
-    idempotency_key: IdempotencyKey = None,
-    as_json: AsJson = False,
 ) -> None:
     """Let an account of the kind client bring jobs (operator)."""
-    remote = Remote(url, api_key, key=idempotency_key)
     body: NewClient = {"client_id": client_id}
     if min_reputation_ppm is not None:
         body["min_reputation_ppm"] = min_reputation_ppm
     told = remote.ask(lambda c: c.register_client(body, idempotency_key=remote.key))
-    tell(told, facts(told), as_json=as_json)
+    remote.tell(told, facts(told))
 
 
 @client.command("list", epilog="Example: tallystick client list --json")
-def list_clients(
-    limit: Limit = 50, url: Url = None, api_key: ApiKey = None, as_json: AsJson = False
-) -> None:
+@reads
+def list_clients(remote: Remote, limit: Limit = 50) -> None:
     """Compute clients: yourself, or all for operators and auditors."""
-    found = Remote(url, api_key).list(
-        lambda c, size, cursor: c.list_clients(limit=size, cursor=cursor), limit
-    )
+    found = remote.list(lambda c, size, cursor: c.list_clients(limit=size, cursor=cursor), limit)
     names = ("client_id", "suspended", "min_reputation_ppm", "registered_at")
-    tell(found, columns(found["data"], names), as_json=as_json)
+    remote.tell(found, columns(found["data"], names))
 
 
 @client.command("show", epilog="Example: tallystick client show acct_1f0c...")
-def show_client(
-    client_id: ClientId, url: Url = None, api_key: ApiKey = None, as_json: AsJson = False
-) -> None:
+@reads
+def show_client(remote: Remote, client_id: ClientId) -> None:
     """The keys of a client's instances."""
-    told = Remote(url, api_key).ask(lambda c: c.read_client(client_id))
+    told = remote.ask(lambda c: c.read_client(client_id))
     names = ("instance_id", "key_id", "bound_at", "revoked_at")
-    tell(told, columns(told.get("keys", []), names), as_json=as_json)
+    remote.tell(told, columns(told.get("keys", []), names))
 
 
 @client.command("key", epilog="Example: tallystick client key acct_1f0c... ci")
+@records
 def add_key(
+    remote: Remote,
     client_id: ClientId,
     instance: Annotated[str, typer.Argument(metavar="INSTANCE", help="A name of yours.")],
-    url: Url = None,
-    api_key: ApiKey = None,
-    idempotency_key: IdempotencyKey = None,
-    as_json: AsJson = False,
 ) -> None:
     """Issue a key for an instance of a client and print it, once."""
-    remote = Remote(url, api_key, key=idempotency_key)
     told = remote.ask(
         lambda c: c.add_client_key(client_id, instance, {}, idempotency_key=remote.key)
     )
-    tell(told, facts(told), as_json=as_json)
+    remote.tell(told, facts(told))
     note("The key is not kept anywhere: give it to the instance now.")
 
 
 @client.command("revoke", epilog="Example: tallystick client revoke acct_1f0c... 1a2b3c4d")
+@reads
 def revoke_key(
+    remote: Remote,
     client_id: ClientId,
     key_id: Annotated[str, typer.Argument(metavar="KEY", help="Its 8 public characters.")],
-    url: Url = None,
-    api_key: ApiKey = None,
-    as_json: AsJson = False,
 ) -> None:
     """Take back the key of an instance at once."""
-    told = Remote(url, api_key).ask(lambda c: c.revoke_client_key(client_id, key_id))
-    tell(told, facts(told), as_json=as_json)
+    told = remote.ask(lambda c: c.revoke_client_key(client_id, key_id))
+    remote.tell(told, facts(told))
 
 
 @client.command("suspend", epilog="Example: tallystick client suspend acct_1f0c...")
+@records
 def suspend_client(
+    remote: Remote,
     client_id: ClientId,
     resume: Annotated[bool, typer.Option("--resume", help="Let it submit again.")] = False,
-    url: Url = None,
-    api_key: ApiKey = None,
-    idempotency_key: IdempotencyKey = None,
-    as_json: AsJson = False,
 ) -> None:
     """Nothing is submitted for a client until it is resumed (operator)."""
-    remote = Remote(url, api_key, key=idempotency_key)
     told = remote.ask(
         lambda c: (c.resume_client if resume else c.suspend_client)(
             client_id, {}, idempotency_key=remote.key
         )
     )
-    tell(told, facts(told), as_json=as_json)
+    remote.tell(told, facts(told))
 
 
 @client.command("quota", epilog="Example: tallystick client quota acct_1f0c... --gpus 64")
+@records
 def set_client_quota(
+    remote: Remote,
     client_id: ClientId,
     gpus: Gpus = None,
     pool: Annotated[str | None, typer.Option(help="In this pool, else everywhere.")] = None,
-    url: Url = None,
-    api_key: ApiKey = None,
-    idempotency_key: IdempotencyKey = None,
-    as_json: AsJson = False,
 ) -> None:
     """How many GPUs a client holds at once (operator)."""
-    remote = Remote(url, api_key, key=idempotency_key)
     body: NewClientQuota = {"pool_id": pool, "gpu_ppm_max": _gpu_ppm(gpus)}
     told = remote.ask(lambda c: c.set_client_quota(client_id, body, idempotency_key=remote.key))
-    tell(told, facts(told), as_json=as_json)
+    remote.tell(told, facts(told))
 
 
 # --- groups ------------------------------------------------------------------------------------
 
 
 @groups.command("create", epilog="Example: tallystick group create --gpus 16")
+@records
 def create_group(
+    remote: Remote,
     gpus: Gpus = None,
     parent: Annotated[str | None, typer.Option(help="The group it is part of.")] = None,
     pool: Annotated[
         str | None, typer.Option(help="A group of accounts in a pool of yours.")
     ] = None,
-    url: Url = None,
-    api_key: ApiKey = None,
-    idempotency_key: IdempotencyKey = None,
-    as_json: AsJson = False,
 ) -> None:
     """Make a group that shares a quota of GPUs."""
-    remote = Remote(url, api_key, key=idempotency_key)
     body: NewGroup = {"pool_id": pool, "parent_id": parent, "gpu_ppm_max": _gpu_ppm(gpus)}
     told = remote.ask(lambda c: c.create_group(body, idempotency_key=remote.key))
-    tell(told, facts(told), as_json=as_json)
+    remote.tell(told, facts(told))
 
 
 @groups.command("list", epilog="Example: tallystick group list --json")
-def list_groups(
-    limit: Limit = 50, url: Url = None, api_key: ApiKey = None, as_json: AsJson = False
-) -> None:
+@reads
+def list_groups(remote: Remote, limit: Limit = 50) -> None:
     """Your groups, with what they hold and may hold."""
-    found = Remote(url, api_key).list(
-        lambda c, size, cursor: c.list_groups(limit=size, cursor=cursor), limit
-    )
+    found = remote.list(lambda c, size, cursor: c.list_groups(limit=size, cursor=cursor), limit)
     names = ("group_id", "parent_id", "pool_id", "used_ppm", "gpu_ppm_max", "created_at")
-    tell(found, columns(found["data"], names), as_json=as_json)
+    remote.tell(found, columns(found["data"], names))
 
 
 @groups.command("show", epilog="Example: tallystick group show group_1f0c...")
-def show_group(
-    group_id: GroupId, url: Url = None, api_key: ApiKey = None, as_json: AsJson = False
-) -> None:
+@reads
+def show_group(remote: Remote, group_id: GroupId) -> None:
     """Who is in a group."""
-    told = Remote(url, api_key).ask(lambda c: c.read_group(group_id))
-    tell(told, columns(told.get("members", []), ("kind", "target", "since")), as_json=as_json)
+    told = remote.ask(lambda c: c.read_group(group_id))
+    remote.tell(told, columns(told.get("members", []), ("kind", "target", "since")))
 
 
 @groups.command("quota", epilog="Example: tallystick group quota group_1f0c... --gpus 8")
-def set_quota(
-    group_id: GroupId,
-    gpus: Gpus = None,
-    url: Url = None,
-    api_key: ApiKey = None,
-    idempotency_key: IdempotencyKey = None,
-    as_json: AsJson = False,
-) -> None:
+@records
+def set_quota(remote: Remote, group_id: GroupId, gpus: Gpus = None) -> None:
     """Change how many GPUs a group holds at once; without --gpus there is no limit."""
-    remote = Remote(url, api_key, key=idempotency_key)
     told = remote.ask(
         lambda c: c.set_group_quota(
             group_id, {"gpu_ppm_max": _gpu_ppm(gpus)}, idempotency_key=remote.key
         )
     )
-    tell(told, facts(told), as_json=as_json)
+    remote.tell(told, facts(told))
 
 
 @groups.command("add", epilog="Example: tallystick group add group_1f0c... project train-7b")
+@records
 def add_member(
+    remote: Remote,
     group_id: GroupId,
     kind: Annotated[MemberKind, typer.Argument(help="What it is.")],
     target: Annotated[str, typer.Argument(help="Its name or id.")],
     remove: Annotated[bool, typer.Option("--remove", help="Take it out again.")] = False,
-    url: Url = None,
-    api_key: ApiKey = None,
-    idempotency_key: IdempotencyKey = None,
-    as_json: AsJson = False,
 ) -> None:
     """What it leases from now on counts in the group, or with --remove no more."""
-    remote = Remote(url, api_key, key=idempotency_key)
     told = remote.ask(
         lambda c: (c.remove_group_member if remove else c.add_group_member)(
             group_id, {"kind": kind, "target": target}, idempotency_key=remote.key
         )
     )
-    tell(told, facts(told), as_json=as_json)
+    remote.tell(told, facts(told))
 
 
 def _gpu_ppm(gpus: str | None) -> int | None:
@@ -456,64 +397,55 @@ def _gpu_ppm(gpus: str | None) -> int | None:
 
 
 @project.command("overflow", epilog="Example: tallystick project overflow ACCOUNT train-7b rent")
+@records
 def set_overflow(
+    remote: Remote,
     account_id: AccountId,
     project_id: Annotated[str, typer.Argument(metavar="PROJECT", help="A name of yours.")],
     overflow: Annotated[Literal["refuse", "rent"], typer.Argument(help="When a quota is full.")],
-    url: Url = None,
-    api_key: ApiKey = None,
-    idempotency_key: IdempotencyKey = None,
-    as_json: AsJson = False,
 ) -> None:
     """Own the base, rent the burst: what a project does when a quota is full."""
-    remote = Remote(url, api_key, key=idempotency_key)
     told = remote.ask(
         lambda c: c.set_project_policy(
             account_id, {"project_id": project_id, "overflow": overflow},
             idempotency_key=remote.key,
         )
     )  # fmt: skip
-    tell(told, facts(told), as_json=as_json)
+    remote.tell(told, facts(told))
 
 
 @project.command("list", epilog="Example: tallystick project list acct_1f0c...")
-def list_projects(
-    account_id: AccountId, url: Url = None, api_key: ApiKey = None, as_json: AsJson = False
-) -> None:
+@reads
+def list_projects(remote: Remote, account_id: AccountId) -> None:
     """Projects that have a policy; all others are refused."""
-    told = Remote(url, api_key).ask(lambda c: c.list_project_policies(account_id))
-    tell(told, columns(told["data"], ("project_id", "overflow")), as_json=as_json)
+    told = remote.ask(lambda c: c.list_project_policies(account_id))
+    remote.tell(told, columns(told["data"], ("project_id", "overflow")))
 
 
 @counterparty.command("set", epilog="Example: tallystick counterparty set ACCOUNT OTHER deny")
+@records
 def set_counterparty(
+    remote: Remote,
     account_id: AccountId,
     other: Annotated[str, typer.Argument(metavar="OTHER", help="acct_... of the other one.")],
     verdict: Annotated[Literal["allow", "deny", "none"], typer.Argument(help="none: off it.")],
-    url: Url = None,
-    api_key: ApiKey = None,
-    idempotency_key: IdempotencyKey = None,
-    as_json: AsJson = False,
 ) -> None:
     """Put an account on a list, or take it off."""
-    remote = Remote(url, api_key, key=idempotency_key)
     told = remote.ask(
         lambda c: c.set_counterparty(
             account_id, {"counterparty_id": other, "verdict": verdict},
             idempotency_key=remote.key,
         )
     )  # fmt: skip
-    tell(told, facts(told), as_json=as_json)
+    remote.tell(told, facts(told))
 
 
 @counterparty.command("list", epilog="Example: tallystick counterparty list acct_1f0c...")
-def list_counterparties(
-    account_id: AccountId, limit: Limit = 50, url: Url = None, api_key: ApiKey = None,
-    as_json: AsJson = False,
-) -> None:  # fmt: skip
+@reads
+def list_counterparties(remote: Remote, account_id: AccountId, limit: Limit = 50) -> None:
     """Whom an account allows and denies."""
-    found = Remote(url, api_key).list(
+    found = remote.list(
         lambda c, size, cursor: c.list_counterparties(account_id, limit=size, cursor=cursor), limit
     )
     names = ("counterparty_id", "verdict", "since")
-    tell(found, columns(found["data"], names), as_json=as_json)
+    remote.tell(found, columns(found["data"], names))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from api.cli_market import LeaseId
+from api.cli_arguments import LeaseId
 from api.cli_remote import ApiKey, IdempotencyKey, Limit, Remote, Url, credits_of
 from api.cli_stick import lease as lease
 from api.cli_terminal import AsJson, InputUnusable, amount, columns, facts, tell

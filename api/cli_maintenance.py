@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from api.cli_arguments import NodeId, RegionId
 from api.cli_remote import ApiKey, IdempotencyKey, Limit, Remote, Url
-from api.cli_supply import NodeId, RegionId
 from api.cli_supply import node as node
 from api.cli_supply import region as region
 from api.cli_terminal import AsJson, columns, facts, group, tell

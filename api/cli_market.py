@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
-import shlex
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 from urllib.parse import urlencode
 
 import typer
 
-from api.cli_remote import ApiKey, IdempotencyKey, Limit, Remote, Url, credits_of, ppm_of
+from api.cli_arguments import AccountId, LeaseId, OfferId
+from api.cli_remote import Limit, Remote, credits_of, ppm_of, reads, records
 from api.cli_terminal import (
     EXIT_NO,
     AnswerIsNo,
-    AsJson,
     InputUnusable,
     amount,
     columns,
@@ -24,6 +23,7 @@ from api.cli_terminal import (
     note,
     tell,
 )
+from api.cli_work import Command, Gpus, Image, MaxPrice, Models, Project, Share, work_of
 
 if TYPE_CHECKING:
     from api.client import NewDeposit, NewJob, NewLease, NewOffer
@@ -32,9 +32,6 @@ account = group("Accounts: who rents, who provides.", "tallystick account create
 offer = group("Offers: GPUs for rent, and their price.", "tallystick offer list")
 lease = group("Leases: GPUs rented.", "tallystick lease list")
 
-AccountId = Annotated[str, typer.Argument(metavar="ACCOUNT", help="acct_...")]
-OfferId = Annotated[str, typer.Argument(metavar="OFFER", help="offer_...")]
-LeaseId = Annotated[str, typer.Argument(metavar="LEASE", help="lease_...")]
 LOOK_EVERY_SECONDS = 1.0
 
 
@@ -64,85 +61,67 @@ STATES: tuple[str, ...] = get_args(LeaseState)
 
 
 @account.command("create", epilog="Example: tallystick account create --kind party")
+@records
 def create_account(
-    kind: Annotated[AccountKind, typer.Option(help="What for.")] = "party",
-    url: Url = None,
-    api_key: ApiKey = None,
-    idempotency_key: IdempotencyKey = None,
-    as_json: AsJson = False,
+    remote: Remote, kind: Annotated[AccountKind, typer.Option(help="What for.")] = "party"
 ) -> None:
     """Open an account and print its first API key, once (operator)."""
-    remote = Remote(url, api_key, key=idempotency_key)
     told = remote.ask(lambda c: c.create_account({"kind": kind}, idempotency_key=remote.key))
-    tell(told, facts({**told, "scopes": ",".join(told["scopes"])}), as_json=as_json)
+    remote.tell(told, facts({**told, "scopes": ",".join(told["scopes"])}))
     note("The key is not kept anywhere: give it to its owner now.")
 
 
 @account.command("list", epilog="Example: tallystick account list --json")
-def list_accounts(
-    limit: Limit = 50, url: Url = None, api_key: ApiKey = None, as_json: AsJson = False
-) -> None:
+@reads
+def list_accounts(remote: Remote, limit: Limit = 50) -> None:
     """Your account; all of them for operators and auditors."""
-    found = Remote(url, api_key).list(
-        lambda c, size, cursor: c.list_accounts(limit=size, cursor=cursor), limit
-    )
-    tell(found, columns(found["data"], ("account_id", "kind", "opened_at")), as_json=as_json)
+    found = remote.list(lambda c, size, cursor: c.list_accounts(limit=size, cursor=cursor), limit)
+    remote.tell(found, columns(found["data"], ("account_id", "kind", "opened_at")))
 
 
 @account.command("show", epilog="Example: tallystick account show acct_1f0c...")
-def show_account(
-    account_id: AccountId, url: Url = None, api_key: ApiKey = None, as_json: AsJson = False
-) -> None:
+@reads
+def show_account(remote: Remote, account_id: AccountId) -> None:
     """One account and what it has, straight from the books."""
-    remote = Remote(url, api_key)
     found = remote.ask(lambda c: c.read_account(account_id))
     balances = remote.ask(lambda c: c.read_balances(account_id))
     told = {**found, "balances": balances["data"], "position": balances["position"]}
     rows = [{"book": row["part"], "balance": amount(row["balance"])} for row in balances["data"]]
     names = ("account_id", "kind", "opened_at", "closed_at")
     shown = facts({name: told[name] for name in names if name in told})
-    tell(told, [*shown, *columns(rows, ("book", "balance"))], as_json=as_json)
+    remote.tell(told, [*shown, *columns(rows, ("book", "balance"))])
 
 
 @account.command(
     "deposit", epilog="Example: tallystick account deposit acct_1f0c... 25 --reference 2026-17"
 )
+@records
 def deposit(
+    remote: Remote,
     account_id: AccountId,
     credits: Annotated[str, typer.Argument(metavar="CREDITS", help="Like 25 or 2.50.")],
     reference: Annotated[str, typer.Option(help="The payment's own number: it counts once.")],
     source: Annotated[Source, typer.Option(help="How the money came.")] = "cash",
-    url: Url = None,
-    api_key: ApiKey = None,
-    idempotency_key: IdempotencyKey = None,
-    as_json: AsJson = False,
 ) -> None:
     """Confirm money that arrived for an account (operator)."""
-    remote = Remote(url, api_key, key=idempotency_key)
     body: NewDeposit = {
         "source": source,
         "amount": credits_of(credits),
         "reference": reference,
     }
     told = remote.ask(lambda c: c.create_deposit(account_id, body, idempotency_key=remote.key))
-    tell(told, _money_facts(told), as_json=as_json)
+    remote.tell(told, facts(told))
 
 
 @account.command("close", epilog="Example: tallystick account close acct_1f0c...")
-def close_account(
-    account_id: AccountId,
-    url: Url = None,
-    api_key: ApiKey = None,
-    idempotency_key: IdempotencyKey = None,
-    as_json: AsJson = False,
-) -> None:
+@records
+def close_account(remote: Remote, account_id: AccountId) -> None:
     """Close an account for good, and every key of it.
 
     Only when all is finished: leases settled, nodes retired, nothing in its books.
     """
-    remote = Remote(url, api_key, key=idempotency_key)
     told = remote.ask(lambda c: c.close_account(account_id, {}, idempotency_key=remote.key))
-    tell(told, facts(told), as_json=as_json)
+    remote.tell(told, facts(told))
 
 
 # --- offers ----------------------------------------------------------------------------------
@@ -152,7 +131,9 @@ def close_account(
     "create",
     epilog="Example: tallystick offer create --provider prov_... --node node_... --price 2.50",
 )
+@records
 def create_offer(
+    remote: Remote,
     provider: Annotated[str, typer.Option(metavar="PROVIDER", help="prov_...")],
     node: Annotated[str, typer.Option(metavar="NODE", help="node_...")],
     price: Annotated[str, typer.Option(metavar="CREDITS", help="Per GPU-hour, like 2.50.")],
@@ -163,13 +144,8 @@ def create_offer(
     until: Annotated[
         str | None, typer.Option(metavar="TIME", help="Open until, like 2030-01-01T00:00:00Z.")
     ] = None,
-    url: Url = None,
-    api_key: ApiKey = None,
-    idempotency_key: IdempotencyKey = None,
-    as_json: AsJson = False,
 ) -> None:
     """Offer the GPUs of a node at a price."""
-    remote = Remote(url, api_key, key=idempotency_key)
     body: NewOffer = {
         "provider_id": provider,
         "node_id": node,
@@ -179,23 +155,22 @@ def create_offer(
         "available_until": until,
     }
     told = remote.ask(lambda c: c.publish_offer(body, idempotency_key=remote.key))
-    tell(told, _money_facts(told), as_json=as_json)
+    remote.tell(told, facts(told))
 
 
 @offer.command("list", epilog='Example: tallystick offer list --model "NVIDIA H200"')
+@reads
 def list_offers(
+    remote: Remote,
     model: Annotated[str | None, typer.Option(help="Only this model.")] = None,
     max_price: Annotated[
         str | None, typer.Option(metavar="CREDITS", help="At most, per GPU-hour.")
     ] = None,
     limit: Limit = 50,
-    url: Url = None,
-    api_key: ApiKey = None,
-    as_json: AsJson = False,
 ) -> None:
     """Open offers, cheapest first. Needs no key."""
     price_max = None if max_price is None else int(credits_of(max_price)["units"])
-    found = Remote(url, api_key).list(
+    found = remote.list(
         lambda c, size, cursor: c.search_offers(
             model=model, price_max=price_max, limit=size, cursor=cursor
         ),
@@ -203,30 +178,23 @@ def list_offers(
     )
     rows = [{**row, "price": amount(row["price_per_gpu_hour"])} for row in found["data"]]
     names = ("offer_id", "price", "settlement", "devices_free", "models", "node_id")
-    tell(found, columns(rows, names), as_json=as_json)
+    remote.tell(found, columns(rows, names))
 
 
 @offer.command("show", epilog="Example: tallystick offer show offer_1f0c...")
-def show_offer(
-    offer_id: OfferId, url: Url = None, api_key: ApiKey = None, as_json: AsJson = False
-) -> None:
+@reads
+def show_offer(remote: Remote, offer_id: OfferId) -> None:
     """One offer. Needs no key."""
-    told = Remote(url, api_key).ask(lambda c: c.read_offer(offer_id))
-    tell(told, _money_facts(told), as_json=as_json)
+    told = remote.ask(lambda c: c.read_offer(offer_id))
+    remote.tell(told, facts(told))
 
 
 @offer.command("close", epilog="Example: tallystick offer close offer_1f0c...")
-def close_offer(
-    offer_id: OfferId,
-    url: Url = None,
-    api_key: ApiKey = None,
-    idempotency_key: IdempotencyKey = None,
-    as_json: AsJson = False,
-) -> None:
+@records
+def close_offer(remote: Remote, offer_id: OfferId) -> None:
     """Take an offer back; leases opened from it keep their price."""
-    remote = Remote(url, api_key, key=idempotency_key)
     told = remote.ask(lambda c: c.withdraw_offer(offer_id, {}, idempotency_key=remote.key))
-    tell(told, facts(told), as_json=as_json)
+    remote.tell(told, facts(told))
 
 
 # --- leases ----------------------------------------------------------------------------------
@@ -236,12 +204,14 @@ def close_offer(
     "create",
     epilog='Example: tallystick lease create --command "python train.py" --max-price 3 --term 3600',
 )
+@records
 def create_lease(
-    max_price: Annotated[str, typer.Option(metavar="CREDITS", help="At most, per GPU-hour.")],
-    command: Annotated[str | None, typer.Option(help="What to run, as in a shell.")] = None,
-    image: Annotated[str | None, typer.Option(help="Container image to run.")] = None,
-    gpus: Annotated[int, typer.Option(min=1, max=64, help="GPUs, all of one node.")] = 1,
-    share: Annotated[str, typer.Option(metavar="PART", help="Of each GPU, like 0.37.")] = "1",
+    remote: Remote,
+    max_price: MaxPrice,
+    command: Command = None,
+    image: Image = None,
+    gpus: Gpus = 1,
+    share: Share = "1",
     memory: Annotated[
         str | None, typer.Option(metavar="PART", help="Of each GPU's memory; else as the share.")
     ] = None,
@@ -249,7 +219,7 @@ def create_lease(
     mig: Annotated[
         str | None, typer.Option(metavar="PROFILE", help="A MIG instance of each, like 3g.40gb.")
     ] = None,
-    model: Annotated[list[str] | None, typer.Option(help="Allowed model; may be repeated.")] = None,
+    model: Models = None,
     term: Annotated[
         int | None, typer.Option(min=1, metavar="SECONDS", help="Fixed term, else open end.")
     ] = None,
@@ -259,21 +229,11 @@ def create_lease(
     settlement: Annotated[
         Settlement | None, typer.Option(help="Pay so; else whatever you have credits for.")
     ] = None,
-    project: Annotated[str, typer.Option(help="Your own mark on the bill.")] = "",
-    url: Url = None,
-    api_key: ApiKey = None,
-    idempotency_key: IdempotencyKey = None,
-    as_json: AsJson = False,
+    project: Project = "",
 ) -> None:
     """Rent the cheapest GPUs that fit; the money is held until the lease is settled."""
-    if command is None and image is None:
-        raise InputUnusable("what is to run? give --command or --image")
     job: NewJob = {
-        "image": image,
-        "command": _words(command),
-        "gpu_count": gpus,
-        "models": model or [],
-        "max_price_per_gpu_hour": credits_of(max_price),
+        **work_of(command, image, gpus, model, max_price),
         "project_id": project,
         **_sharing(share, memory, mode, mig),
     }
@@ -283,9 +243,8 @@ def create_lease(
         "funds": None if funds is None else credits_of(funds),
         "settlement": settlement,
     }
-    remote = Remote(url, api_key, key=idempotency_key)
     told = remote.ask(lambda c: c.open_lease(body, idempotency_key=remote.key))
-    tell(told, _money_facts(told), as_json=as_json)
+    remote.tell(told, facts(told))
 
 
 def _sharing(share: str, memory: str | None, mode: Mode | None, mig: str | None) -> NewJob:
@@ -305,35 +264,32 @@ def _sharing(share: str, memory: str | None, mode: Mode | None, mig: str | None)
 
 
 @lease.command("list", epilog="Example: tallystick lease list --state active")
+@reads
 def list_leases(
+    remote: Remote,
     state: Annotated[LeaseState | None, typer.Option(help="Only those.")] = None,
     limit: Limit = 50,
-    url: Url = None,
-    api_key: ApiKey = None,
-    as_json: AsJson = False,
 ) -> None:
     """Your leases, as renter and as provider; all of them for operators and auditors."""
-    found = Remote(url, api_key).list(
+    found = remote.list(
         lambda c, size, cursor: c.list_leases(state=state, limit=size, cursor=cursor), limit
     )
     rows = [{**row, "charge": amount(row["charge"])} for row in found["data"]]
     names = ("lease_id", "state", "gpu_count", "share_ppm", "gpu_us", "charge", "requested_at")
-    tell(found, columns(rows, names), as_json=as_json)
+    remote.tell(found, columns(rows, names))
 
 
 @lease.command("show", epilog="Example: tallystick lease show lease_1f0c... --until settled")
+@reads
 def show_lease(
+    remote: Remote,
     lease_id: LeaseId,
     until: Annotated[
         LeaseState | None, typer.Option(help="Wait until it has come that far.")
     ] = None,
     timeout: Annotated[int, typer.Option(min=1, metavar="SECONDS", help="Wait so long.")] = 120,
-    url: Url = None,
-    api_key: ApiKey = None,
-    as_json: AsJson = False,
 ) -> None:
     """One lease: its state, what it used and what it cost. Exit 1 when the wait was too long."""
-    remote = Remote(url, api_key)
     ends = time.monotonic() + timeout
     while True:
         told = remote.ask(lambda c: c.read_lease(lease_id))
@@ -341,27 +297,24 @@ def show_lease(
         if arrived or time.monotonic() >= ends:
             break
         time.sleep(LOOK_EVERY_SECONDS)
-    tell(told, _money_facts(told), as_json=as_json)
+    remote.tell(told, facts(told))
     if until is not None and not arrived:
         note(f"after {timeout} s the lease is {told['state']}, not {until}: is its node up?")
         raise typer.Exit(EXIT_NO)
 
 
 @lease.command("ready", epilog="Example: tallystick lease ready lease_1f0c...")
+@records
 def ready_lease(
+    remote: Remote,
     lease_id: LeaseId,
     endpoint: Annotated[str | None, typer.Option(help="Where the renter reaches the work.")] = None,
-    url: Url = None,
-    api_key: ApiKey = None,
-    idempotency_key: IdempotencyKey = None,
-    as_json: AsJson = False,
 ) -> None:
     """Say that the work of a lease runs: billing starts now (provider).
 
     An executor beside the node says so by itself; by hand it is for nodes that have none, like
     those of the backend `sim`.
     """
-    remote = Remote(url, api_key, key=idempotency_key)
     node_id = remote.ask(lambda c: c.read_lease(lease_id)).get("node_id")
     if node_id is None:
         raise InputUnusable(f"{lease_id} has no node yet")
@@ -370,45 +323,39 @@ def ready_lease(
             node_id, lease_id, {"endpoint": endpoint}, idempotency_key=remote.key
         )
     )
-    tell(told, facts(told), as_json=as_json)
+    remote.tell(told, facts(told))
 
 
 @lease.command("close", epilog="Example: tallystick lease close lease_1f0c...")
+@records
 def close_lease(
+    remote: Remote,
     lease_id: LeaseId,
     code: Annotated[
         int | None, typer.Option(min=0, max=39_999, help="Why, as a number; else your party's.")
     ] = None,
-    url: Url = None,
-    api_key: ApiKey = None,
-    idempotency_key: IdempotencyKey = None,
-    as_json: AsJson = False,
 ) -> None:
     """End a lease; it is settled once its node has reported its time."""
-    remote = Remote(url, api_key, key=idempotency_key)
     told = remote.ask(lambda c: c.close_lease(lease_id, {"code": code}, idempotency_key=remote.key))
-    tell(told, _money_facts(told), as_json=as_json)
+    remote.tell(told, facts(told))
 
 
 @lease.command("charges", epilog="Example: tallystick lease charges lease_1f0c...")
-def list_charges(
-    lease_id: LeaseId,
-    limit: Limit = 50,
-    url: Url = None,
-    api_key: ApiKey = None,
-    as_json: AsJson = False,
-) -> None:
+@reads
+def list_charges(remote: Remote, lease_id: LeaseId, limit: Limit = 50) -> None:
     """What a lease cost, hour by hour, and who got it: fee + provider + platform + burn."""
-    found = Remote(url, api_key).list(
+    found = remote.list(
         lambda c, size, cursor: c.list_lease_charges(lease_id, limit=size, cursor=cursor), limit
     )
     money = ("charge", "fee", "provider", "platform", "burn")
     rows = [{**row, **{name: amount(row[name]) for name in money}} for row in found["data"]]
-    tell(found, columns(rows, ("until", "gpu_us", *money)), as_json=as_json)
+    remote.tell(found, columns(rows, ("until", "gpu_us", *money)))
 
 
 @lease.command("watch", epilog="Example: tallystick lease watch lease_1f0c... --seconds 60")
+@reads
 def watch_leases(
+    remote: Remote,
     lease_id: Annotated[
         str | None, typer.Argument(metavar="LEASE", help="lease_...; absent: all of yours.")
     ] = None,
@@ -416,16 +363,13 @@ def watch_leases(
     after: Annotated[
         int | None, typer.Option(min=0, help="Begin after this position; 0: from the start.")
     ] = None,
-    url: Url = None,
-    api_key: ApiKey = None,
-    as_json: AsJson = False,
 ) -> None:
     """What happens to leases, as it happens: a line for each fact (--json: JSON lines)."""
     asked: dict[str, int | str] = {"seconds": seconds}
     asked |= {} if lease_id is None else {"lease_id": lease_id}
     asked |= {} if after is None else {"after": after}
     path = f"/v1/lease-events?{urlencode(asked)}"
-    Remote(url, api_key).ask(lambda client: watch_pieces(client.download(path), as_json=as_json))
+    remote.ask(lambda client: watch_pieces(client.download(path), as_json=remote.as_json))
 
 
 def watch_pieces(pieces: Iterable[bytes], *, as_json: bool) -> None:
@@ -443,19 +387,3 @@ def watch_pieces(pieces: Iterable[bytes], *, as_json: bool) -> None:
                 told = json.loads(value)
                 shown = " ".join(str(told[each]) for each in ("at", "lease_id", "state", "type"))
                 tell(told, [shown], as_json=as_json)
-
-
-def _words(command: str | None) -> list[str]:
-    try:
-        return [] if command is None else shlex.split(command)
-    except ValueError as error:
-        raise InputUnusable(f"--command {command!r}: {error}") from error
-
-
-def _money_facts(told: Mapping[str, Any]) -> list[str]:
-    """Facts with amounts as people write them, and lists in one line."""
-    shown = {}
-    for name, value in told.items():
-        is_money = isinstance(value, dict) and value.keys() == {"asset", "units"}
-        shown[name] = amount(value) if is_money else value
-    return facts({n: ", ".join(v) if isinstance(v, list) else v for n, v in shown.items()})

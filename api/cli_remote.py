@@ -4,28 +4,33 @@
 
 Every recording call carries an Idempotency-Key, so a lost answer is asked for again and nothing
 happens twice. The API key comes from the environment where possible and is never printed.
+
+A command that only reads is marked `@reads`, one that records something `@records`: it is given the
+`Remote` in front of its own arguments, and the options that name the server stand behind them.
 """
 
 from __future__ import annotations
 
+import inspect
 import ipaddress
 import os
 import re
 import secrets
 import time
-from collections.abc import Callable
-from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from collections.abc import Callable, Iterable
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 
 import typer
 
-from api.cli_terminal import EXIT_NO, EXIT_USAGE, AnswerIsNo, InputUnusable
+from api.cli_terminal import EXIT_NO, EXIT_USAGE, AnswerIsNo, AsJson, InputUnusable, tell
 
 if TYPE_CHECKING:
     from api.client import Client, Money, Problem
 
 Told = TypeVar("Told")
+Own = ParamSpec("Own")
 TRIES_MAX = 4
 WAIT_SECONDS_MAX = 5
 START_SECONDS_MAX = 10
@@ -49,9 +54,18 @@ Limit = Annotated[int, typer.Option(min=1, max=10_000, help="At most so many.")]
 
 
 class Remote:
-    """One server and whose key we hold. `key` is the Idempotency-Key of the one recording call."""
+    """One server, whose key we hold, and how its answer is shown. `key` is the Idempotency-Key of
+    the one recording call.
+    """
 
-    def __init__(self, url: str | None, api_key: str | None, *, key: str | None = None) -> None:
+    def __init__(
+        self,
+        url: str | None,
+        api_key: str | None,
+        *,
+        key: str | None = None,
+        as_json: bool = False,
+    ) -> None:
         """Raises InputUnusable."""
         from api.client import Client
 
@@ -59,6 +73,7 @@ class Remote:
         _check_url(self.url, has_secret=api_key is not None)
         self.key = key or f"cli-{secrets.token_hex(16)}"
         self.has_key = api_key is not None
+        self.as_json = as_json
         checked = None if api_key is None else _printable_key(api_key)
         self._connect = partial(Client, self.url, checked)
 
@@ -94,6 +109,10 @@ class Remote:
         more = cursor is not None or len(found) > limit
         return {"data": found[:limit], "has_more": more, "position": page["position"]}
 
+    def tell(self, document: Any, lines: Iterable[str]) -> None:
+        """The result: as one JSON document, or as lines for people."""
+        tell(document, lines, as_json=self.as_json)
+
     def _reach(self, call: Callable[[Client], Told]) -> Told:
         """A server of this machine may still be starting, so that is waited for."""
         import httpx
@@ -108,6 +127,43 @@ class Remote:
                 if time.monotonic() >= ends:
                     raise
                 time.sleep(0.2)
+
+
+def reads(command: Callable[Concatenate[Remote, Own], None]) -> Callable[..., None]:
+    """A command that asks a server and changes nothing there."""
+    return _of_a_server(command, url=Url, api_key=ApiKey, as_json=AsJson)
+
+
+def records(command: Callable[Concatenate[Remote, Own], None]) -> Callable[..., None]:
+    """A command that has something recorded, once, however often the same key is used."""
+    return _of_a_server(command, url=Url, api_key=ApiKey, key=IdempotencyKey, as_json=AsJson)
+
+
+def _of_a_server(command: Callable[..., None], **options: Any) -> Callable[..., None]:
+    """The command with these options behind its own: what `Remote` takes, under its names.
+
+    `--help` is made of the signature, so the command gets one that has them.
+    """
+    signature = inspect.signature(command, eval_str=True)
+    parameters = [
+        one.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        for one in [*signature.parameters.values()][1:]
+    ]
+    for name, option in options.items():
+        default = False if option is AsJson else None
+        parameters.append(
+            inspect.Parameter(
+                name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=option
+            )
+        )
+
+    @wraps(command)
+    def of_a_server(**given: Any) -> None:
+        remote = Remote(**{name: given.pop(name) for name in options})
+        command(remote, **given)
+
+    vars(of_a_server)["__signature__"] = signature.replace(parameters=parameters)
+    return of_a_server
 
 
 def _page(

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from api.cli_market import LeaseId
+from api.cli_arguments import LeaseId
 from api.cli_market import account as account
 from api.cli_market import lease as lease
 from api.cli_remote import ApiKey, IdempotencyKey, Remote, Url, credits_of

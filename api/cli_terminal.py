@@ -74,8 +74,10 @@ def note(line: str) -> None:
 
 
 def facts(pairs: Mapping[str, Any]) -> list[str]:
-    """`name  value`, one per line; what is absent is left out."""
-    shown = {name: value for name, value in pairs.items() if value is not None}
+    """`name  value`, one per line: amounts as people write them, a list in one line, and what is
+    absent left out.
+    """
+    shown = {name: _fact(value) for name, value in pairs.items() if value is not None}
     width = max(map(len, shown), default=0)
     return [f"{name:<{width}}  {shown[name]}" for name in shown]
 
@@ -110,6 +112,13 @@ def _json(document: Any) -> str:
 def printable(text: str) -> str:
     """Text from elsewhere cannot move the cursor or change the colours of a terminal."""
     return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
+
+
+def _fact(value: Any) -> Any:
+    if isinstance(value, dict) and value.keys() == {"asset", "units"}:
+        return amount(value)
+    is_plain = isinstance(value, list | tuple) and all(isinstance(each, str) for each in value)
+    return ", ".join(value) if is_plain else value
 
 
 def _cell(value: Any) -> str:

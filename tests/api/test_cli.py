@@ -13,7 +13,7 @@ import typer
 
 from api import cli_reference
 from api.cli import app
-from api.cli_terminal import EXPECTED, amount, columns, printable, tell
+from api.cli_terminal import EXPECTED, amount, columns, facts, printable, tell
 from api.settings import load
 from tests.api.cli_scene import tallystick
 
@@ -92,6 +92,8 @@ def test_a_reader_that_has_enough_is_no_failure_with_a_traceback() -> None:
 
 # --- exit codes ------------------------------------------------------------------------------
 
+_LEASE = ("lease", "create", "--max-price", "3", "--image", "x")
+
 
 @pytest.mark.parametrize(
     "arguments",
@@ -102,30 +104,13 @@ def test_a_reader_that_has_enough_is_no_failure_with_a_traceback() -> None:
         ("lease", "create", "--max-price", "3.1234567", "--image", "x"),
         ("lease", "create", "--max-price", "3", "--image", "x", "--share", "1.5"),
         ("lease", "create", "--max-price", "3", "--command", "'"),
-        (
-            "lease",
-            "create",
-            "--max-price",
-            "3",
-            "--image",
-            "x",
-            "--mig",
-            "3g.40gb",
-            "--share",
-            ".5",
-        ),
-        (
-            "lease",
-            "create",
-            "--max-price",
-            "3",
-            "--image",
-            "x",
-            "--mig",
-            "3g.40gb",
-            "--mode",
-            "mps",
-        ),
+        ("job", "submit", "--max-price", "3"),
+        ("job", "submit", "--max-price", "3", "--command", "'"),
+        ("bid", "ask", "--max-price", "3", "--command", "'"),
+        ("gang", "open", "--max-price", "3", "--members", "2", "--command", "'"),
+        ("quote", "--max-price", "3", "--command", "'"),
+        (*_LEASE, "--mig", "3g.40gb", "--share", ".5"),
+        (*_LEASE, "--mig", "3g.40gb", "--mode", "mps"),
         ("lease", "create", "--max-price", "3", "--image", "x", "--mode", "vgpu"),
         ("account", "list", "--url", "ftp://tallystick.example"),
         ("account", "list", "--url", "http://tallystick.example", "--api-key", "k"),
@@ -232,6 +217,11 @@ def test_a_setting_that_cannot_be_is_refused_by_name() -> None:
 )
 def test_amounts_are_shown_to_the_last_unit(asset: str, units: str, text: str) -> None:
     assert amount({"asset": asset, "units": units}) == text
+
+
+def test_facts_are_amounts_and_lists_as_people_write_them() -> None:
+    told = {"price": {"asset": "CREDIT", "units": "5"}, "of": ["a", "b"], "by": None, "x": {"a": 1}}
+    assert facts(told) == ["price  0.000005 CREDIT", "of     a, b", "x      {'a': 1}"]
 
 
 def test_tables_keep_every_character() -> None:
