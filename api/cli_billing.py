@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from api.cli_remote import ApiKey, Limit, Remote, Url
-from api.cli_terminal import AsJson, InputUnusable, amount, columns, facts, group, tell
+from api.cli_remote import Limit, Remote, reads
+from api.cli_terminal import InputUnusable, amount, columns, facts, group
 
 usage = group("Usage: what your leases used.", "tallystick usage summary --by day,project_id")
 
@@ -24,7 +24,9 @@ To = Annotated[str | None, typer.Option("--to", metavar="TIME", help="Up to here
 Group = Literal["client_id", "project_id", "end_user_ref", "lease_id"]
 
 
+@reads
 def statement(
+    remote: Remote,
     from_: From = None,
     to: To = None,
     as_of: Annotated[
@@ -35,16 +37,12 @@ def statement(
     kind: Annotated[str | None, typer.Option(help="Only lines of this kind, like usage.")] = None,
     account: Account = None,
     limit: Limit = 50,
-    url: Url = None,
-    api_key: ApiKey = None,
-    as_json: AsJson = False,
 ) -> None:
     """What an account had, what moved and for what, and what is not billed yet.
 
     Each line names the position of its fact: /v1/accounts/ACCOUNT/statements/lines/POSITION leads
     on to the signed reports behind it.
     """
-    remote = Remote(url, api_key)
     who = account or _own(remote)
     asked: dict[str, Any] = {"from_": from_, "to": to, "by": by, "kind": kind}
     asked |= {} if as_of is None else _moment(as_of)
@@ -58,7 +56,7 @@ def statement(
         cursor = page.get("next_cursor")
     told |= {"lines": lines, "has_more": cursor is not None}
     told.pop("next_cursor", None)
-    tell(told, _statement(told), as_json=as_json)
+    remote.tell(told, _statement(told))
 
 
 def _page(remote: Remote, who: str, size: int, cursor: str | None, asked: dict[str, Any]) -> Any:
@@ -94,7 +92,9 @@ def _statement(told: dict[str, Any]) -> list[str]:
 
 
 @usage.command("summary", epilog="Example: tallystick usage summary --by day,model --json")
+@reads
 def usage_summary(
+    remote: Remote,
     by: Annotated[
         str, typer.Option(help="hour or day; client_id, project_id, end_user_ref, model.")
     ] = "day",
@@ -103,12 +103,9 @@ def usage_summary(
     project: Annotated[str | None, typer.Option(help="Only of this project.")] = None,
     account: Account = None,
     limit: Limit = 100,
-    url: Url = None,
-    api_key: ApiKey = None,
-    as_json: AsJson = False,
 ) -> None:
     """GPU time and charge by hour, day, client, project, end user and model."""
-    found = Remote(url, api_key).list(
+    found = remote.list(
         lambda c, size, cursor: c.list_usage_summary(
             by=by, from_=from_, to=to, project_id=project, account_id=account, limit=size,
             cursor=cursor,
@@ -120,10 +117,12 @@ def usage_summary(
         for row in found["data"]
     ]
     names = (*by.split(","), "accruals", "gpu_us", "gpu_us_max", "charge", "charge_max")
-    tell(found, columns(rows, names), as_json=as_json)
+    remote.tell(found, columns(rows, names))
 
 
+@reads
 def earnings(
+    remote: Remote,
     by: Annotated[str, typer.Option(help="node_id, lease_id, hour, epoch.")] = "node_id,epoch",
     from_: From = None,
     to: To = None,
@@ -133,15 +132,11 @@ def earnings(
     ] = None,
     account: Account = None,
     limit: Limit = 100,
-    url: Url = None,
-    api_key: ApiKey = None,
-    as_json: AsJson = False,
 ) -> None:
     """What was earned, by node, lease, hour and epoch; or why one accrual was shared as it was."""
-    remote = Remote(url, api_key)
     if explain is not None:
         told: Any = remote.ask(lambda c: c.explain_earning(explain))
-        tell(told, _explained(told), as_json=as_json)
+        remote.tell(told, _explained(told))
         return
     found = remote.list(
         lambda c, size, cursor: c.list_earnings(
@@ -152,7 +147,7 @@ def earnings(
     money = ("charge", "fee", "provider", "platform", "burn", "client", "earned")
     rows = [{**row, **{name: amount(row[name]) for name in money}} for row in found["data"]]
     names = (*by.split(","), "accruals", "gpu_us", "charge", "fee", "provider", "earned")
-    tell(found, columns(rows, names), as_json=as_json)
+    remote.tell(found, columns(rows, names))
 
 
 def _explained(told: dict[str, Any]) -> list[str]:
@@ -168,11 +163,9 @@ def _explained(told: dict[str, Any]) -> list[str]:
     ]  # fmt: skip
 
 
-def forecast(
-    account: Account = None, url: Url = None, api_key: ApiKey = None, as_json: AsJson = False
-) -> None:
+@reads
+def forecast(remote: Remote, account: Account = None) -> None:
     """The second when the funds of each lease end, and until when the balance would last."""
-    remote = Remote(url, api_key)
     who = account or _own(remote)
     told: Any = remote.ask(lambda c: c.read_forecast(who))
     leases = [
@@ -189,7 +182,7 @@ def forecast(
         *columns(leases, names), "",
         *columns(balances, ("settlement", "spendable", "charge_per_hour", "lasts_until")),
     ]  # fmt: skip
-    tell(told, lines, as_json=as_json)
+    remote.tell(told, lines)
 
 
 def register(app: typer.Typer) -> None:

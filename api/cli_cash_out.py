@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from api.cli_remote import ApiKey, IdempotencyKey, Limit, Remote, Url, credits_of
-from api.cli_terminal import AsJson, amount, columns, facts, group, tell
+from api.cli_arguments import AccountId
+from api.cli_remote import Limit, Remote, credits_of, reads, records
+from api.cli_terminal import amount, columns, facts, group
 
 if TYPE_CHECKING:
     from api.client import NewCashOut, NewPaymentMode
@@ -16,132 +17,100 @@ app = group(
     "Cash-outs: earned credits that leave as money.", "tallystick cash-out request acct_1f0c..."
 )
 
-AccountId = Annotated[str, typer.Argument(metavar="ACCOUNT", help="acct_...")]
 CashOutId = Annotated[str, typer.Argument(metavar="CASH_OUT", help="cashout_...")]
 Mode = Literal["credits", "cash"]
 _NAMES = ("cash_out_id", "amount", "state", "requested_at", "reference", "reason")
 
 
 @app.command("request", epilog="Example: tallystick cash-out request acct_1f0c... --credits 25")
+@records
 def request(
+    remote: Remote,
     account_id: AccountId,
     credits: Annotated[
         str | None, typer.Option(help="Like 25 or 25.50; without it everything earned.")
     ] = None,
-    url: Url = None,
-    api_key: ApiKey = None,
-    idempotency_key: IdempotencyKey = None,
-    as_json: AsJson = False,
 ) -> None:
     """Ask for earned credits in cash, to the destination that `mode` names."""
-    remote = Remote(url, api_key, key=idempotency_key)
     body: NewCashOut = {} if credits is None else {"amount": credits_of(credits)}
     told = remote.ask(lambda c: c.submit_cash_out(account_id, body, idempotency_key=remote.key))
-    tell(told, _facts(told), as_json=as_json)
+    remote.tell(told, facts(told))
 
 
 @app.command("list", epilog="Example: tallystick cash-out list acct_1f0c... --json")
-def list_(
-    account_id: AccountId,
-    limit: Limit = 50,
-    url: Url = None,
-    api_key: ApiKey = None,
-    as_json: AsJson = False,
-) -> None:
+@reads
+def list_(remote: Remote, account_id: AccountId, limit: Limit = 50) -> None:
     """The cash-outs of an account, oldest first."""
-    found = Remote(url, api_key).list(
+    found = remote.list(
         lambda c, size, cursor: c.list_account_cash_outs(account_id, limit=size, cursor=cursor),
         limit,
     )
     rows = [{**row, "amount": amount(row["amount"])} for row in found["data"]]
-    tell(found, columns(rows, _NAMES), as_json=as_json)
+    remote.tell(found, columns(rows, _NAMES))
 
 
 @app.command("show", epilog="Example: tallystick cash-out show acct_1f0c... cashout_77ab...")
-def show(
-    account_id: AccountId,
-    cash_out_id: CashOutId,
-    url: Url = None,
-    api_key: ApiKey = None,
-    as_json: AsJson = False,
-) -> None:
+@reads
+def show(remote: Remote, account_id: AccountId, cash_out_id: CashOutId) -> None:
     """One cash-out, with the processor's reference or what the operator has to transfer."""
-    told = Remote(url, api_key).ask(lambda c: c.read_cash_out(account_id, cash_out_id))
-    tell(told, _facts(told), as_json=as_json)
+    told = remote.ask(lambda c: c.read_cash_out(account_id, cash_out_id))
+    remote.tell(told, facts(told))
 
 
 @app.command("cancel", epilog="Example: tallystick cash-out cancel acct_1f0c... cashout_77ab...")
-def cancel(
-    account_id: AccountId,
-    cash_out_id: CashOutId,
-    url: Url = None,
-    api_key: ApiKey = None,
-    idempotency_key: IdempotencyKey = None,
-    as_json: AsJson = False,
-) -> None:
+@records
+def cancel(remote: Remote, account_id: AccountId, cash_out_id: CashOutId) -> None:
     """Take a request back before the processor was asked."""
-    remote = Remote(url, api_key, key=idempotency_key)
     told = remote.ask(
         lambda c: c.cancel_cash_out(account_id, cash_out_id, {}, idempotency_key=remote.key)
     )
-    tell(told, _facts(told), as_json=as_json)
+    remote.tell(told, facts(told))
 
 
 @app.command("paid", epilog="Example: tallystick cash-out paid acct_1f0c... cashout_77ab...")
-def paid(
-    account_id: AccountId,
-    cash_out_id: CashOutId,
-    url: Url = None,
-    api_key: ApiKey = None,
-    idempotency_key: IdempotencyKey = None,
-    as_json: AsJson = False,
-) -> None:
+@records
+def paid(remote: Remote, account_id: AccountId, cash_out_id: CashOutId) -> None:
     """Say that a bank transfer was made (operator)."""
-    remote = Remote(url, api_key, key=idempotency_key)
     told = remote.ask(
         lambda c: c.confirm_cash_out(account_id, cash_out_id, {}, idempotency_key=remote.key)
     )
-    tell(told, _facts(told), as_json=as_json)
+    remote.tell(told, facts(told))
 
 
 @app.command("hold", epilog="Example: tallystick cash-out hold acct_1f0c... --reason identity")
+@records
 def hold(
+    remote: Remote,
     account_id: AccountId,
     reason: Annotated[str, typer.Option(help="Why; the account reads it.")],
-    url: Url = None,
-    api_key: ApiKey = None,
-    idempotency_key: IdempotencyKey = None,
-    as_json: AsJson = False,
 ) -> None:
     """Hold all cash-outs of an account (operator)."""
-    remote = Remote(url, api_key, key=idempotency_key)
     told = remote.ask(
         lambda c: c.add_cash_out_hold(account_id, {"reason": reason}, idempotency_key=remote.key)
     )
-    tell(told, _hold_facts(told), as_json=as_json)
+    remote.tell(told, _hold_facts(told))
 
 
 @app.command("release", epilog="Example: tallystick cash-out release acct_1f0c...")
+@records
 def release(
+    remote: Remote,
     account_id: AccountId,
     hold_id: Annotated[str, typer.Option(help="Another hold than the operator's.")] = "operator",
-    url: Url = None,
-    api_key: ApiKey = None,
-    idempotency_key: IdempotencyKey = None,
-    as_json: AsJson = False,
 ) -> None:
     """Release a hold; others stay (operator)."""
-    remote = Remote(url, api_key, key=idempotency_key)
     told = remote.ask(
         lambda c: c.remove_cash_out_hold(
             account_id, {"hold_id": hold_id}, idempotency_key=remote.key
         )
     )
-    tell(told, _hold_facts(told), as_json=as_json)
+    remote.tell(told, _hold_facts(told))
 
 
 @app.command("mode", epilog="Example: tallystick cash-out mode acct_1f0c... cash --to acct_1NX...")
+@records
 def mode(
+    remote: Remote,
     account_id: AccountId,
     paid_as: Annotated[
         Mode | None, typer.Argument(metavar="[credits|cash]", help="Without it: how it is.")
@@ -150,13 +119,8 @@ def mode(
     billing_account: Annotated[
         str | None, typer.Option(help="Whose credits they become; else your own.")
     ] = None,
-    url: Url = None,
-    api_key: ApiKey = None,
-    idempotency_key: IdempotencyKey = None,
-    as_json: AsJson = False,
 ) -> None:
     """How an account is paid: as credits, or in cash by itself every day."""
-    remote = Remote(url, api_key, key=idempotency_key)
     if paid_as is None:
         told = remote.ask(lambda c: c.read_payment_mode(account_id))
     else:
@@ -168,29 +132,20 @@ def mode(
         told = remote.ask(
             lambda c: c.set_payment_mode(account_id, body, idempotency_key=remote.key)
         )
-    tell(told, facts(told), as_json=as_json)
+    remote.tell(told, facts(told))
 
 
 @app.command("earnings", epilog="Example: tallystick cash-out earnings acct_1f0c...")
-def earnings(
-    account_id: AccountId, url: Url = None, api_key: ApiKey = None, as_json: AsJson = False
-) -> None:
+@reads
+def earnings(remote: Remote, account_id: AccountId) -> None:
     """What is held back, payable and earned, and what matures when."""
-    told: Any = Remote(url, api_key).ask(lambda c: c.read_maturity(account_id))
+    told: Any = remote.ask(lambda c: c.read_maturity(account_id))
     rows = [{**row, "amount": amount(row["amount"])} for row in told["upcoming"]]
     parts = ("held_back", "payable", "earned", "matured", "reduced", "swept")
     shown = {name: amount(told[name]) for name in parts}
     holds = [f"held: {row['hold_id']}: {row['reason']}" for row in told["holds"]]
-    tell(
-        told,
-        [*facts(shown), *holds, *columns(rows, ("matures_at", "amount", "at_position"))],
-        as_json=as_json,
-    )
-
-
-def _facts(told: Any) -> list[str]:
-    return facts(
-        {**told, "amount": amount(told["amount"]), "returned": amount(told.get("returned"))}
+    remote.tell(
+        told, [*facts(shown), *holds, *columns(rows, ("matures_at", "amount", "at_position"))]
     )
 
 

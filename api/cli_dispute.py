@@ -7,8 +7,9 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from api.cli_remote import ApiKey, IdempotencyKey, Limit, Remote, Url, credits_of
-from api.cli_terminal import AsJson, InputUnusable, amount, columns, facts, group, tell
+from api.cli_arguments import LeaseId
+from api.cli_remote import Limit, Remote, credits_of, reads, records
+from api.cli_terminal import InputUnusable, amount, columns, facts, group
 
 dispute = group(
     "Disputes: charges that should not have been charged.", "tallystick dispute list --json"
@@ -32,8 +33,10 @@ _MONEY = ("claimed", "reserved", "upheld")
 @dispute.command(
     "open", epilog="Example: tallystick dispute open lease_1f0c... --line 42 --why not_running"
 )
+@records
 def open_dispute(
-    lease_id: Annotated[str, typer.Argument(metavar="LEASE", help="lease_...")],
+    remote: Remote,
+    lease_id: LeaseId,
     line: Annotated[
         list[str],
         typer.Option(help="POSITION of a charge (tallystick lease charges), or POSITION=CREDITS."),
@@ -41,13 +44,8 @@ def open_dispute(
     why: Annotated[ClaimCode, typer.Option(help="What was wrong.")],
     claim: Annotated[str | None, typer.Option(help="In words; they can be erased later.")] = None,
     evidence: EvidenceOption = None,
-    url: Url = None,
-    api_key: ApiKey = None,
-    idempotency_key: IdempotencyKey = None,
-    as_json: AsJson = False,
 ) -> None:
     """Contest charges of a lease; inside their window the provider's part is held meanwhile."""
-    remote = Remote(url, api_key, key=idempotency_key)
     body: Any = {
         "lease_id": lease_id,
         "lines": [_line(each) for each in line],
@@ -57,20 +55,19 @@ def open_dispute(
     if claim is not None:
         body["claim"] = claim
     told = remote.ask(lambda c: c.open_dispute(body, idempotency_key=remote.key))
-    _tell(told, as_json=as_json)
+    remote.tell(told, facts(told))
 
 
 @dispute.command("list", epilog="Example: tallystick dispute list --state open")
+@reads
 def list_disputes(
+    remote: Remote,
     lease: Annotated[str | None, typer.Option(metavar="LEASE", help="Of this lease only.")] = None,
     state: Annotated[Literal["open", "resolved"] | None, typer.Option(help="Only those.")] = None,
     limit: Limit = 50,
-    url: Url = None,
-    api_key: ApiKey = None,
-    as_json: AsJson = False,
 ) -> None:
     """Disputes of which you are a party; all of them for governance."""
-    found = Remote(url, api_key).list(
+    found = remote.list(
         lambda c, size, cursor: c.list_disputes(
             lease_id=lease, state=state, limit=size, cursor=cursor
         ),
@@ -78,15 +75,14 @@ def list_disputes(
     )
     rows = [{**row, "claimed": amount(row["claimed"])} for row in found["data"]]
     names = ("dispute_id", "lease_id", "opened_by", "state", "claimed", "expires_at")
-    tell(found, columns(rows, names), as_json=as_json)
+    remote.tell(found, columns(rows, names))
 
 
 @dispute.command("show", epilog="Example: tallystick dispute show dispute_1f0c...")
-def show_dispute(
-    dispute_id: DisputeId, url: Url = None, api_key: ApiKey = None, as_json: AsJson = False
-) -> None:
+@reads
+def show_dispute(remote: Remote, dispute_id: DisputeId) -> None:
     """A dispute with its charges, its evidence and what was said."""
-    told = Remote(url, api_key).ask(lambda c: c.read_dispute(dispute_id))
+    told = remote.ask(lambda c: c.read_dispute(dispute_id))
     whole: Any = dict(told)
     lines = [
         {**row, **{name: amount(row[name]) for name in ("charge", "claimed", "upheld")
@@ -99,66 +95,52 @@ def show_dispute(
         for one in whole.pop("statements")
     ]  # fmt: skip
     shown = [
-        *facts(_plain(whole)),
+        *facts(whole),
         *columns(lines, ("position", "charge", "claimed", "upheld", "adjustment_id")),
         *columns(said, ("side", "at", "evidence", "text")),
     ]
-    tell(told, shown, as_json=as_json)
+    remote.tell(told, shown)
 
 
 @dispute.command(
     "answer", epilog="Example: tallystick dispute answer dispute_1f0c... --evidence report:17/204"
 )
+@records
 def answer_dispute(
+    remote: Remote,
     dispute_id: DisputeId,
     statement: Annotated[str | None, typer.Option(help="In words.")] = None,
     evidence: EvidenceOption = None,
-    url: Url = None,
-    api_key: ApiKey = None,
-    idempotency_key: IdempotencyKey = None,
-    as_json: AsJson = False,
 ) -> None:
     """Add a statement or evidence, as either side, as long as nobody has ruled."""
-    remote = Remote(url, api_key, key=idempotency_key)
     body: Any = {"evidence": _evidence(evidence)}
     if statement is not None:
         body["statement"] = statement
     told = remote.ask(lambda c: c.answer_dispute(dispute_id, body, idempotency_key=remote.key))
-    _tell(told, as_json=as_json)
+    remote.tell(told, facts(told))
 
 
 @dispute.command(
     "rule", epilog="Example: tallystick dispute rule dispute_1f0c... split --renter-ppm 500000"
 )
+@records
 def rule_dispute(
+    remote: Remote,
     dispute_id: DisputeId,
     outcome: Annotated[Outcome, typer.Argument(help="For the renter, the provider, or both.")],
     renter_ppm: Annotated[
         int | None, typer.Option(min=1, max=999_999, help="Of a split: the renter's part.")
     ] = None,
     reason: Annotated[str | None, typer.Option(help="In words.")] = None,
-    url: Url = None,
-    api_key: ApiKey = None,
-    idempotency_key: IdempotencyKey = None,
-    as_json: AsJson = False,
 ) -> None:
     """Rule, as governance: the last word, booked as adjustments."""
-    remote = Remote(url, api_key, key=idempotency_key)
     body: Any = {"outcome": outcome}
     if renter_ppm is not None:
         body["upheld_ppm"] = renter_ppm
     if reason is not None:
         body["reason"] = reason
     told = remote.ask(lambda c: c.rule_dispute(dispute_id, body, idempotency_key=remote.key))
-    _tell(told, as_json=as_json)
-
-
-def _tell(told: Any, *, as_json: bool) -> None:
-    tell(told, facts(_plain(told)), as_json=as_json)
-
-
-def _plain(told: Any) -> dict[str, Any]:
-    return {name: amount(value) if name in _MONEY else value for name, value in told.items()}
+    remote.tell(told, facts(told))
 
 
 def _line(text: str) -> dict[str, Any]:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from api.cli_remote import ApiKey, Limit, Remote, Url
+from api.cli_arguments import NodeId
+from api.cli_remote import Limit, Remote, Url, reads
 from api.cli_settings import ConfigFile, DataDir, opened
 from api.cli_terminal import AnswerIsNo, AsJson, amount, columns, facts, group, tell
 
@@ -52,17 +53,15 @@ def preview(
 
 
 @app.command(epilog="Example: tallystick epoch explain 3 node_1f0c...")
+@reads
 def explain(
+    remote: Remote,
     epoch: Annotated[int, typer.Argument(min=1, metavar="EPOCH", help="Its number.")],
-    node_id: Annotated[str, typer.Argument(metavar="NODE", help="node_...")],
-    url: Url = None,
-    api_key: ApiKey = None,
-    as_json: AsJson = False,
+    node_id: NodeId,
 ) -> None:
     """Why a node earned in an epoch what it did: inputs, formula, result."""
-    told = _explained(Remote(url, api_key), epoch, node_id)
-    shown = {name: amount(value) if _is_money(value) else value for name, value in told.items()}
-    tell(told, facts(shown), as_json=as_json)
+    told = _explained(remote, epoch, node_id)
+    remote.tell(told, facts(told))
 
 
 def _explained(remote: Remote, epoch: int, node_id: str) -> dict[str, Any]:
@@ -160,7 +159,3 @@ def _texts(given: Any) -> dict[str, str]:
 
 def _amounts(row: Mapping[str, Any]) -> dict[str, str | None]:
     return {name: amount(row[name]) for name in MONEY if name in row}
-
-
-def _is_money(value: Any) -> bool:
-    return isinstance(value, dict) and value.keys() == {"asset", "units"}

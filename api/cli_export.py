@@ -16,7 +16,8 @@ from urllib.parse import quote
 
 import typer
 
-from api.cli_remote import ApiKey, Remote, Url
+from api.cli_arguments import AccountId
+from api.cli_remote import Remote, reads
 from api.cli_settings import ConfigFile, DataDir, opened
 from api.cli_terminal import AsJson, InputUnusable, facts, group, progress, tell
 
@@ -129,34 +130,31 @@ class LinesFormat(StrEnum):
     JOURNAL = "journal"
 
 
-AccountId = Annotated[str, typer.Argument(metavar="ACCOUNT", help="acct_...")]
 Month = Annotated[str, typer.Argument(metavar="MONTH", help="2026-11")]
 
 
 @app.command(epilog="Example: tallystick export focus acct_1f0c... 2026-11 --output focus.csv")
+@reads
 def focus(
+    remote: Remote,
     account_id: AccountId,
     month: Month,
     output: Output,
     form: Annotated[FocusFormat, typer.Option("--format", help="Form.")] = FocusFormat.CSV,
-    url: Url = None,
-    api_key: ApiKey = None,
-    as_json: AsJson = False,
 ) -> None:
     """Write an account's charges of a month in the columns of FOCUS 1.2."""
     told = {"account_id": account_id, "period": month, "format": form.value}
-    _download(url, api_key, account_id, f"{month}.{form}", output, told, as_json=as_json)
+    _download(remote, account_id, f"{month}.{form}", output, told)
 
 
 @app.command(epilog="Example: tallystick export lines acct_1f0c... 2026-11 --output lines.csv")
+@reads
 def lines(
+    remote: Remote,
     account_id: AccountId,
     month: Month,
     output: Output,
     form: Annotated[LinesFormat, typer.Option("--format", help="Form.")] = LinesFormat.CSV,
-    url: Url = None,
-    api_key: ApiKey = None,
-    as_json: AsJson = False,
 ) -> None:
     """Write every movement on an account's books in a month: CSV, JSON lines, hledger journal."""
     name = {
@@ -165,21 +163,13 @@ def lines(
         LinesFormat.JOURNAL: f"{month}.journal",
     }[form]
     told = {"account_id": account_id, "period": month, "format": form.value}
-    _download(url, api_key, account_id, name, output, told, as_json=as_json)
+    _download(remote, account_id, name, output, told)
 
 
 def _download(
-    url: str | None,
-    api_key: str | None,
-    account_id: str,
-    name: str,
-    output: Path,
-    told: dict[str, Any],
-    *,
-    as_json: bool,
+    remote: Remote, account_id: str, name: str, output: Path, told: dict[str, Any]
 ) -> None:
     """One file of a server into a new file, a piece at a time."""
-    remote = Remote(url, api_key)
     path = f"/v1/accounts/{quote(account_id, safe='')}/statements/{quote(name)}"
     with sink(output) as into, progress() as step:
 
@@ -190,4 +180,4 @@ def _download(
 
         remote.ask(fetch)
         result = {"output": str(output), **told, **into.told()}
-    tell(result, facts(result), as_json=as_json)
+    remote.tell(result, facts(result))

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from api.cli_remote import ApiKey, IdempotencyKey, Limit, Remote, Url
-from api.cli_terminal import AsJson, InputUnusable, amount, columns, facts, group, tell
+from api.cli_remote import Limit, Remote, reads, records
+from api.cli_terminal import InputUnusable, amount, columns, facts, group
 
 if TYPE_CHECKING:
     from api.client import Acceptance, MilestoneAsked, Money, NewGrant
@@ -23,65 +23,55 @@ GrantId = Annotated[str, typer.Argument(metavar="GRANT", help="grant_...")]
     "open",
     epilog="Example: tallystick grant open acct_1f0c... 56500 --milestone api-integration=0.1",
 )
+@records
 def propose_grant(
+    remote: Remote,
     account_id: Annotated[str, typer.Argument(metavar="ACCOUNT", help="Whose it will be.")],
     total: Annotated[str, typer.Argument(metavar="TOKEN", help="Like 56500 or 0.5.")],
     milestone: Annotated[
         list[str], typer.Option(metavar="ID=SHARE", help="Like api-integration=0.1; repeat it.")
     ],
-    url: Url = None,
-    api_key: ApiKey = None,
-    idempotency_key: IdempotencyKey = None,
-    as_json: AsJson = False,
 ) -> None:
     """Propose a grant (governance). A second person opens it: `grant accept GRANT opening`."""
-    remote = Remote(url, api_key, key=idempotency_key)
     body: NewGrant = {
         "account_id": account_id,
         "total": _tokens_of(total),
         "milestones": [_milestone_of(one) for one in milestone],
     }
     told = remote.ask(lambda c: c.propose_grant(body, idempotency_key=remote.key))
-    tell(told, _lines(told), as_json=as_json)
+    remote.tell(told, _lines(told))
 
 
 @app.command("list", epilog="Example: tallystick grant list --json")
-def list_grants(
-    limit: Limit = 50, url: Url = None, api_key: ApiKey = None, as_json: AsJson = False
-) -> None:
+@reads
+def list_grants(remote: Remote, limit: Limit = 50) -> None:
     """Every grant."""
-    found = Remote(url, api_key).list(
-        lambda c, size, cursor: c.list_grants(limit=size, cursor=cursor), limit
-    )
+    found = remote.list(lambda c, size, cursor: c.list_grants(limit=size, cursor=cursor), limit)
     parts = ("total", "locked", "unlocked", "unassigned", "clawed_back")
     rows = [{**row, **{part: amount(row[part]) for part in parts}} for row in found["data"]]
-    tell(found, columns(rows, ("grant_id", "state", *parts)), as_json=as_json)
+    remote.tell(found, columns(rows, ("grant_id", "state", *parts)))
 
 
 @app.command("show", epilog="Example: tallystick grant show grant_1f0c...")
-def show_grant(
-    grant_id: GrantId, url: Url = None, api_key: ApiKey = None, as_json: AsJson = False
-) -> None:
+@reads
+def show_grant(remote: Remote, grant_id: GrantId) -> None:
     """One grant, its milestones, and what has no milestone."""
-    told = Remote(url, api_key).ask(lambda c: c.read_grant(grant_id))
-    tell(told, _lines(told), as_json=as_json)
+    told = remote.ask(lambda c: c.read_grant(grant_id))
+    remote.tell(told, _lines(told))
 
 
 @app.command(
     "done",
     epilog="Example: tallystick grant done grant_1f0c... reputation --evidence https://...",
 )
+@records
 def propose_milestone(
+    remote: Remote,
     grant_id: GrantId,
     milestone_id: Annotated[str, typer.Argument(metavar="MILESTONE")],
     evidence: Annotated[str, typer.Option(help="Where it can be seen.")],
-    url: Url = None,
-    api_key: ApiKey = None,
-    idempotency_key: IdempotencyKey = None,
-    as_json: AsJson = False,
 ) -> None:
     """Say that a milestone is done (governance). A second person accepts it."""
-    remote = Remote(url, api_key, key=idempotency_key)
     told = remote.ask(
         lambda c: c.propose_milestone(
             grant_id,
@@ -89,47 +79,41 @@ def propose_milestone(
             idempotency_key=remote.key,
         )
     )
-    tell(told, _lines(told), as_json=as_json)
+    remote.tell(told, _lines(told))
 
 
 @app.command("accept", epilog="Example: tallystick grant accept grant_1f0c... reputation")
+@records
 def accept_grant(
+    remote: Remote,
     grant_id: GrantId,
     what: Annotated[
         str, typer.Argument(metavar="opening|clawback|MILESTONE", help="What was proposed.")
     ],
-    url: Url = None,
-    api_key: ApiKey = None,
-    idempotency_key: IdempotencyKey = None,
-    as_json: AsJson = False,
 ) -> None:
     """Accept what another member of the governance has proposed."""
-    remote = Remote(url, api_key, key=idempotency_key)
     body: Acceptance = {"what": "milestone", "milestone_id": what}
     if what == "opening":
         body = {"what": "opening"}
     elif what == "clawback":
         body = {"what": "clawback"}
     told = remote.ask(lambda c: c.accept_grant(grant_id, body, idempotency_key=remote.key))
-    tell(told, _lines(told), as_json=as_json)
+    remote.tell(told, _lines(told))
 
 
 @app.command(
     "clawback", epilog='Example: tallystick grant clawback grant_1f0c... --reason "It was stopped"'
 )
+@records
 def propose_clawback(
+    remote: Remote,
     grant_id: GrantId,
     reason: Annotated[str, typer.Option(help="Why.")],
     only_unassigned: Annotated[
         bool, typer.Option("--unassigned", help="Only what has no milestone; the grant goes on.")
     ] = False,
-    url: Url = None,
-    api_key: ApiKey = None,
-    idempotency_key: IdempotencyKey = None,
-    as_json: AsJson = False,
 ) -> None:
     """Propose to take back what is not earned (governance). A second person accepts it."""
-    remote = Remote(url, api_key, key=idempotency_key)
     told = remote.ask(
         lambda c: c.propose_clawback(
             grant_id,
@@ -137,7 +121,7 @@ def propose_clawback(
             idempotency_key=remote.key,
         )
     )
-    tell(told, _lines(told), as_json=as_json)
+    remote.tell(told, _lines(told))
 
 
 def _lines(told: Mapping[str, Any]) -> list[str]:

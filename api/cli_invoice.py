@@ -8,44 +8,38 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from api.cli_remote import ApiKey, IdempotencyKey, Limit, Remote, Url, credits_of
-from api.cli_terminal import AsJson, InputUnusable, amount, columns, facts, group, tell
+from api.cli_arguments import AccountId
+from api.cli_remote import Limit, Remote, credits_of, reads, records
+from api.cli_terminal import InputUnusable, amount, columns, facts, group
 
 app = group("Invoices and credit notes.", "tallystick invoice list acct_1f0c...")
 
-AccountId = Annotated[str, typer.Argument(metavar="ACCOUNT", help="acct_...")]
 Number = Annotated[str, typer.Argument(metavar="NUMBER", help="INV-000001")]
 Kind = Literal["charges", "earnings"]
 
 
 @app.command("list", epilog="Example: tallystick invoice list acct_1f0c...")
-def list_invoices(
-    account_id: AccountId,
-    limit: Limit = 50,
-    url: Url = None,
-    api_key: ApiKey = None,
-    as_json: AsJson = False,
-) -> None:
+@reads
+def list_invoices(remote: Remote, account_id: AccountId, limit: Limit = 50) -> None:
     """Invoices and credit notes of an account, oldest first."""
-    found = Remote(url, api_key).list(
+    found = remote.list(
         lambda c, size, cursor: c.list_invoices(account_id, limit=size, cursor=cursor), limit
     )
     rows = [{**row, "number": row["written_number"], "total": amount(row["total"])}
             for row in found["data"]]  # fmt: skip
     names = ("number", "document", "kind", "period", "corrects", "total", "issued_at")
-    tell(found, columns(rows, names), as_json=as_json)
+    remote.tell(found, columns(rows, names))
 
 
 @app.command("show", epilog="Example: tallystick invoice show acct_1f0c... INV-000001 --out i.pdf")
+@reads
 def show_invoice(
+    remote: Remote,
     account_id: AccountId,
     number: Number,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write it here: .pdf, .html or .json.")
     ] = None,
-    url: Url = None,
-    api_key: ApiKey = None,
-    as_json: AsJson = False,
 ) -> None:
     """One document: its lines, taxes and total; with `--out` the paper itself.
 
@@ -56,7 +50,6 @@ def show_invoice(
             raise InputUnusable(f"{out} is there already: name a new file")
         if out.suffix not in (".pdf", ".html", ".json"):
             raise InputUnusable(f"{out}: a name that ends with .pdf, .html or .json")
-    remote = Remote(url, api_key)
     found = remote.ask(lambda c: c.read_invoice(account_id, number))
     if out is not None:
         out.write_bytes(_file(remote, account_id, number, out.suffix, found["canonical"]))
@@ -77,7 +70,7 @@ def show_invoice(
         for line in found["lines"]
     ]
     table = columns(lines, ("what", "detail", "quantity", "unit", "amount", "credited"))
-    tell(found, [*facts(told), "", *table], as_json=as_json)
+    remote.tell(found, [*facts(told), "", *table])
 
 
 def _file(remote: Remote, account_id: str, number: str, suffix: str, canonical: str) -> bytes:
@@ -89,23 +82,20 @@ def _file(remote: Remote, account_id: str, number: str, suffix: str, canonical: 
 
 
 @app.command("issue", epilog="Example: tallystick invoice issue acct_1f0c... 2026-11")
+@records
 def issue_invoice(
+    remote: Remote,
     account_id: AccountId,
     period: Annotated[str, typer.Argument(metavar="MONTH", help="2026-11")],
     kind: Annotated[Kind, typer.Option(help="What it paid, or what it earned.")] = "charges",
-    url: Url = None,
-    api_key: ApiKey = None,
-    idempotency_key: IdempotencyKey = None,
-    as_json: AsJson = False,
 ) -> None:
     """Issue one closed month's invoice now (operator); the monthly job does it for everybody."""
-    remote = Remote(url, api_key, key=idempotency_key)
     told = remote.ask(
         lambda c: c.issue_invoice(
             account_id, {"period": period, "kind": kind}, idempotency_key=remote.key
         )
     )
-    tell(told, facts({**told, "total": amount(told["total"])}), as_json=as_json)
+    remote.tell(told, facts(told))
 
 
 @app.command(
@@ -113,7 +103,9 @@ def issue_invoice(
     epilog="Example: tallystick invoice credit acct_1f0c... INV-000001 --line 1=2.50"
     " --cause adjustment:812 --reason Outage",
 )
+@records
 def credit_invoice(
+    remote: Remote,
     account_id: AccountId,
     number: Number,
     line: Annotated[
@@ -121,14 +113,9 @@ def credit_invoice(
     ],
     cause: Annotated[str, typer.Option(help="What gave the money back; one note for each.")],
     reason: Annotated[str, typer.Option(help="What stands on the credit note.")],
-    url: Url = None,
-    api_key: ApiKey = None,
-    idempotency_key: IdempotencyKey = None,
-    as_json: AsJson = False,
 ) -> None:
     """Take something off lines of an invoice, with a credit note of its own number (operator)."""
     lines: list[Any] = [_credited(text) for text in line]
-    remote = Remote(url, api_key, key=idempotency_key)
     told = remote.ask(
         lambda c: c.issue_credit_note(
             account_id,
@@ -137,7 +124,7 @@ def credit_invoice(
             idempotency_key=remote.key,
         )
     )
-    tell(told, facts({**told, "total": amount(told["total"])}), as_json=as_json)
+    remote.tell(told, facts(told))
 
 
 def _credited(text: str) -> dict[str, Any]:

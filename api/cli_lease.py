@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from api.cli_arguments import LeaseId
-from api.cli_remote import ApiKey, IdempotencyKey, Limit, Remote, Url, credits_of
+from api.cli_arguments import JobId, LeaseId
+from api.cli_remote import Limit, Remote, credits_of, reads, records
 from api.cli_stick import lease as lease
-from api.cli_terminal import AsJson, InputUnusable, amount, columns, facts, tell
+from api.cli_terminal import InputUnusable, amount, columns, facts
 
 if TYPE_CHECKING:
     from api.client import NewQuote
@@ -19,52 +18,35 @@ Seconds = Annotated[int, typer.Argument(min=1, metavar="SECONDS", help="How much
 
 
 @lease.command("pause", epilog="Example: tallystick lease pause lease_1f0c...")
-def pause_lease(
-    lease_id: LeaseId,
-    url: Url = None,
-    api_key: ApiKey = None,
-    idempotency_key: IdempotencyKey = None,
-    as_json: AsJson = False,
-) -> None:
+@records
+def pause_lease(remote: Remote, lease_id: LeaseId) -> None:
     """Stop the compute of an interruptible lease; until it goes on it costs nothing."""
-    remote = Remote(url, api_key, key=idempotency_key)
     told = remote.ask(lambda c: c.pause_lease(lease_id, {}, idempotency_key=remote.key))
-    _tell(told, as_json=as_json)
+    remote.tell(told, facts(told))
 
 
 @lease.command("resume", epilog="Example: tallystick lease resume lease_1f0c...")
-def resume_lease(
-    lease_id: LeaseId,
-    url: Url = None,
-    api_key: ApiKey = None,
-    idempotency_key: IdempotencyKey = None,
-    as_json: AsJson = False,
-) -> None:
+@records
+def resume_lease(remote: Remote, lease_id: LeaseId) -> None:
     """Hold the same devices again, if they are free, and go on."""
-    remote = Remote(url, api_key, key=idempotency_key)
     told = remote.ask(lambda c: c.resume_lease(lease_id, {}, idempotency_key=remote.key))
-    _tell(told, as_json=as_json)
+    remote.tell(told, facts(told))
 
 
 @lease.command("extend", epilog="Example: tallystick lease extend lease_1f0c... 3600")
-def extend_lease(
-    lease_id: LeaseId,
-    seconds: Seconds,
-    url: Url = None,
-    api_key: ApiKey = None,
-    idempotency_key: IdempotencyKey = None,
-    as_json: AsJson = False,
-) -> None:
+@records
+def extend_lease(remote: Remote, lease_id: LeaseId, seconds: Seconds) -> None:
     """A later end of a fixed term, held in full now, at the locked price."""
-    remote = Remote(url, api_key, key=idempotency_key)
     told = remote.ask(
         lambda c: c.extend_lease(lease_id, {"seconds": seconds}, idempotency_key=remote.key)
     )
-    _tell(told, as_json=as_json)
+    remote.tell(told, facts(told))
 
 
 @lease.command("reclaim", epilog="Example: tallystick lease reclaim lease_1f0c... --code 10001")
+@records
 def reclaim_lease(
+    remote: Remote,
     lease_id: LeaseId,
     code: Annotated[
         int, typer.Option(min=10_000, max=19_999, help="Why: 10000, 10001 or 10002.")
@@ -72,25 +54,22 @@ def reclaim_lease(
     cancel: Annotated[
         bool, typer.Option("--cancel", help="Leave the devices with the renter after all.")
     ] = False,
-    url: Url = None,
-    api_key: ApiKey = None,
-    idempotency_key: IdempotencyKey = None,
-    as_json: AsJson = False,
 ) -> None:
     """Ask for the devices back: the window that was quoted begins (provider)."""
-    remote = Remote(url, api_key, key=idempotency_key)
     if cancel:
         told = remote.ask(lambda c: c.cancel_reclaim(lease_id, {}, idempotency_key=remote.key))
     else:
         told = remote.ask(
             lambda c: c.reclaim_lease(lease_id, {"code": code}, idempotency_key=remote.key)
         )
-    _tell(told, as_json=as_json)
+    remote.tell(told, facts(told))
 
 
 @lease.command("quote", epilog="Example: tallystick lease quote job_1f0c... --term 3600")
+@records
 def quote_lease(
-    job_id: Annotated[str, typer.Argument(metavar="JOB", help="job_...")],
+    remote: Remote,
+    job_id: JobId,
     term: Annotated[int | None, typer.Option(min=1, help="A fixed term, in seconds.")] = None,
     funds: Annotated[
         str | None, typer.Option(metavar="CREDITS", help="What an open-ended lease holds.")
@@ -98,51 +77,38 @@ def quote_lease(
     valid: Annotated[
         int, typer.Option(min=1, max=86_400, help="For so many seconds the price is promised.")
     ] = 900,
-    url: Url = None,
-    api_key: ApiKey = None,
-    idempotency_key: IdempotencyKey = None,
-    as_json: AsJson = False,
 ) -> None:
     """A price for a job that is promised for a while; `lease accept` takes it."""
     if term is not None and funds is not None:
         raise InputUnusable("--term or --funds: a fixed term holds the largest possible charge")
-    remote = Remote(url, api_key, key=idempotency_key)
     body: NewQuote = {"job_id": job_id, "valid_seconds": valid}
     if term is not None:
         body["term_seconds"] = term
     if funds is not None:
         body["funds"] = credits_of(funds)
     told = remote.ask(lambda c: c.quote_lease(body, idempotency_key=remote.key))
-    _tell(told, as_json=as_json)
+    remote.tell(told, facts(told))
 
 
 @lease.command("accept", epilog="Example: tallystick lease accept lease_1f0c... quote_77ab...")
+@records
 def accept_quote(
+    remote: Remote,
     lease_id: LeaseId,
     quote_id: Annotated[str, typer.Argument(metavar="QUOTE", help="quote_...")],
-    url: Url = None,
-    api_key: ApiKey = None,
-    idempotency_key: IdempotencyKey = None,
-    as_json: AsJson = False,
 ) -> None:
     """Take a quote before it expires: devices and money are held from now on."""
-    remote = Remote(url, api_key, key=idempotency_key)
     told = remote.ask(
         lambda c: c.accept_quote(lease_id, {"quote_id": quote_id}, idempotency_key=remote.key)
     )
-    _tell(told, as_json=as_json)
+    remote.tell(told, facts(told))
 
 
 @lease.command("events", epilog="Example: tallystick lease events lease_1f0c...")
-def list_events(
-    lease_id: LeaseId,
-    limit: Limit = 50,
-    url: Url = None,
-    api_key: ApiKey = None,
-    as_json: AsJson = False,
-) -> None:
+@reads
+def list_events(remote: Remote, lease_id: LeaseId, limit: Limit = 50) -> None:
     """The life of a lease: each fact, who caused it and why, and what it moved (--json: all)."""
-    found = Remote(url, api_key).list(
+    found = remote.list(
         lambda c, size, cursor: c.list_lease_steps(lease_id, limit=size, cursor=cursor), limit
     )
     rows = [
@@ -155,17 +121,10 @@ def list_events(
         for row in found["data"]
     ]
     names = ("at", "type", "state", "party", "code", "reason", "moved")
-    tell(found, columns(rows, names), as_json=as_json)
+    remote.tell(found, columns(rows, names))
 
 
 def _moved(money: list[dict[str, Any]]) -> str:
     """Credits that left an account on one side: what the fact moved in all."""
     units = sum(max(0, int(one["units"])) for one in money if one["asset"] == "CREDIT")
     return (amount({"asset": "CREDIT", "units": str(units)}) or "") if units else ""
-
-
-def _tell(told: Mapping[str, Any], *, as_json: bool) -> None:
-    shown = {
-        name: amount(value) if isinstance(value, dict) else value for name, value in told.items()
-    }
-    tell(told, facts(shown), as_json=as_json)

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from api.cli_arguments import JobId
 from api.cli_market import offer
-from api.cli_remote import (
-    ApiKey,
-    Limit,
-    Remote,
-    Url,
-    credits_of,
-    ppm_of,
-)
-from api.cli_terminal import AsJson, amount, columns, facts, tell
+from api.cli_remote import Limit, Remote, credits_of, ppm_of, reads
+from api.cli_terminal import amount, columns, facts
+from api.cli_work import MaxPrice, Share, words_of
 
 if TYPE_CHECKING:
     from api.client import Demands, JobQuoteAsked, NewJob
@@ -47,7 +41,9 @@ Reputation = Annotated[int | None, typer.Option(min=0, max=1_000_000, metavar="P
 
 
 @offer.command("search", epilog="Example: tallystick offer search --memory 80000 --setting edge")
+@reads
 def search(
+    remote: Remote,
     model: Model = None,
     vendor: Vendor = None,
     memory: Memory = None,
@@ -67,13 +63,10 @@ def search(
     reputation: Reputation = None,
     max_price: Annotated[str | None, typer.Option(metavar="CREDITS", help="Per GPU-hour.")] = None,
     limit: Limit = 50,
-    url: Url = None,
-    api_key: ApiKey = None,
-    as_json: AsJson = False,
 ) -> None:
     """Open offers that meet every demand, cheapest first. Needs no key."""
     price_max = None if max_price is None else int(credits_of(max_price)["units"])
-    found = Remote(url, api_key).list(
+    found = remote.list(
         lambda c, size, cursor: c.search_offers(
             model=model, vendor=vendor, memory_mib=memory, gpu_count=gpus, mode=mode,
             setting=setting, isolation=isolation, capability=capability, cpu_cores=cores,
@@ -85,14 +78,16 @@ def search(
     )  # fmt: skip
     rows = [{**row, "price": amount(row["price_per_gpu_hour"])} for row in found["data"]]
     names = ("offer_id", "price", "settlement", "devices_free", "models", "node_id")
-    tell(found, columns(rows, names), as_json=as_json)
+    remote.tell(found, columns(rows, names))
 
 
+@reads
 def quote(
-    max_price: Annotated[str, typer.Option(metavar="CREDITS", help="At most, per GPU-hour.")],
+    remote: Remote,
+    max_price: MaxPrice,
     command: Annotated[str, typer.Option(help="What would run, as in a shell.")] = "true",
     gpus: Gpus = 1,
-    share: Annotated[str, typer.Option(metavar="PART", help="Of each GPU, like 0.37.")] = "1",
+    share: Share = "1",
     model: Model = None,
     vendor: Vendor = None,
     memory: Memory = None,
@@ -109,9 +104,6 @@ def quote(
     tier: Tier = None,
     reputation: Reputation = None,
     term: Annotated[int | None, typer.Option(min=1, metavar="SECONDS", help="Fixed term.")] = None,
-    url: Url = None,
-    api_key: ApiKey = None,
-    as_json: AsJson = False,
 ) -> None:
     """What a job would get now, why, and if nothing, which demand to ease. Nothing is recorded."""
     demands: Demands = {
@@ -131,7 +123,7 @@ def quote(
         "min_reputation_ppm": reputation,
     }
     job: NewJob = {
-        "command": shlex.split(command),
+        "command": words_of(command),
         "gpu_count": gpus,
         "share_ppm": ppm_of(share),
         "models": [] if model is None else [model],
@@ -139,25 +131,21 @@ def quote(
         "constraints": demands,
     }
     body: JobQuoteAsked = {"job": job, "term_seconds": term}
-    told = Remote(url, api_key).ask(lambda c: c.quote_job(body))
-    tell(told, _quoted(told), as_json=as_json)
+    told = remote.ask(lambda c: c.quote_job(body))
+    remote.tell(told, _quoted(told))
 
 
-def explain(
-    job_id: Annotated[str, typer.Argument(metavar="JOB", help="job_...")],
-    url: Url = None,
-    api_key: ApiKey = None,
-    as_json: AsJson = False,
-) -> None:
+@reads
+def explain(remote: Remote, job_id: JobId) -> None:
     """Why the leases of a job are where they are, or why it has none. Exit 1: a record differs."""
-    told = Remote(url, api_key).ask(lambda c: c.explain_job(job_id))
+    told = remote.ask(lambda c: c.explain_job(job_id))
     lines: list[str] = []
     for match in told["matches"]:
         shown = {name: match.get(name) for name in _MATCH if match.get(name) is not None}
         lines += [*facts({**shown, "differences": ", ".join(match["differences"]) or "none"}), ""]
         lines += [*_dimensions(match.get("dimensions") or []), ""]
     now = told.get("now")
-    tell(told, [*lines, *([] if now is None else _quoted(now))], as_json=as_json)
+    remote.tell(told, [*lines, *([] if now is None else _quoted(now))])
     if any(match["differences"] for match in told["matches"]):
         raise typer.Exit(1)
 

@@ -6,14 +6,15 @@ Thin clients of the API.
 from __future__ import annotations
 
 import json
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from api.cli_remote import ApiKey, IdempotencyKey, Limit, Remote, Url, credits_of
-from api.cli_terminal import AsJson, InputUnusable, columns, facts, group, tell
+from api.cli_arguments import NodeId
+from api.cli_remote import Limit, Remote, credits_of, reads, records
+from api.cli_terminal import InputUnusable, columns, facts, group
+from api.cli_work import Image, MaxPrice, Models, work_of
 
 if TYPE_CHECKING:
     from api.client import NewGang, NewPool, PoolPolicyForm
@@ -25,7 +26,6 @@ gang = group(
 )
 
 PoolId = Annotated[str, typer.Argument(metavar="POOL", help="pool_...")]
-NodeId = Annotated[str, typer.Argument(metavar="NODE", help="node_...")]
 GangId = Annotated[str, typer.Argument(metavar="GANG", help="gang_...")]
 Scheduler = Literal["immediate", "first_come", "fair_share", "drf"]
 PolicyFile = Annotated[
@@ -39,169 +39,126 @@ SchedulerOption = Annotated[Scheduler | None, typer.Option(help="Who is next; el
 
 
 @pool.command("create", epilog="Example: tallystick pool create research --scheduler drf")
+@records
 def create_pool(
+    remote: Remote,
     name: Annotated[str, typer.Argument(help="A short name.")],
     scheduler: SchedulerOption = None,
     policy: PolicyFile = None,
     controller: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="Contract that answers for the pool.")
     ] = None,
-    url: Url = None,
-    api_key: ApiKey = None,
-    idempotency_key: IdempotencyKey = None,
-    as_json: AsJson = False,
 ) -> None:
     """Create a pool of your own (provider or operator)."""
-    remote = Remote(url, api_key, key=idempotency_key)
     body: NewPool = {"name": name, "policy": _policy(scheduler, policy)}
     if controller is not None:
         body["controller_address"] = controller
     told = remote.ask(lambda c: c.create_pool(body, idempotency_key=remote.key))
-    tell(told, _pool_facts(told), as_json=as_json)
+    remote.tell(told, _pool_facts(told))
 
 
 @pool.command(
     "set-policy", epilog="Example: tallystick pool set-policy pool_1f0c... --policy fair.json"
 )
+@records
 def set_policy(
-    pool_id: PoolId,
-    scheduler: SchedulerOption = None,
-    policy: PolicyFile = None,
-    url: Url = None,
-    api_key: ApiKey = None,
-    idempotency_key: IdempotencyKey = None,
-    as_json: AsJson = False,
+    remote: Remote, pool_id: PoolId, scheduler: SchedulerOption = None, policy: PolicyFile = None
 ) -> None:
     """Set the whole policy of a pool of yours; what it leaves out is the default."""
-    remote = Remote(url, api_key, key=idempotency_key)
     body = _policy(scheduler, policy)
     told = remote.ask(lambda c: c.set_pool_policy(pool_id, body, idempotency_key=remote.key))
-    tell(told, _pool_facts(told), as_json=as_json)
+    remote.tell(told, _pool_facts(told))
 
 
 @pool.command("add", epilog="Example: tallystick pool add pool_1f0c... node_1f0c...")
-def add_node(
-    pool_id: PoolId,
-    node_id: NodeId,
-    url: Url = None,
-    api_key: ApiKey = None,
-    idempotency_key: IdempotencyKey = None,
-    as_json: AsJson = False,
-) -> None:
+@records
+def add_node(remote: Remote, pool_id: PoolId, node_id: NodeId) -> None:
     """Put a node of yours into a pool. A node is in one pool at most."""
-    remote = Remote(url, api_key, key=idempotency_key)
     told = remote.ask(
         lambda c: c.add_pool_node(pool_id, {"node_id": node_id}, idempotency_key=remote.key)
     )
-    tell(told, facts(told), as_json=as_json)
+    remote.tell(told, facts(told))
 
 
 @pool.command("remove", epilog="Example: tallystick pool remove pool_1f0c... node_1f0c...")
-def remove_node(
-    pool_id: PoolId,
-    node_id: NodeId,
-    url: Url = None,
-    api_key: ApiKey = None,
-    idempotency_key: IdempotencyKey = None,
-    as_json: AsJson = False,
-) -> None:
+@records
+def remove_node(remote: Remote, pool_id: PoolId, node_id: NodeId) -> None:
     """Take a node out; leases that run there go on."""
-    remote = Remote(url, api_key, key=idempotency_key)
     told = remote.ask(
         lambda c: c.remove_pool_node(pool_id, node_id, {}, idempotency_key=remote.key)
     )
-    tell(told, facts(told), as_json=as_json)
+    remote.tell(told, facts(told))
 
 
 @pool.command("list", epilog="Example: tallystick pool list")
-def list_pools(
-    limit: Limit = 50, url: Url = None, api_key: ApiKey = None, as_json: AsJson = False
-) -> None:
+@reads
+def list_pools(remote: Remote, limit: Limit = 50) -> None:
     """Every pool: how many nodes it has, and how many wait for it."""
-    found = Remote(url, api_key).list(
-        lambda c, size, cursor: c.list_pools(limit=size, cursor=cursor), limit
-    )
+    found = remote.list(lambda c, size, cursor: c.list_pools(limit=size, cursor=cursor), limit)
     rows = [{**row, "scheduler": row["policy"]["scheduler"]} for row in found["data"]]
     names = ("pool_id", "name", "scheduler", "nodes", "waiting", "version")
-    tell(found, columns(rows, names), as_json=as_json)
+    remote.tell(found, columns(rows, names))
 
 
 @pool.command("show", epilog="Example: tallystick pool show pool_1f0c...")
-def show_pool(
-    pool_id: PoolId, url: Url = None, api_key: ApiKey = None, as_json: AsJson = False
-) -> None:
+@reads
+def show_pool(remote: Remote, pool_id: PoolId) -> None:
     """One pool: its policy, and what accelerators it has of which kind."""
-    told = Remote(url, api_key).ask(lambda c: c.read_pool(pool_id))
+    told = remote.ask(lambda c: c.read_pool(pool_id))
     kinds = told.get("accelerators") or []
     names = ("vendor", "model", "gpu_class", "devices", "whole_free", "memory_mib")
-    tell(told, [*_pool_facts(told), *columns(kinds, names)], as_json=as_json)
+    remote.tell(told, [*_pool_facts(told), *columns(kinds, names)])
 
 
 @pool.command("nodes", epilog="Example: tallystick pool nodes pool_1f0c...")
-def list_nodes(
-    pool_id: PoolId,
-    limit: Limit = 50,
-    url: Url = None,
-    api_key: ApiKey = None,
-    as_json: AsJson = False,
-) -> None:
+@reads
+def list_nodes(remote: Remote, pool_id: PoolId, limit: Limit = 50) -> None:
     """The nodes of a pool, whoever provides them."""
-    found = Remote(url, api_key).list(
+    found = remote.list(
         lambda c, size, cursor: c.list_pool_nodes(pool_id, limit=size, cursor=cursor), limit
     )
     names = ("node_id", "provider_id", "phase", "models", "devices", "free")
-    tell(found, columns(found["data"], names), as_json=as_json)
+    remote.tell(found, columns(found["data"], names))
 
 
 @pool.command("queue", epilog="Example: tallystick pool queue pool_1f0c...")
-def list_queue(
-    pool_id: PoolId,
-    limit: Limit = 50,
-    url: Url = None,
-    api_key: ApiKey = None,
-    as_json: AsJson = False,
-) -> None:
+@reads
+def list_queue(remote: Remote, pool_id: PoolId, limit: Limit = 50) -> None:
     """Who waits for a pool, first come first."""
-    found = Remote(url, api_key).list(
+    found = remote.list(
         lambda c, size, cursor: c.list_pool_queue(pool_id, limit=size, cursor=cursor), limit
     )
     rows = [{**row, "demand": _demand(row["demand"])} for row in found["data"]]
     names = ("place", "request_id", "is_gang", "demand", "account_id", "waits_since")
-    tell(found, columns(rows, names), as_json=as_json)
+    remote.tell(found, columns(rows, names))
 
 
 @pool.command("decisions", epilog="Example: tallystick pool decisions pool_1f0c...")
-def list_decisions(
-    pool_id: PoolId,
-    limit: Limit = 50,
-    url: Url = None,
-    api_key: ApiKey = None,
-    as_json: AsJson = False,
-) -> None:
+@reads
+def list_decisions(remote: Remote, pool_id: PoolId, limit: Limit = 50) -> None:
     """Who was next, by which rule, and where in the log that is recorded."""
-    found = Remote(url, api_key).list(
+    found = remote.list(
         lambda c, size, cursor: c.list_pool_decisions(pool_id, limit=size, cursor=cursor), limit
     )
     names = ("position", "chosen", "rule", "policy_version", "waiting", "decided_at")
-    tell(found, columns(found["data"], names), as_json=as_json)
+    remote.tell(found, columns(found["data"], names))
 
 
 @pool.command("decision", epilog="Example: tallystick pool decision pool_1f0c... 4711")
+@reads
 def show_decision(
+    remote: Remote,
     pool_id: PoolId,
     position: Annotated[int, typer.Argument(min=1, help="Of the market log.")],
-    url: Url = None,
-    api_key: ApiKey = None,
-    as_json: AsJson = False,
 ) -> None:
     """All that one decision looked at; exit 1 unless its rule gives the same again (owner)."""
-    told = Remote(url, api_key).ask(lambda c: c.read_pool_decision(pool_id, position))
+    told = remote.ask(lambda c: c.read_pool_decision(pool_id, position))
     rows = [{**row, "demand": _demand(row["demand"])} for row in told["waiting"]]
     names = ("place", "request_id", "queue", "demand", "fits", "delays_first")
     plain: dict[str, Any] = {
         name: told[name] for name in ("chosen", "rule", "recomputed", "holds") if name in told
     }  # fmt: skip
-    tell(told, [*facts(plain), *columns(rows, names)], as_json=as_json)
+    remote.tell(told, [*facts(plain), *columns(rows, names)])
     if not told["holds"]:
         raise typer.Exit(1)
 
@@ -213,16 +170,18 @@ def show_decision(
     "open",
     epilog='Example: tallystick gang open --members 8 --gpus 8 --command "train" --max-price 3',
 )
+@records
 def open_gang(
+    remote: Remote,
     members: Annotated[int, typer.Option(min=1, max=128, help="Leases, each of one node.")],
-    max_price: Annotated[str, typer.Option(metavar="CREDITS", help="At most, per GPU-hour.")],
+    max_price: MaxPrice,
     min_members: Annotated[
         int | None, typer.Option(min=1, max=128, help="Fewer do not start; else all.")
     ] = None,
     command: Annotated[str | None, typer.Option(help="What each runs, as in a shell.")] = None,
-    image: Annotated[str | None, typer.Option(help="Container image to run.")] = None,
+    image: Image = None,
     gpus: Annotated[int, typer.Option(min=1, max=64, help="GPUs of each member.")] = 1,
-    model: Annotated[list[str] | None, typer.Option(help="Allowed model; may be repeated.")] = None,
+    model: Models = None,
     pool_id: Annotated[
         str | None, typer.Option("--pool", metavar="POOL", help="Only there, and wait there.")
     ] = None,
@@ -232,21 +191,9 @@ def open_gang(
     funds: Annotated[
         str | None, typer.Option(metavar="CREDITS", help="Of each member; then it ends.")
     ] = None,
-    url: Url = None,
-    api_key: ApiKey = None,
-    idempotency_key: IdempotencyKey = None,
-    as_json: AsJson = False,
 ) -> None:
     """Reserve every member at once, or none; a pool with a queue lets it wait."""
-    if command is None and image is None:
-        raise InputUnusable("what is to run? give --command or --image")
-    asked: Any = {
-        "image": image,
-        "command": [] if command is None else shlex.split(command),
-        "gpu_count": gpus,
-        "models": model or [],
-        "max_price_per_gpu_hour": credits_of(max_price),
-    }
+    asked: Any = work_of(command, image, gpus, model, max_price)
     if pool_id is not None:
         asked["constraints"] = {"pool_id": pool_id}
     body: NewGang = {
@@ -256,44 +203,33 @@ def open_gang(
         "term_seconds": term,
         "funds": None if funds is None else credits_of(funds),
     }
-    remote = Remote(url, api_key, key=idempotency_key)
     told = remote.ask(lambda c: c.open_gang(body, idempotency_key=remote.key))
-    tell(told, facts(told), as_json=as_json)
+    remote.tell(told, facts(told))
 
 
 @gang.command("list", epilog="Example: tallystick gang list")
-def list_gangs(
-    limit: Limit = 50, url: Url = None, api_key: ApiKey = None, as_json: AsJson = False
-) -> None:
+@reads
+def list_gangs(remote: Remote, limit: Limit = 50) -> None:
     """Your gangs; all of them for operators and auditors."""
-    found = Remote(url, api_key).list(
-        lambda c, size, cursor: c.list_gangs(limit=size, cursor=cursor), limit
-    )
+    found = remote.list(lambda c, size, cursor: c.list_gangs(limit=size, cursor=cursor), limit)
     names = ("gang_id", "state", "members", "min_members", "ready", "place", "requested_at")
-    tell(found, columns(found["data"], names), as_json=as_json)
+    remote.tell(found, columns(found["data"], names))
 
 
 @gang.command("show", epilog="Example: tallystick gang show gang_1f0c...")
-def show_gang(
-    gang_id: GangId, url: Url = None, api_key: ApiKey = None, as_json: AsJson = False
-) -> None:
+@reads
+def show_gang(remote: Remote, gang_id: GangId) -> None:
     """One gang: its members and how many are ready, or its place in the queue."""
-    told = Remote(url, api_key).ask(lambda c: c.read_gang(gang_id))
-    tell(told, facts(told), as_json=as_json)
+    told = remote.ask(lambda c: c.read_gang(gang_id))
+    remote.tell(told, facts(told))
 
 
 @gang.command("cancel", epilog="Example: tallystick gang cancel gang_1f0c...")
-def cancel_gang(
-    gang_id: GangId,
-    url: Url = None,
-    api_key: ApiKey = None,
-    idempotency_key: IdempotencyKey = None,
-    as_json: AsJson = False,
-) -> None:
+@records
+def cancel_gang(remote: Remote, gang_id: GangId) -> None:
     """End a gang before it has opened, at no charge."""
-    remote = Remote(url, api_key, key=idempotency_key)
     told = remote.ask(lambda c: c.cancel_gang(gang_id, {}, idempotency_key=remote.key))
-    tell(told, facts(told), as_json=as_json)
+    remote.tell(told, facts(told))
 
 
 def _policy(scheduler: Scheduler | None, file: Path | None) -> PoolPolicyForm:

@@ -8,26 +8,25 @@ from typing import Annotated, Any
 import typer
 
 from api.cli_billing import From, To
-from api.cli_remote import ApiKey, Limit, Remote, Url
-from api.cli_terminal import AsJson, columns, tell
+from api.cli_remote import Limit, Remote, reads
+from api.cli_terminal import columns
 
 WIDTH = 40
 MARKS = {"leased": "#", "idle": ".", "stranded": "x", "unavailable": "?"}
 _NAMES = ("hour", "day", "pool", "region", "model", "node")
 
 
+@reads
 def utilisation(
+    remote: Remote,
     by: Annotated[str, typer.Option(help="hour or day first; pool, region, model, node.")] = "pool",
     pool: Annotated[str | None, typer.Option(help="Only of this pool.")] = None,
     from_: From = None,
     to: To = None,
     limit: Limit = 50,
-    url: Url = None,
-    api_key: ApiKey = None,
-    as_json: AsJson = False,
 ) -> None:
     """Where the accelerators' time went: # leased, . idle, x stranded, ? unavailable."""
-    found = Remote(url, api_key).list(
+    found = remote.list(
         lambda c, size, cursor: c.list_utilisation(
             by=by, pool_id=pool, from_=from_, to=to, limit=size, cursor=cursor
         ),
@@ -35,25 +34,24 @@ def utilisation(
     )
     rows = [{**row, "leased": _percent(row["leased_ppm"]), "time": bar(row)}
             for row in found["data"]]  # fmt: skip
-    tell(found, columns(rows, (*_told(rows), "asset", "leased", "time")), as_json=as_json)
+    remote.tell(found, columns(rows, (*_told(rows), "asset", "leased", "time")))
 
 
+@reads
 def fragmentation(
+    remote: Remote,
     by: Annotated[str, typer.Option(help="Some of pool, region, model.")] = "pool",
     pool: Annotated[str | None, typer.Option(help="Only of this pool.")] = None,
-    url: Url = None,
-    api_key: ApiKey = None,
-    as_json: AsJson = False,
 ) -> None:
     """What is free now, and how many requests for 1, 2, 4 or 8 whole devices of a node fit."""
-    found = Remote(url, api_key).ask(lambda c: c.list_fragmentation(by=by, pool_id=pool))
+    found = remote.ask(lambda c: c.list_fragmentation(by=by, pool_id=pool))
     rows = [
         {**row, "free": f"{int(row['free_ppm']) / 1e6:.2f}",
          "in parts": _percent(row["fragmented_ppm"])}
         for row in found["data"]
     ]  # fmt: skip
     names = ("devices", "whole_free", "free", "in parts", "room_1", "room_2", "room_4", "room_8")
-    tell(found, columns(rows, (*_told(rows), *names)), as_json=as_json)
+    remote.tell(found, columns(rows, (*_told(rows), *names)))
 
 
 def bar(row: Mapping[str, Any], width: int = WIDTH) -> str:

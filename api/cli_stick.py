@@ -12,8 +12,8 @@ import typer
 from api.cli_arguments import LeaseId
 from api.cli_market import account as account
 from api.cli_market import lease as lease
-from api.cli_remote import ApiKey, IdempotencyKey, Remote, Url, credits_of
-from api.cli_terminal import AsJson, facts, tell
+from api.cli_remote import Remote, credits_of, reads, records
+from api.cli_terminal import facts
 
 KeyFile = Annotated[
     Path, typer.Option("--key-file", help="32 bytes in hex, readable by you alone.")
@@ -21,55 +21,45 @@ KeyFile = Annotated[
 
 
 @lease.command("top-up", epilog="Example: tallystick lease top-up lease_1f0c... --amount 5")
+@records
 def top_up(
+    remote: Remote,
     lease_id: LeaseId,
     credits: Annotated[str, typer.Option("--amount", metavar="CREDITS", help="Such as 2.78.")],
     federated: Annotated[
         bool, typer.Option("--federated", help="Into what pays the federated fee.")
     ] = False,
-    url: Url = None,
-    api_key: ApiKey = None,
-    idempotency_key: IdempotencyKey = None,
-    as_json: AsJson = False,
 ) -> None:
     """Put credits of yours into the escrow of a lease; its end moves with them."""
-    remote = Remote(url, api_key, key=idempotency_key)
     body: Any = {"amount": credits_of(credits), "federated": federated}
     told = remote.ask(lambda c: c.fund_lease(lease_id, body, idempotency_key=remote.key))
     shown = {"lease_id": lease_id, "deposited": credits, "funds_end_at": told.get("funds_end_at")}
-    tell(told, facts(shown), as_json=as_json)
+    remote.tell(told, facts(shown))
 
 
 @account.command(
     "signing-key", epilog="Example: tallystick account signing-key acct_1f0c... --key-file me.key"
 )
+@records
 def signing_key(
-    account_id: Annotated[str, typer.Argument(metavar="ACCOUNT")],
-    key_file: KeyFile,
-    url: Url = None,
-    api_key: ApiKey = None,
-    idempotency_key: IdempotencyKey = None,
-    as_json: AsJson = False,
+    remote: Remote, account_id: Annotated[str, typer.Argument(metavar="ACCOUNT")], key_file: KeyFile
 ) -> None:
     """Let the key in a file sign for usage; the file is made if it is not there."""
-    remote = Remote(url, api_key, key=idempotency_key)
     body: Any = {"public_key": bytes(key_of(key_file).verify_key).hex()}
     told = remote.ask(lambda c: c.add_signing_key(account_id, body, idempotency_key=remote.key))
-    tell(told, facts({name: told.get(name) for name in ("key_id", "public_key")}), as_json=as_json)
+    remote.tell(told, facts({name: told.get(name) for name in ("key_id", "public_key")}))
 
 
 @lease.command("sign", epilog="Example: tallystick lease sign lease_1f0c... --key-file me.key")
+@records
 def sign(
+    remote: Remote,
     lease_id: LeaseId,
     key_file: KeyFile,
     gpu_us: Annotated[
         int | None,
         typer.Option(min=0, help="Signed for, in all; absent: everything that was metered."),
     ] = None,
-    url: Url = None,
-    api_key: ApiKey = None,
-    idempotency_key: IdempotencyKey = None,
-    as_json: AsJson = False,
 ) -> None:
     """Sign for the usage of a lease up to its last accrual: the renter's half of the stick."""
     import hashlib
@@ -77,13 +67,13 @@ def sign(
     from api.models import parse_moment
     from domain.countersign import message_for
 
-    remote, key = Remote(url, api_key, key=idempotency_key), key_of(key_file)
+    key = key_of(key_file)
     hours = remote.list(
         lambda c, size, cursor: c.list_lease_usage(lease_id, limit=size, cursor=cursor), 10_000
     )["data"]
     until = str(hours[-1]["until"]) if hours else None
     if until is None:
-        tell({"lease_id": lease_id, "signed": False}, ["nothing was accrued yet"], as_json=as_json)
+        remote.tell({"lease_id": lease_id, "signed": False}, ["nothing was accrued yet"])
         raise typer.Exit(1)
     metered = sum(int(hour["gpu_us"]) for hour in hours) if gpu_us is None else gpu_us
     message = message_for(lease_id, metered, parse_moment(until))
@@ -93,17 +83,16 @@ def sign(
     }  # fmt: skip
     told = remote.ask(lambda c: c.countersign_usage(lease_id, body, idempotency_key=remote.key))
     shown = {name: told.get(name) for name in ("lease_id", "gpu_us", "until", "key_id")}
-    tell(told, facts(shown), as_json=as_json)
+    remote.tell(told, facts(shown))
 
 
 @lease.command("stick", epilog="Example: tallystick lease stick lease_1f0c... --json")
-def stick(
-    lease_id: LeaseId, url: Url = None, api_key: ApiKey = None, as_json: AsJson = False
-) -> None:
+@reads
+def stick(remote: Remote, lease_id: LeaseId) -> None:
     """Both halves: what the node reported, and what the renter signed for."""
-    told = Remote(url, api_key).ask(lambda c: c.read_stick(lease_id))
+    told = remote.ask(lambda c: c.read_stick(lease_id))
     names = ("gpu_us", "matched_gpu_us", "unconfirmed_gpu_us", "contested_gpu_us", "signed_until")
-    tell(told, facts({name: told.get(name) for name in names}), as_json=as_json)
+    remote.tell(told, facts({name: told.get(name) for name in names}))
 
 
 def key_of(path: Path) -> Any:
