@@ -20,6 +20,7 @@ import msgspec
 import psycopg
 
 from domain.accrual import UsageRow
+from domain.capacity import Span
 from domain.close_reason import (
     EXPIRED,
     FUNDS_ENDED,
@@ -115,6 +116,30 @@ class _Report(msgspec.Struct, gc=False):
 
 
 _decode = msgspec.json.Decoder(_Report).decode
+
+
+def proven_by(report: StoredReport) -> Iterator[tuple[str, Span]]:
+    """What a clean report proves of each device, idle or leased: of every row as much as it was
+    available, from its beginning, and nothing after the report was received.
+    """
+    if report.flags:
+        return
+    read = _decode(report.signed)
+    cols, n = read.cols, read.n
+    if cols is None:
+        return
+    start_us = read.clock_offset_us or 0
+    for device, step_us, wall_us, available_us in zip(
+        *(_column(value, n) for value in (
+            cols.device, cols.step_us, cols.wall_minus_mono_us, cols.available_us,
+        )),
+        strict=True,
+    ):  # fmt: skip
+        start_us += step_us
+        from_us = start_us + wall_us
+        until_us = min(from_us + available_us, report.recorded_us)
+        if from_us < until_us:
+            yield read.devices[device].id, Span(from_us, until_us)
 
 
 def rows_of(report: StoredReport) -> dict[str, list[UsageRow]]:

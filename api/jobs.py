@@ -18,6 +18,7 @@ import psycopg
 from api import cash_out_jobs, webhook_sender
 from api.accrual import accrue
 from api.bid_jobs import run_bids
+from api.capacity_jobs import run_capacity
 from api.chain_side import ChainNotReady, ChainSide, is_wanted
 from api.corrections import correct_due
 from api.invoicing import run_invoices
@@ -31,7 +32,6 @@ from api.restarts import run_restarts
 from api.scheduling import run_schedule
 from api.service import Service
 from api.settlement import settle_due
-from domain.device import AccrueCapacity
 from domain.lease import (
     DEGRADED_LIMIT_US,
     HOUR_US,
@@ -42,18 +42,15 @@ from domain.lease import (
 from domain.node import RecordEquivocation
 from domain.pin import PinUsage
 from domain.promotion import ExpirePromotion
-from domain.stream import Stream
 from ledger import cut, job_runs, lease_logs, trees
 from ledger.handle import LOG_AWAY
 from projections import funding, tables
-from projections.away import read_away
 from projections.runner import Connection
 
 logger = logging.getLogger(__name__)
 
 PAUSE_SECONDS_MAX = 300.0
 SECOND_US = 1_000_000
-CAPACITY_COMMANDS_MAX = 64
 EXPIRED_MAX = 500
 """Grants whose breakage is booked in one append."""
 LEASES_MAX = 1_000
@@ -79,7 +76,6 @@ _DUE_LEASES = """
 _OPEN_COUNT = """
     SELECT count(*) FROM proj_leases.lease WHERE settled_position IS NULL
 """
-_DEVICES = "SELECT device_id FROM proj_fleet.device ORDER BY device_id"
 _EVIDENCE = """
     SELECT e.lane, e.node_id, e.node_seq, k.leaf, e.leaf FROM usage_evidence e
     JOIN usage_key k USING (lane, node_id, node_seq) ORDER BY e.lane, e.node_id, e.node_seq
@@ -141,53 +137,6 @@ def due_leases(connection: Connection, now_us: int) -> Iterator[str]:
 
 class AccrualStopped(Exception):
     """Some leases could not be accrued; the others were. Their epoch cannot close."""
-
-
-def run_capacity(service: Service, connection: Connection, now_us: int) -> int:
-    """Where every device's time went, up to the last full hour. What nobody held while the node
-    took no leases is unavailable.
-    """
-    tables.step_all(connection, only=("fleet",))
-    to_us = now_us // HOUR_US * HOUR_US
-    states = [
-        (device_id, state)
-        for (device_id,) in connection.execute(_DEVICES).fetchall()
-        if (state := service.ledger.market.load(Stream("device", device_id)).state).is_due(to_us)
-    ]
-    from_us = min((state.counted_to_us for _, state in states), default=to_us)
-    away = read_away(connection, from_us, to_us)
-    due = [
-        AccrueCapacity(
-            device_id=device_id, to_us=to_us, unavailable=away.get(state.node_id, ()),
-            at_us=now_us,
-        )
-        for device_id, state in states
-    ]  # fmt: skip
-    stopped: list[str] = []
-    for first in range(0, len(due), CAPACITY_COMMANDS_MAX):
-        stopped += _book(service, due[first : first + CAPACITY_COMMANDS_MAX], now_us)
-    if stopped:
-        raise CapacityStopped(f"{len(stopped)} devices stop, the first is {stopped[0]}")
-    return len(due)
-
-
-class CapacityStopped(Exception):
-    """Some devices could not be booked; the others were."""
-
-
-def _book(service: Service, batch: Sequence[AccrueCapacity], now_us: int) -> list[str]:
-    """Book devices together, or one by one where that fails; the devices that stop."""
-    try:
-        service.ledger.handle(list(batch), key=None, now_us=now_us)
-    except LOG_AWAY:
-        raise  # it is no device's fault, and the next one would wait as long
-    except Exception as error:
-        if len(batch) == 1:
-            logger.exception("capacity of %s stops", batch[0].device_id)
-            return [batch[0].device_id]
-        logger.warning("capacity of %d devices is booked one by one: %s", len(batch), error)
-        return [stopped for one in batch for stopped in _book(service, [one], now_us)]
-    return []
 
 
 def run_maturity(service: Service, connection: Connection, now_us: int) -> int:

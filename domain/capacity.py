@@ -5,12 +5,14 @@
 A device is full to some level from a moment on, until the next level. At each moment:
 
 - what leases hold is leased, also while the device is unavailable;
+- it is unavailable while its node is offline, in maintenance or silent: no signed report says that
+  the device was available then (`unproven`);
 - while it is unavailable, all the rest is unavailable;
 - else what the present partition cannot sell (`blocked_ppm`) is stranded, and so is what is left
   when that is less than the smallest share that can be sold; otherwise it is idle.
 
-Source: conformance suite `conservation`. Which part a partition cannot sell says
-`domain/sharing.py`; what is held at all, `domain/device.py`.
+Source: conformance suite `conservation`, design marketplace 7. Which part a partition cannot
+sell says `domain/sharing.py`; what is held at all, `domain/device.py`.
 """
 
 from __future__ import annotations
@@ -103,6 +105,26 @@ def counted(
             is_out = any(span.from_us <= start_us < span.to_us for span in spans)
             totals = _added(totals, level, end_us - start_us, is_out, min_share_ppm)
     return totals
+
+
+PROOF_GAP_US = 2_000_000
+"""Rows of one device that follow each other as closely as this prove what lies between them: a
+clock is set right by less than that from one report to the next.
+"""
+
+
+def unproven(window: Span, proven: Iterable[Span]) -> tuple[Span, ...]:
+    """The stretches of `window` that no span of proof covers; gaps of PROOF_GAP_US are none."""
+    gaps, reached_us = [], window.from_us - PROOF_GAP_US
+    for span in sorted(proven, key=lambda one: one.from_us):
+        if span.from_us >= window.to_us:
+            break
+        if span.from_us > reached_us + PROOF_GAP_US:
+            gaps.append(Span(max(reached_us, window.from_us), span.from_us))
+        reached_us = max(reached_us, span.to_us)
+    if reached_us + PROOF_GAP_US < window.to_us:
+        gaps.append(Span(max(reached_us, window.from_us), window.to_us))
+    return tuple(gaps)
 
 
 def _level_at(levels: Sequence[Level], at_us: int) -> Level | None:

@@ -87,6 +87,8 @@ class CapacityAccrued:
     unavailable_ppm_us: Big
     at_us: int
     node_id: str | None = None  # whose time it is: nobody else owns what is idle or stranded
+    lane: int | None = None  # of the usage log, whose reports up to `usage_position` were read:
+    usage_position: int | None = None  # what they did not prove is unavailable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +137,8 @@ class AccrueCapacity:
     unavailable: tuple[Span, ...]  # offline, in maintenance or unproven; may overlap
     at_us: int
     min_share_ppm: int = 1  # the smallest share that can be sold
+    lane: int | None = None
+    usage_position: int | None = None  # how far the node's signed reports were read
 
 
 # State.
@@ -390,6 +394,8 @@ def decide_accrue(command: AccrueCapacity, world: World) -> list[Change]:
         unavailable_ppm_us=totals.unavailable_ppm_us,
         at_us=command.at_us,
         node_id=state.node_id,
+        lane=command.lane,
+        usage_position=command.usage_position,
     )
     return [Change(Stream("device", command.device_id), accrued)]
 

@@ -11,16 +11,15 @@ import psycopg
 import pytest
 
 import api.jobs
+from api.capacity_jobs import PROOF_WAIT_US, CapacityStopped, run_capacity
 from api.clock import SimulatedClock
 from api.jobs import (
     AccrualStopped,
-    CapacityStopped,
     Job,
     Jobs,
     all_jobs,
     run,
     run_accrual,
-    run_capacity,
 )
 from api.service import Service
 from api.settings import Settings
@@ -28,6 +27,7 @@ from domain.device import CapacityAccrued
 from domain.lease import HOUR_US, START_TIMEOUT_US
 from domain.node import NodeEquivocated, NodeState, RetireNode
 from domain.pin import UsagePinned
+from domain.report import lane_of
 from domain.stream import Stream
 from ledger import job_runs, trees, usage
 from ledger.job_runs import JobRun
@@ -278,6 +278,44 @@ def test_the_last_part_of_an_hour_of_a_device_that_left_is_booked_too(running: R
             assert running.market.balance(f"device:{device}:physical") == HOUR_US // 2 // 1_000
         assert run_capacity(running.service, connection, NOW_US) == 0
         assert run_capacity(running.service, connection, NOW_US + HOUR_US) == 2, "the other node's"
+
+
+def test_time_that_nobody_leased_and_no_report_proves_is_unavailable_and_not_idle(
+    running: Running,
+) -> None:
+    """Its node was silent for the last quarter of the first hour."""
+    market, quarter_us = running.market, HOUR_US // 4
+    silent_us = START_US + 3 * quarter_us
+    free = market.nodes["two"].device_ids
+    market.report("two", None, START_US, silent_us, row_us=MINUTE_US)
+    market.report("two", None, START_US + HOUR_US, NOW_US)
+    early_us = START_US + HOUR_US + PROOF_WAIT_US - 1
+    with running.service.connect() as connection:
+        assert run_capacity(running.service, connection, early_us) == 0, "its reports may come"
+        assert run_capacity(running.service, connection, early_us + 1) == 4
+        assert _booked(market, free[0]) == (3 * quarter_us, quarter_us)
+        assert run_capacity(running.service, connection, NOW_US) == 4
+        assert _booked(market, free[1]) == (3 * quarter_us + HOUR_US, quarter_us)
+    leased = market.nodes["one"].device_ids[0]
+    assert _booked(market, leased) == (0, 0), "what a lease holds is leased, proven or not"
+    for told in market.facts(CapacityAccrued):
+        assert told.lane == lane_of(told.node_id)
+        assert told.usage_position is not None, "how far the reports were read"
+
+
+def _booked(market: Market, device_id: str) -> tuple[int, int]:
+    """Microseconds idle and unavailable."""
+    idle, out = (market.balance(f"device:{device_id}:{part}") for part in ("idle", "unavailable"))
+    return idle * 1_000, out * 1_000
+
+
+def test_a_node_whose_reports_cannot_be_read_stops_alone(running: Running) -> None:
+    running.market.store_unreadable("two", NOW_US)
+    stops = pytest.raises(CapacityStopped, match="2 devices stop, the first is GPU-two-0")
+    with running.service.connect() as connection, stops:
+        run_capacity(running.service, connection, NOW_US)
+    booked = {fact.device_id for fact in running.market.facts(CapacityAccrued)}
+    assert booked == set(running.market.nodes["one"].device_ids)
 
 
 def test_a_lease_whose_node_never_says_ready_is_closed_and_costs_nothing(

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from api.jobs import run_capacity
+from api.capacity_jobs import PROOF_WAIT_US, run_capacity
 from domain import report
 from tests.api.scene import HOUR_US, NOW_US, Scene
-from tests.api.work import accrue_now, reported, send
+from tests.api.work import accrue_now, present, reported, send
 
 SECOND_US = 1_000_000
 HOUR_NEXT_US = (NOW_US // HOUR_US + 1) * HOUR_US
@@ -236,9 +236,12 @@ def test_a_lease_whose_instance_is_gone_ends_by_the_providers_fault_and_the_othe
 
 
 def capacity(scene: Scene, device_id: str) -> dict[str, int]:
-    """GPU-milliseconds of the device after the next full hour's booking."""
+    """GPU-milliseconds of the device after the next full hour's booking; its node was there."""
     clock: Any = scene.clock
     clock.advance(HOUR_NEXT_US - clock.now_us())
+    for provider in (scene.provider, scene.other):
+        present(scene, provider, HOUR_NEXT_US)
+    clock.advance(PROOF_WAIT_US)
     with scene.service.connect() as connection:
         run_capacity(scene.service, connection, clock.now_us())
     parts = ("physical", "leased", "idle", "stranded", "unavailable")
