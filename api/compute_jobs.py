@@ -282,7 +282,9 @@ def submit_job(body: NewJob, call: Caller) -> Response:
         references=body.references or None,
         participants=body.participants or None, job_id=job_id,
         account_id=command.account_id, client_id=command.client_id, state="open",
-        workload_sha256=workload_hash(command.image, command.command, command.env_refs),
+        workload_sha256=workload_hash(
+            command.image, command.command, command.env_refs, command.references or ()
+        ),
         submitted_at=moment(call.now_us),
     )  # fmt: skip
     return call.record(lambda: command, told)

@@ -17,6 +17,7 @@ from api import auth, secret_files
 from api.amounts import INTEGER_MAX, Units
 from api.auth import everybody, machines_or_scope, nodes_only, nodes_or_scope, with_scope
 from api.call import After, Call, Caller, View
+from api.compute_jobs import ReferenceAsked
 from api.constraints import MigStart, Mode
 from api.models import (
     AccountId,
@@ -55,6 +56,8 @@ from api.providers import own_region
 from api.usage import MEDIA_TYPE
 from domain.hardware_facts import DRIVES_MAX, HardwareFacts, SataDrive
 from domain.host_kind import SUBSTRATES_MAX
+from domain.job import workload_hash
+from domain.job_plan import Reference
 from domain.lease import RUNNING, Lease, ReadyLease
 from domain.money import PPM
 from domain.node import (
@@ -660,12 +663,15 @@ def _hardware(told: dict[str, Any] | None) -> HardwareForm | None:
 
 
 class WorkTold(Told):
-    """What the executor runs; `workload_sha256` covers image, command and environment names."""
+    """What the executor runs; `workload_sha256` covers all of it but the kind. `references` name
+    keys, checkpoints and datasets, and hold no secret.
+    """
 
     kind: str
     image: str | None = None
     command: list[str]
     env_refs: list[str]
+    references: list[ReferenceAsked] | None = None
     workload_sha256: Hex32
 
 
@@ -835,11 +841,21 @@ def _pending(call: Call, view: View, row: leases.LeaseRow, node: fleet.Node) -> 
         reserved_at=moment(row.reserved_at_us),
         work=WorkTold(
             kind=job.kind, image=job.image, command=job.command, env_refs=job.env_refs,
-            workload_sha256=job.workload_sha256,
+            references=_references(job), workload_sha256=job.workload_sha256,
         ),
         memory_mib=_memory_of(row, node), encryption_key=lease.requested.encryption_key,
         executor=None if lease.work.started is None else lease.work.started.executor,
     )  # fmt: skip
+
+
+def _references(job: leases.Job) -> list[ReferenceAsked] | None:
+    """Those that the hash covers: of jobs submitted before it did, the node is told none."""
+    told: Any = job
+    found = tuple(Reference(**one) for one in told.refs or ())
+    covering = workload_hash(job.image, tuple(job.command), tuple(job.env_refs), found)
+    if not found or covering != job.workload_sha256:
+        return None
+    return [ReferenceAsked(**one) for one in told.refs]
 
 
 def _memory_of(row: leases.LeaseRow, node: fleet.Node) -> int | None:

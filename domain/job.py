@@ -1,7 +1,8 @@
 """Jobs: what a renter needs run. The lease carries the work; the job says what the work is.
 
-`workload_sha256` covers image, command and environment references, so the node can show that it
-ran what was asked. Secrets never enter: an environment reference names one.
+`workload_sha256` covers image, command, environment references and what the work refers to (keys,
+checkpoints, datasets), so the node can show that it ran what was asked. Secrets never enter: an
+environment reference names one.
 """
 
 from __future__ import annotations
@@ -304,12 +305,20 @@ def existing_job(world: World, job_id: str) -> JobSubmitted:
     return submitted
 
 
-def workload_hash(image: str | None, command: tuple[str, ...], env_refs: tuple[str, ...]) -> str:
+def workload_hash(
+    image: str | None,
+    command: tuple[str, ...],
+    env_refs: tuple[str, ...],
+    references: tuple[Reference, ...] = (),
+) -> str:
     """SHA-256, hex, of the work as JSON: keys sorted, no spaces, ASCII with escapes, UTF-8.
 
-    {"command":[...],"env_refs":[...],"image":...}, lists in the order given.
+    {"command":[...],"env_refs":[...],"image":...}, lists in the order given; of work that refers to
+    something also "references":[{"kind":...,"name":...}].
     """
-    work = {"command": list(command), "env_refs": list(env_refs), "image": image}
+    work: dict[str, Any] = {"command": list(command), "env_refs": list(env_refs), "image": image}
+    if references:
+        work["references"] = [{"kind": one.kind, "name": one.name} for one in references]
     text = json.dumps(work, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -449,7 +458,9 @@ def _submitted(command: SubmitJob) -> JobSubmitted:
         image=command.image,
         command=command.command,
         env_refs=command.env_refs,
-        workload_sha256=workload_hash(command.image, command.command, command.env_refs),
+        workload_sha256=workload_hash(
+            command.image, command.command, command.env_refs, command.references or ()
+        ),
         gpu_count=command.gpu_count,
         share_ppm=command.share_ppm,
         mem_ppm=command.mem_ppm,

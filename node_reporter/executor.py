@@ -211,6 +211,9 @@ class Executor:
         if job.runner.name == "trusted" and job.folder is not None:
             home, tmp = str(job.folder / "work"), str(job.folder / "tmp")
         told = {"PATH": PATH, "HOME": home, "TMPDIR": tmp, "LANG": "C.UTF-8"}
+        if job.start.references:
+            names = [{"kind": one.kind, "name": one.name} for one in job.start.references]
+            told["TALLYSTICK_REFERENCES"] = json.dumps(names)
         if job.port is not None:
             told |= {"TALLYSTICK_PORT": str(job.port), "TALLYSTICK_TOKEN": job.token}
         return {**told, **share_variables(job.start)}

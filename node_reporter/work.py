@@ -13,6 +13,7 @@ from typing import Any
 
 from domain import report
 from domain.job import workload_hash
+from domain.job_plan import REFERENCES_MAX, Reference
 from domain.money import PPM
 
 LIST_MAX = 1_000
@@ -38,6 +39,7 @@ class Start:
     image: str | None
     command: tuple[str, ...]
     env_refs: tuple[str, ...]
+    references: tuple[Reference, ...]  # keys, checkpoints, datasets: names, never secrets
     told_sha256: str
     workload_sha256: str
     device_ids: tuple[str, ...]
@@ -103,18 +105,27 @@ def _start(item: dict[str, Any]) -> Start:
     work = item["work"]
     image = None if work.get("image") is None else _text(work["image"])
     command, env_refs = _texts(work["command"]), _texts(work["env_refs"])
+    references = _references(work.get("references"))
     key = item.get("encryption_key")
     return Start(
         lease_id=_lease(item["lease_id"]), account_id=_text(item["account_id"]),
         kind=_text(work["kind"]), image=image, command=command, env_refs=env_refs,
         told_sha256=_hash(work["workload_sha256"]),
-        workload_sha256=workload_hash(image, command, env_refs),
+        references=references,
+        workload_sha256=workload_hash(image, command, env_refs, references),
         device_ids=_texts(item["device_ids"]), share_ppm=_whole(item["share_ppm"]),
         mem_ppm=_whole(item["mem_ppm"]), mode=_text(item.get("mode", "whole")),
         memory_mib=None if item.get("memory_mib") is None else _whole(item["memory_mib"]),
         encryption_key=None if key is None else bytes.fromhex(_hash(key)),
         executor=None if item.get("executor") is None else _text(item["executor"]),
     )  # fmt: skip
+
+
+def _references(value: Any) -> tuple[Reference, ...]:
+    found = [] if value is None else _items(value)
+    if len(found) > REFERENCES_MAX:
+        raise WorkUnreadable(f"at most {REFERENCES_MAX} references")
+    return tuple(Reference(_text(one["kind"]), _text(one["name"])) for one in found)
 
 
 def _stop(item: dict[str, Any]) -> Stop:

@@ -9,6 +9,7 @@ import pytest
 from nacl.public import PrivateKey, SealedBox
 
 from domain.job import workload_hash
+from domain.job_plan import Reference
 from ledger import lease_logs
 from tests.api.scene import Caller, Provider, Scene
 
@@ -88,6 +89,33 @@ def test_r_18_a_command_is_an_assignment_answered_by_acknowledged_ready_and_ende
     assert named == [
         "lease.command_acknowledged.v1", "lease.work_ended.v1", "lease.command_acknowledged.v1"
     ]  # fmt: skip
+
+
+def test_what_work_refers_to_is_told_to_the_node_by_name_and_stands_in_its_hash(
+    scene: Scene,
+) -> None:
+    """A dataset, a checkpoint and a key: another dataset is other work, and is refused."""
+    refers = [{"kind": "dataset", "name": "s3://corpus/v3"},
+              {"kind": "checkpoint", "name": "s3://models/7b"},
+              {"kind": "third_party_key", "name": "team/hf"}]  # fmt: skip
+    executor = executor_of(scene, scene.provider)
+    lease = scene.lease(job=work(references=refers))
+    path = f"/v1/nodes/{scene.provider.node_id}/assignments"
+    (pending,) = executor.read(path)["pending"]
+    assert pending["work"]["references"] == refers
+    names = tuple(Reference(**one) for one in refers)
+    hashed = workload_hash(None, tuple(COMMAND), ("HF_TOKEN",), names)
+    assert pending["work"]["workload_sha256"] == hashed
+    body = {"command": "start", "executor": EXECUTOR, "runner": "process"}
+    acknowledge = f"{path}/{lease['lease_id']}/acknowledge"
+    other = (Reference("dataset", "s3://corpus/v4"), *names[1:])
+    for wrong in ((), other):
+        told = {
+            **body,
+            "workload_sha256": workload_hash(None, tuple(COMMAND), ("HF_TOKEN",), wrong),
+        }
+        assert executor.post(acknowledge, told).json()["code"] == "workload_mismatch"
+    assert executor.post(acknowledge, {**body, "workload_sha256": hashed}).status_code == 200
 
 
 def test_a_command_that_is_not_the_jobs_hash_is_refused_by_name(told: Told) -> None:

@@ -16,6 +16,7 @@ import pytest
 from nacl.public import PrivateKey, SealedBox
 
 from domain.job import workload_hash
+from domain.job_plan import Reference
 from node_reporter.client import Response, Unreachable
 from node_reporter.clock import SystemClock
 from node_reporter.executor import Allowed, Executor
@@ -50,7 +51,10 @@ class Server:
         lease_id = f"lease_{lease:0>32}"
         work = {"kind": "batch", "command": ["sh", "-c", script], "env_refs": [], "image": None,
                 **changes.pop("work", {})}  # fmt: skip
-        digest = workload_hash(work["image"], tuple(work["command"]), tuple(work["env_refs"]))
+        digest = workload_hash(
+            work["image"], tuple(work["command"]), tuple(work["env_refs"]),
+            tuple(Reference(**one) for one in work.get("references", ())),
+        )  # fmt: skip
         self.starts[lease_id] = {
             "lease_id": lease_id, "job_id": "job_1", "account_id": RENTER, "device_ids": ["GPU-1"],
             "share_ppm": 370_000, "mem_ppm": 370_000, "mode": "memory", "memory_mib": 30_176,
@@ -268,6 +272,18 @@ def test_environment_references_are_granted_by_account(world: Make) -> None:
     assert "OTHER is not known on this node" in here.server.out(lease, "note")
     sent = json.dumps([body for _, name, body in here.server.calls if name != "log"])
     assert "mine" not in sent
+
+
+def test_a_job_finds_what_it_refers_to_and_another_dataset_is_other_work(here: World) -> None:
+    refers = [{"kind": "dataset", "name": "s3://corpus/v3"}]
+    named = {"references": refers}
+    lease = here.server.asks("a", "echo $TALLYSTICK_REFERENCES", work=named)
+    here.until_settled(lease)
+    assert json.loads(here.server.out(lease)) == refers
+    other = here.server.asks("b", "echo ran", work=named)
+    here.server.starts[other]["work"]["references"] = [{**refers[0], "name": "s3://corpus/v4"}]
+    here.until(lambda: here.server.said(other, "decline"), "it declines")
+    assert "not the job's hash" in here.server.out(other, "note")
 
 
 def test_an_endpoint_is_told_with_credentials_that_only_the_renter_opens(world: Make) -> None:
