@@ -5083,14 +5083,15 @@ class Window(TypedDict):
 
 
 class Work(TypedDict):
-    """What the executor runs; `workload_sha256` covers image, command and environment
-    names.
+    """What the executor runs; `workload_sha256` covers all of it but the kind. `references`
+    name keys, checkpoints and datasets, and hold no secret.
     """
 
     kind: str
     image: NotRequired[str]
     command: list[str]
     env_refs: list[str]
+    references: NotRequired[list[ReferenceAsked]]
     workload_sha256: str
 
 
