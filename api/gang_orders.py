@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from api.lease_desk import streams_read as streams_read
-from api.matching import places
+from api.matching import missing_of, places, short_of
 from api.service import Service
 from domain.gang import GangRequested, GangState, GrowGang, RequestGang, ReserveGang
 from domain.gang_plan import place
@@ -21,7 +21,9 @@ Asked = RequestGang | GangRequested
 def reservation(
     service: Service, asked: Asked, now_us: int, spec: SubmitJob | JobSubmitted | None = None
 ) -> list[Any]:
-    """Reserve every member, at least as many as it needs. Raises Refused: NO_MATCH.
+    """Reserve every member, at least as many as it needs.
+
+    Raises Refused: NO_MATCH, MATCH_IMPOSSIBLE.
 
     `spec`: the job, where it is not recorded yet.
     """
@@ -59,9 +61,12 @@ def _members(
     )
     matches = place(found.need, found.nodes, members=members, min_members=min_members)
     if not matches:
+        short = short_of(service, found.need, min_members)
         raise Refused(
-            Reason.NO_MATCH, gang_id=asked.gang_id, members=members, min_members=min_members,
-            gpus_per_member=spec.gpu_count,
+            Reason.MATCH_IMPOSSIBLE if short.is_lasting else Reason.NO_MATCH,
+            gang_id=asked.gang_id, members=members, min_members=min_members,
+            gpus_per_member=spec.gpu_count, dimension=short.dimension, required=short.required,
+            at_most=short.at_most, missing=missing_of(short),
         )  # fmt: skip
     leases, commands = [], list[Any]()
     for number, matched in enumerate(matches, first):

@@ -121,6 +121,7 @@ class GangTold(Told):
     problems=[Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED, Reason.JOB_EXISTS,
               Reason.WORKLOAD_EMPTY, Reason.GANG_EXISTS, Reason.GANG_STATE, Reason.GANG_TOO_LARGE,
               Reason.POOL_UNKNOWN, Reason.QUEUE_FULL, Reason.QUEUE_MOVED, Reason.NO_MATCH,
+              Reason.MATCH_IMPOSSIBLE,
               Reason.NODE_STATE, Reason.DEVICE_TAKEN, Reason.OFFER_WITHDRAWN,
               Reason.OFFER_MISMATCH, Reason.PRICE_ABOVE_CAP, Reason.GPU_CLASS_UNPRICED,
               Reason.TARIFF_UNKNOWN, Reason.UNPAID_DEBT, Reason.CREDIT_TOO_LOW,
@@ -145,7 +146,7 @@ def open_gang(body: NewGang, call: Caller) -> Response:
 def _opening(body: NewGang, call: Call, gang_id: str) -> list[Any]:
     """Job, request, and the reservation of all; or a place in the queue of the job's pool.
 
-    Raises Refused: JOB_UNKNOWN, GANG_TOO_LARGE, POOL_UNKNOWN, NO_MATCH.
+    Raises Refused: JOB_UNKNOWN, GANG_TOO_LARGE, POOL_UNKNOWN, NO_MATCH, MATCH_IMPOSSIBLE.
     """
     commands: list[Any] = []
     spec: SubmitJob | JobSubmitted

@@ -29,7 +29,7 @@ from domain.tariff import SlaClass, tariff_in_force
 from projections import fleet, fleet_feed, reputation
 from projections.fleet import FLEET
 from projections.fleet_columns import Columns
-from projections.fleet_match import Answer, answer
+from projections.fleet_match import Answer, Shortage, answer, shortage
 from projections.runner import Connection
 
 MATCH_AGAIN = frozenset(
@@ -44,6 +44,7 @@ DIRECT = "direct"
 """The client of a job that its renter submits without one."""
 BUDGET_PROBE = 2**62
 SECOND_US = 1_000_000
+MISSING_ROOM = "room"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,7 @@ class Found:
     match: Match | None
     unpaid: Match | None
     explanation: Explanation
+    shortage: Shortage | None = None  # where no node meets the need
 
     @property
     def rule(self) -> str:
@@ -143,8 +145,9 @@ def look(
         if not found.nodes and (need.price_max_funds or need.price_max_budget is not None):
             freely = replace(need, price_max_funds=None, price_max_budget=None)
             unpaid = _chosen(freely, answer(columns, freely, fees))
+        short = None if found.nodes else shortage(columns, need, fees, 1)
         return Found(
-            need, position, found.nodes, _chosen(need, found), unpaid, found.explanation
+            need, position, found.nodes, _chosen(need, found), unpaid, found.explanation, short
         )  # fmt: skip
 
     with service.connection() as connection:
@@ -189,7 +192,18 @@ def no_match(found: Found) -> Refused:
         Reason.NO_MATCH, dimension=told.dimension, required=told.required,
         best_offered=told.best_offered, nodes=explained.nodes,
         relaxation=eased_told(explained.relaxations[0]) if explained.relaxations else None,
+        missing=missing_of(found.shortage),
     )  # fmt: skip
+
+
+def missing_of(short: Shortage | None) -> str | None:
+    """`MISSING_ROOM`, where only what others hold is missing: then a request is worth waiting."""
+    return MISSING_ROOM if short is not None and short.is_room else None
+
+
+def waits_for_room(refused: Refused) -> bool:
+    """Whether a request was refused for nothing but what others hold now."""
+    return refused.facts.get("missing") == MISSING_ROOM
 
 
 def eased_told(one: Relaxation) -> str:
@@ -209,6 +223,15 @@ class Places:
     nodes: tuple[OfferedNode, ...]
     rule: str
     position: int
+
+
+def short_of(service: Service, need: Need, leases: int) -> Shortage:
+    """Why so many leases of a need have no place."""
+    with service.connection() as connection:
+        fees = fleet_feed.fees(connection, need.at_us)
+        return service.fleet.ask(
+            connection, lambda columns, _: shortage(columns, need, fees, leases), follow=False
+        )
 
 
 def places(

@@ -15,13 +15,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from api.gang_orders import growth, reservation, streams_read
-from api.matching import MATCH_AGAIN, match
+from api.matching import MATCH_AGAIN, match, waits_for_room
 from api.service import Service
+from domain.close_reason import CANCELLED_BEFORE_START, EXPIRED, NO_MATCH
 from domain.device import DeviceState
 from domain.fair_share import decayed
 from domain.gang import CloseGang, GangState
 from domain.job import JobState, JobSubmitted, SubmitJob
-from domain.lease import CANCELLED_BEFORE_START, CloseLease, Lease, ReserveLease
+from domain.lease import CloseLease, Lease, ReserveLease
 from domain.money import PPM
 from domain.pool import PoolPolicy, PoolState
 from domain.pool_queue import (
@@ -69,8 +70,6 @@ _UNPAID = frozenset(
     }
 )  # fmt: skip
 """Why a request whose turn came is taken out of the queue: it could never be reserved as it is."""
-_ROOM = frozenset({"free", "mode"})
-"""What others leave when they end: for these demands a request is worth waiting for."""
 _MOVED = MATCH_AGAIN | {Reason.QUEUE_MOVED, Reason.NO_MATCH, Reason.GANG_STATE, Reason.LEASE_STATE}
 
 
@@ -79,6 +78,8 @@ def run_schedule(service: Service, connection: Connection, now_us: int) -> int:
     service.follow(connection, [POOLS])
     stopped: list[str] = []
     done = 0
+    for gang_id in pools.gangs_expired(connection, now_us):
+        done += _guarded(gang_id, stopped, lambda: _expire(service, gang_id, now_us))  # noqa: B023
     for pool_id in pools.pools_with_waiting(connection):
         done += _guarded(
             pool_id,
@@ -90,6 +91,12 @@ def run_schedule(service: Service, connection: Connection, now_us: int) -> int:
     if stopped:
         raise ScheduleStopped(f"{len(stopped)} pools and gangs stop, the first is {stopped[0]}")
     return done
+
+
+def _expire(service: Service, gang_id: str, now_us: int) -> int:
+    """A gang that has waited for too long ends."""
+    close = CloseGang(gang_id=gang_id, party="job", code=EXPIRED, at_us=now_us)
+    return len(service.ledger.handle(close, key=None, now_us=now_us).changes)
 
 
 class ScheduleStopped(Exception):
@@ -113,15 +120,21 @@ def schedule_pool(service: Service, connection: Connection, pool_id: str, now_us
     while done < DECISIONS_MAX and misses < MISSES_MAX:
         service.follow(connection, [POOLS, FLEET])
         looked = look(service, connection, pool_id, now_us)
-        chosen = None if looked is None else next_request(looked.policy, looked.inputs)
-        if looked is None or chosen is None:
+        if looked is None:
+            break
+        if looked.impossible:
+            for one in looked.impossible:
+                _turn_away(service, one, NO_MATCH, now_us)
+            continue
+        chosen = next_request(looked.policy, looked.inputs)
+        if chosen is None:
             break
         try:
             _record(service, looked, chosen, now_us)
             done += 1
         except Refused as refused:
             if refused.reason in _UNPAID:
-                _turn_away(service, looked.queued[chosen], now_us)
+                _turn_away(service, looked.queued[chosen], CANCELLED_BEFORE_START, now_us)
             elif refused.reason in _MOVED:
                 misses += 1
             else:
@@ -131,7 +144,10 @@ def schedule_pool(service: Service, connection: Connection, pool_id: str, now_us
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """What a decision looks at, and the commands that would carry it out for each that fits."""
+    """What a decision looks at, and the commands that would carry it out for each that fits.
+
+    `impossible`: those who have waited for the pool's patience for what no node has any more.
+    """
 
     pool_id: str
     policy: PoolPolicy
@@ -140,6 +156,7 @@ class Looked:
     inputs: Inputs
     queued: Mapping[str, RequestQueued]
     commands: Mapping[str, Sequence[Any]]
+    impossible: Sequence[RequestQueued] = ()
 
 
 def look(service: Service, connection: Connection, pool_id: str, now_us: int) -> Looked | None:
@@ -152,6 +169,7 @@ def look(service: Service, connection: Connection, pool_id: str, now_us: int) ->
         return None
     commands: dict[str, Sequence[Any]] = {}
     in_vain: set[str] = set()
+    impossible: list[RequestQueued] = []
     positions = [service.head(connection)]
     for one in queue.first:
         try:
@@ -159,8 +177,11 @@ def look(service: Service, connection: Connection, pool_id: str, now_us: int) ->
         except Refused as refused:
             if refused.reason not in (Reason.NO_MATCH, Reason.MATCH_IMPOSSIBLE):
                 logger.warning("%s cannot be placed: %s", one.request_id, refused)
-            if not _waits_for_room(refused):
+            if not waits_for_room(refused):
                 in_vain.add(one.request_id)
+            is_patient = now_us - one.at_us < pool.policy.gang_patience_us
+            if refused.reason is Reason.MATCH_IMPOSSIBLE and not is_patient:
+                impossible.append(one)
             continue
         positions += [
             command.fleet_position
@@ -169,12 +190,9 @@ def look(service: Service, connection: Connection, pool_id: str, now_us: int) ->
         ]
     inputs = _inputs(service, connection, pool.policy, queue, commands, in_vain, now_us)
     waiting = {one.request_id: one for one in queue.first}
-    return Looked(pool_id, pool.policy, pool.version, min(positions), inputs, waiting, commands)
-
-
-def _waits_for_room(refused: Refused) -> bool:
-    """Whether only devices that others hold are missing; of a gang that is not told apart."""
-    return refused.reason is Reason.NO_MATCH and refused.facts.get("dimension", "free") in _ROOM
+    return Looked(
+        pool_id, pool.policy, pool.version, min(positions), inputs, waiting, commands, impossible
+    )  # fmt: skip
 
 
 def _commands_of(service: Service, one: RequestQueued, now_us: int) -> Sequence[Any]:
@@ -323,11 +341,11 @@ def _record(service: Service, looked: Looked, chosen: str, now_us: int) -> None:
     )
 
 
-def _turn_away(service: Service, one: RequestQueued, now_us: int) -> None:
-    """It cannot be paid for now that its turn has come: it ends, and the next one is looked at."""
-    ends: dict[str, Any] = {
-        "party": "job", "code": CANCELLED_BEFORE_START, "at_us": now_us
-    }  # fmt: skip
+def _turn_away(service: Service, one: RequestQueued, code: int, now_us: int) -> None:
+    """It cannot be paid for now that its turn has come, or nothing there is could ever take it: it
+    ends, and the next one is looked at.
+    """
+    ends: dict[str, Any] = {"party": "job", "code": code, "at_us": now_us}
     end: Any = CloseLease(lease_id=one.request_id, closed_at_us=now_us, **ends)
     if one.is_gang:
         end = CloseGang(gang_id=one.request_id, **ends)

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from domain.close_reason import may_give
+from domain.close_reason import EXPIRED, may_give
 from domain.gang import (
     GANG_TIMEOUT,
+    GANG_WAIT_US,
     CloseGang,
     GangClosed,
     GangMemberReady,
@@ -105,6 +106,8 @@ def decide_close_gang(command: CloseGang, world: World) -> list[Change]:
     is_timeout = (command.party, command.code) == ("job", GANG_TIMEOUT)
     if is_timeout:
         _require_late(gang, command.at_us)
+    elif (command.party, command.code) == ("job", EXPIRED):
+        _require_expired(gang, command.at_us)
     elif not may_give(command.party, command.code):
         raise Refused(Reason.CLOSE_CODE_PARTY, party=command.party, code=command.code)
     return _closed(gang, command.party, command.code, command.at_us, world)
@@ -114,6 +117,14 @@ def _require_late(gang: GangState, at_us: int) -> None:
     """Raises Refused: GANG_STATE, for the timer's close of a gang that still has time."""
     if gang.status != "reserved" or at_us < gang.ready_until_us:
         raise Refused(Reason.GANG_STATE, status=gang.status, ready_until_us=gang.ready_until_us)
+
+
+def _require_expired(gang: GangState, at_us: int) -> None:
+    """Raises Refused: GANG_STATE, for the timer's close of a gang that may wait still."""
+    assert gang.requested is not None
+    until_us = gang.requested.at_us + GANG_WAIT_US
+    if gang.status != "requested" or at_us < until_us:
+        raise Refused(Reason.GANG_STATE, status=gang.status, waits_until_us=until_us)
 
 
 def _closed(
@@ -134,7 +145,7 @@ def _closed(
         left = LeaveQueue(
             pool_id=asked.pool_id,
             request_id=asked.gang_id,
-            reason=reason_of(party),
+            reason=reason_of(party, code),
             at_us=at_us,
         )
         changes += decide_leave(left, world)

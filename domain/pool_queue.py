@@ -8,9 +8,12 @@ again with `domain.scheduling.next_request`: it is checked here, too, before it 
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Any, assert_never
 
+from domain.close_reason import EXPIRED as EXPIRED_CODE
+from domain.close_reason import NO_MATCH
 from domain.lease import CloseLease, Lease, LeaseQueued, lease_of
 from domain.money import Big
 from domain.pool import pool_of
@@ -110,7 +113,12 @@ LOOKED_AT_MAX = 32
 HOLDERS_MAX = 64
 """Users whose holdings one decision lists."""
 
-WITHDRAWN, UNPAID = "withdrawn", "unpaid"
+LOOKED_AT_OF_ONE_MAX = 8
+"""Of these, requests of one account: whoever asks for much leaves the others their turns."""
+QUEUE_OF_ONE_MAX = 250
+"""Of one account, of those that wait."""
+
+WITHDRAWN, UNPAID, EXPIRED, IMPOSSIBLE = "withdrawn", "unpaid", "expired", "impossible"
 
 # State.
 
@@ -130,8 +138,16 @@ class QueueState:
 
     @property
     def first(self) -> tuple[RequestQueued, ...]:
-        """The requests a decision looks at."""
-        return tuple(self.waiting.values())[:LOOKED_AT_MAX]
+        """The requests a decision looks at: the earliest, and of one account not too many."""
+        found: list[RequestQueued] = []
+        counts: Counter[str] = Counter()
+        for one in self.waiting.values():
+            if counts[one.account_id] < LOOKED_AT_OF_ONE_MAX:
+                counts[one.account_id] += 1
+                found.append(one)
+            if len(found) == LOOKED_AT_MAX:
+                break
+        return tuple(found)
 
 
 QueueFact = RequestQueued | RequestLeftQueue | ScheduleDecided
@@ -180,6 +196,11 @@ def decide_queue(command: QueueRequest, world: World) -> list[Change]:
         raise Refused(Reason.NO_MATCH, pool_id=command.pool_id, scheduler=pool.policy.scheduler)
     if len(queue.waiting) >= QUEUE_MAX:
         raise Refused(Reason.QUEUE_FULL, pool_id=command.pool_id, waiting=len(queue.waiting))
+    own = sum(one.account_id == command.account_id for one in queue.waiting.values())
+    if own >= QUEUE_OF_ONE_MAX:
+        raise Refused(
+            Reason.QUEUE_FULL, pool_id=command.pool_id, waiting=own, account_id=command.account_id
+        )
     queued = RequestQueued(
         pool_id=command.pool_id,
         request_id=command.request_id,
@@ -225,15 +246,17 @@ def left_queue(lease: Lease, command: CloseLease) -> list[Change]:
     left = RequestLeftQueue(
         pool_id=lease.queued_in,
         request_id=command.lease_id,
-        reason=reason_of(command.party),
+        reason=reason_of(command.party, command.code),
         at_us=command.at_us,
     )
     return [Change(stream_of(lease.queued_in), left)]
 
 
-def reason_of(party: str) -> str:
-    """Why a request that this party closed leaves the queue: a timer only ends what is unpaid."""
-    return UNPAID if party == "job" else WITHDRAWN
+def reason_of(party: str, code: int) -> str:
+    """Why a request that this party closed with this code leaves the queue."""
+    if party != "job":
+        return WITHDRAWN
+    return {EXPIRED_CODE: EXPIRED, NO_MATCH: IMPOSSIBLE}.get(code, UNPAID)
 
 
 def decide_schedule(command: DecideSchedule, world: World) -> list[Change]:

@@ -292,10 +292,13 @@ def read_bids(
 
 
 def read_due(connection: Connection, now_us: int, limit: int) -> list[str]:
-    """Leases of which an auction has closed, or a bid expired."""
-    sql = """SELECT lease_id FROM proj_bids.auction WHERE state = 'open' AND closes_at_us <= %s
-        UNION SELECT lease_id FROM proj_bids.bid WHERE state = 'standing' AND expires_at_us <= %s
-        ORDER BY 1 LIMIT %s"""
+    """Leases of which an auction has closed, or a bid expired; what is due longest comes first."""
+    sql = """SELECT lease_id FROM (
+            SELECT lease_id, closes_at_us AS due_us FROM proj_bids.auction
+            WHERE state = 'open' AND closes_at_us <= %s
+            UNION ALL SELECT lease_id, expires_at_us FROM proj_bids.bid
+            WHERE state = 'standing' AND expires_at_us <= %s) d
+        GROUP BY lease_id ORDER BY min(due_us), lease_id LIMIT %s"""
     return [str(row[0]) for row in connection.execute(sql, (now_us, now_us, limit)).fetchall()]
 
 

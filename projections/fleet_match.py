@@ -107,6 +107,31 @@ def alike(columns: Columns, need: Need, dearest: int) -> Need:
     return replace(need, account_id=account_id, price_max_funds=funds)
 
 
+@dataclass(frozen=True, slots=True)
+class Shortage:
+    """Why so many leases of one need have no place: the first demand that leaves room for too few
+    of them even if nobody held anything, and for how many. `ROOM`: only what others hold is
+    missing. `is_lasting`: only another inventory of a node changes it.
+    """
+
+    dimension: str
+    required: str
+    at_most: int
+    is_lasting: bool
+
+    @property
+    def is_room(self) -> bool:
+        return self.dimension == ROOM
+
+
+ROOM = "free"
+
+
+def shortage(columns: Columns, need: Need, fees: Mapping[str, int], leases: int) -> Shortage:
+    """What keeps `leases` of this need from a place, or would if nobody held anything."""
+    return _Question(columns, need, fees).shortage(leases)
+
+
 def offers_meeting(columns: Columns, need: Need, names: Iterable[str]) -> list[str]:
     """Ids of open offers that meet these demands of a need, whatever is free of them now."""
     question = _Question(columns, need, {})
@@ -432,16 +457,57 @@ class _Question:
         return words[code], code
 
     def impossible(self) -> str | None:
-        left = self.there & ~self.among("phase", ("retired",))
+        left = self.there & ~self.retired
         if not left.any():
             return None  # nobody is here yet
-        for name in LASTING:
-            dimension = BY_NAME[name]
-            if dimension.required(self.need) is not None:
-                left = left & self.mask(dimension)
+        for name, mask in self.masks_of_lasting():
+            left = left & mask
             if not left.any():
                 return name
         return None
+
+    @cached_property
+    def retired(self) -> Bools:
+        return self.among("phase", ("retired",))
+
+    def masks_of_lasting(self) -> Iterable[tuple[str, Bools]]:
+        for name in LASTING:
+            if BY_NAME[name].required(self.need) is not None:
+                yield name, self.mask(BY_NAME[name])
+
+    # --- room for several --------------------------------------------------------------------
+
+    def shortage(self, leases: int) -> Shortage:
+        parts = PPM // max(self.need.share_ppm, self.need.mem_ppm)
+        each = self.number("device_count") * parts // self.need.gpu_count
+        masks = dict(self.masks_of_lasting())
+        lasting = self._first_short(masks, self.there & ~self.retired, each, leases)
+        if lasting is not None and self.there.any():
+            return Shortage(lasting[0], self.told(lasting[0]), lasting[1], True)
+        asked = {one.name: mask for one, mask in self.asked if one.name != ROOM}
+        short = self._first_short(asked, self.there, each, leases)
+        name, at_most = short or (ROOM, int(each[self._met(asked)].sum()))
+        return Shortage(name, self.told(name), at_most, False)
+
+    @staticmethod
+    def _first_short(
+        masks: Mapping[str, Bools], left: Bools, each: Ints, leases: int
+    ) -> tuple[str, int] | None:
+        for name, mask in masks.items():
+            left = left & mask
+            room = int(each[left].sum())
+            if room < leases:
+                return name, room
+        return None
+
+    def _met(self, masks: Mapping[str, Bools]) -> Bools:
+        left = self.there.copy()
+        for mask in masks.values():
+            left &= mask
+        return left
+
+    def told(self, name: str) -> str:
+        return required_told(BY_NAME[name], self.need)
 
     # --- ranking -----------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from domain.gang import GANG_WAIT_US
 from projections import read
 from projections.runner import Connection, Projection, Rule
 
@@ -356,6 +357,14 @@ def read_pools(
 def pools_with_waiting(connection: Connection) -> list[str]:
     """Pools that somebody waits for."""
     rows = connection.execute("SELECT DISTINCT pool_id FROM proj_pools.waiting ORDER BY pool_id")
+    return [str(row[0]) for row in rows]
+
+
+def gangs_expired(connection: Connection, now_us: int, limit: int = 100) -> list[str]:
+    """Gangs that have waited for longer than a gang does, the oldest first."""
+    sql = """SELECT gang_id FROM proj_pools.gang
+        WHERE state = 'requested' AND at_us <= %s ORDER BY at_us, gang_id LIMIT %s"""
+    rows = connection.execute(sql, (now_us - GANG_WAIT_US, limit))
     return [str(row[0]) for row in rows]
 
 

@@ -9,7 +9,9 @@ import pytest
 from api import bid_jobs, lease_watch
 from api.bids import resource as bids_api
 from api.models import moment
-from tests.api.scene import Scene
+from domain import pool_queue
+from domain.gang import GANG_WAIT_US
+from tests.api.scene import Provider, Scene
 from tests.api.test_bidding import (
     MONTH_HOURS,
     SECOND_US,
@@ -33,6 +35,11 @@ def deny(scene: Scene) -> None:
     """The renter will have nothing to do with the first provider any more."""
     path = f"/v1/accounts/{scene.renter.account_id}/counterparties"
     scene.renter.made(path, {"counterparty_id": scene.owner.account_id, "verdict": "deny"})
+
+
+def retire(provider: Provider) -> None:
+    for step in ("drain", "retire"):
+        provider.owner.made(f"/v1/nodes/{provider.node_id}/{step}")
 
 
 def worked_on(scene: Scene) -> dict[str, Any]:
@@ -117,6 +124,116 @@ def test_who_waits_for_what_nobody_sells_delays_nobody(scene: Scene) -> None:
     later = ask(scene, pool_id)
     run(scene)
     assert state(scene, later["lease_id"]) == "reserved"
+
+
+def test_who_lacks_room_and_could_not_pay_the_price_anyway_delays_nobody(scene: Scene) -> None:
+    """Once its pool was drained for it, it would be refused for the price."""
+    pool_id = pool(scene, scene.provider, gang_patience_seconds=60)
+    ask(scene, pool_id)
+    cheap = job(scene, pool_id, gpus=2, max_price_per_gpu_hour=credits_of(300_000))
+    assert scene.renter.made("/v1/leases", {"job": cheap})["waits_for"] == pool_id
+    scene.clock.advance(2 * MINUTE_US)  # type: ignore[attr-defined]
+    later = ask(scene, pool_id)
+    run(scene)
+    assert state(scene, later["lease_id"]) == "reserved"
+
+
+def test_a_gang_that_waits_for_more_than_room_delays_nobody(scene: Scene) -> None:
+    pool_id = pool(scene, scene.provider, gang_patience_seconds=60)
+    cheap = job(scene, pool_id, max_price_per_gpu_hour=credits_of(300_000))
+    gang = scene.renter.made("/v1/gangs", {"job": cheap, "members": 2})
+    assert gang["state"] == "requested"
+    scene.clock.advance(2 * MINUTE_US)  # type: ignore[attr-defined]
+    later = ask(scene, pool_id)
+    run(scene)
+    assert state(scene, later["lease_id"]) == "reserved"
+
+
+def test_a_gang_is_told_which_demand_leaves_too_few_nodes(scene: Scene) -> None:
+    """Dear enough for one node's two devices, and four are wanted."""
+    price = scene.anybody.read(f"/v1/offers/{scene.provider.offer_id}")["price_per_gpu_hour"]
+    dearer = scene.anybody.read(f"/v1/offers/{scene.other.offer_id}")["price_per_gpu_hour"]
+    assert int(price["units"]) < int(dearer["units"])
+    body = {"job": job(scene, None, max_price_per_gpu_hour=price), "members": 4}
+    refused = scene.renter.post("/v1/gangs", body).json()
+    assert refused["code"] == "no_match"
+    told = refused["facts"]
+    assert (told["dimension"], told["required"], told["at_most"]) == ("price", price["units"], "2")
+    assert "missing" not in told
+    scene.lease()
+    refused = scene.renter.post("/v1/gangs", {"job": job(scene, None), "members": 4}).json()
+    assert (refused["facts"]["dimension"], refused["facts"]["missing"]) == ("free", "room")
+
+
+def test_a_gang_that_no_nodes_could_ever_serve_is_refused_at_once(scene: Scene) -> None:
+    pool_id = pool(scene, scene.provider)
+    large = {"pool_id": pool_id, "memory_mib": 200_000}
+    body = {"job": scene.job(constraints=large), "members": 2}
+    refused = scene.renter.post("/v1/gangs", body)
+    assert refused.status_code == 409, refused.text
+    told = refused.json()
+    assert (told["code"], told["facts"]["dimension"]) == ("match_impossible", "memory")
+    assert scene.renter.read("/v1/gangs")["data"] == []
+
+
+def test_a_gang_whose_nodes_have_gone_for_good_ends_with_the_pool_s_patience(scene: Scene) -> None:
+    pool_id = pool(scene, scene.provider, scene.other, gang_patience_seconds=60)
+    held = ask(scene, pool_id)
+    gang = scene.renter.made("/v1/gangs", {"job": job(scene, pool_id), "members": 4})
+    scene.renter.made(f"/v1/leases/{held['lease_id']}/close")
+    retire(scene.provider)
+    run(scene)
+    assert scene.renter.read(f"/v1/gangs/{gang['gang_id']}")["state"] == "requested"
+    scene.clock.advance(2 * MINUTE_US)  # type: ignore[attr-defined]
+    run(scene)
+    after = scene.renter.read(f"/v1/gangs/{gang['gang_id']}")
+    assert (after["state"], after["close_code"]) == ("closed", 5)
+
+
+def test_a_gang_does_not_wait_for_ever(scene: Scene) -> None:
+    pool_id = pool(scene, scene.provider)
+    ask(scene, pool_id)
+    gang = scene.renter.made("/v1/gangs", {"job": job(scene, pool_id), "members": 2})
+    scene.clock.advance(GANG_WAIT_US - 1)  # type: ignore[attr-defined]
+    run(scene)
+    assert scene.renter.read(f"/v1/gangs/{gang['gang_id']}")["state"] == "requested"
+    scene.clock.advance(1)  # type: ignore[attr-defined]
+    assert run(scene) > 0
+    after = scene.renter.read(f"/v1/gangs/{gang['gang_id']}")
+    assert (after["state"], after["close_code"]) == ("closed", 6)
+    assert scene.anybody.read(f"/v1/pools/{pool_id}")["waiting"] == 0
+
+
+def test_one_account_s_requests_leave_the_others_their_turns(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool_queue, "LOOKED_AT_MAX", 4)
+    monkeypatch.setattr(pool_queue, "LOOKED_AT_OF_ONE_MAX", 2)
+    pool_id = pool(scene, scene.provider)
+    cheap = job(scene, pool_id, max_price_per_gpu_hour=credits_of(300_000))
+    for _ in range(5):
+        scene.renter.made("/v1/leases", {"job": cheap})
+    other = scene.account()
+    scene.deposit(other, 100_000_000)
+    mine = ask(scene, pool_id, by=other)
+    assert run(scene) == 1
+    assert state(scene, mine["lease_id"]) == "reserved"
+
+
+def test_what_is_due_longest_is_closed_first(
+    market: Market, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bid_jobs, "DUE_MAX", 1)
+    scene = market.scene
+    asked = []
+    for seconds in (60, 90, 120, 150):
+        auction = {"module": "reverse_auction", "closes_in_seconds": seconds}
+        asked.append(scene.lease(pricing=auction)["lease_id"])
+    market.tick(200 * SECOND_US)
+    for number in range(1, 5):
+        states = [market.lease(lease_id)["state"] for lease_id in asked]
+        assert states == ["settled"] * number + ["requested"] * (4 - number)
+        market.tick()
 
 
 def test_a_gang_of_a_suspended_client_ends_and_stops_no_pool(scene: Scene) -> None:

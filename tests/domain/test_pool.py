@@ -21,13 +21,18 @@ from domain.pool import (
     SetPoolPolicy,
 )
 from domain.pool_queue import (
+    LOOKED_AT_MAX,
+    LOOKED_AT_OF_ONE_MAX,
     QUEUE_MAX,
+    QUEUE_OF_ONE_MAX,
     DecideSchedule,
     LeaveQueue,
     QueueRequest,
+    QueueState,
     RequestLeftQueue,
     RequestQueued,
     ScheduleDecided,
+    evolve,
     inputs_of,
     stream_of,
 )
@@ -178,6 +183,27 @@ def test_a_pool_that_keeps_nobody_waiting_and_a_full_queue_refuse() -> None:
         for place in range(1, QUEUE_MAX + 1)
     ]  # fmt: skip
     pooled().given(*crowd).when(queue()).then_refused(Reason.QUEUE_FULL)
+    pooled().given(*crowd[: QUEUE_OF_ONE_MAX - 1]).when(queue()).changes()
+    pooled().given(*crowd[:QUEUE_OF_ONE_MAX]).when(queue()).then_refused(Reason.QUEUE_FULL)
+    others = [(stream, replace(fact, account_id=OTHER)) for stream, fact in crowd]
+    pooled().given(*others[:QUEUE_OF_ONE_MAX]).when(queue()).changes()
+
+
+def test_a_decision_looks_at_the_earliest_and_of_one_account_not_at_too_many() -> None:
+    asked = [(RENTER, number) for number in range(2 * LOOKED_AT_MAX)]
+    asked += [(f"acct_{number}", number) for number in range(2 * LOOKED_AT_MAX)]
+    state = QueueState()
+    for place, (account_id, number) in enumerate(asked, 1):
+        queued = RequestQueued(
+            pool_id=POOL, request_id=f"{account_id}/{number}", account_id=account_id,
+            project_id="p", place=place, is_gang=False, demand=DEMAND, at_us=NOON_US,
+        )  # fmt: skip
+        state = evolve(state, queued)
+    assert len(state.first) == LOOKED_AT_MAX
+    whose = [one.account_id for one in state.first]
+    assert whose[:LOOKED_AT_OF_ONE_MAX] == [RENTER] * LOOKED_AT_OF_ONE_MAX
+    assert whose[LOOKED_AT_OF_ONE_MAX] == "acct_0"
+    assert whose.count(RENTER) == LOOKED_AT_OF_ONE_MAX
 
 
 def test_a_pool_s_nodes_are_for_who_names_it_and_nobody_goes_before_the_queue() -> None:
