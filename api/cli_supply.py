@@ -146,7 +146,7 @@ def show_node(remote: Remote, node_id: NodeId) -> None:
     """One node and its devices."""
     told = remote.ask(lambda c: c.read_node(node_id))
     shown = {name: value for name, value in told.items() if name != "specs"}
-    lines = facts(shown)
+    lines = facts(_with_verdict(shown))
     lines += columns(_devices(told), ("device_id", "vendor", "model", "memory_mib"))
     remote.tell(told, lines)
 
@@ -181,17 +181,42 @@ def _step(name: str, about: str, call: Callable[[Client, str, str], Any]) -> Non
     @records
     def command(remote: Remote, node_id: NodeId) -> None:
         told = remote.ask(lambda client: call(client, node_id, remote.key))
-        remote.tell(told, facts(told))
+        remote.tell(told, facts(_with_verdict(told)))
 
     example = f"Example: tallystick node {name} node_1f0c..."
     node.command(name, help=about, epilog=example)(command)
 
 
-_step(
-    "admit",
-    "Let a confirmed node in (operator; owner where admission is open).",
-    lambda c, node_id, key: c.admit_node(node_id, {}, idempotency_key=key),
-)
+@node.command("admit", epilog="Example: tallystick node admit node_1f0c... --waive tpm_2_0")
+@records
+def admit_node(
+    remote: Remote,
+    node_id: NodeId,
+    waive: Annotated[
+        list[str] | None,
+        typer.Option(metavar="RULE", help="A rule of hardware it need not meet; repeatable."),
+    ] = None,
+) -> None:
+    """Let a confirmed node in (operator; owner where admission is open)."""
+    body: Any = {"waive": waive} if waive else {}
+    told = remote.ask(lambda c: c.admit_node(node_id, body, idempotency_key=remote.key))
+    remote.tell(told, facts(_with_verdict(told)))
+
+
+def _with_verdict(told: Mapping[str, Any]) -> dict[str, Any]:
+    """The verdicts of hardware in the words of a line each."""
+    shown = {name: value for name, value in told.items() if name != "verdict"}
+    verdict: Mapping[str, Any] | None = told.get("verdict")
+    if verdict is None:
+        return shown
+    waived = set(verdict["waived"])
+    failing = [f"{name} (waived)" if name in waived else name for name in verdict["failing"]]
+    return {
+        **shown, "joinable": verdict["joinable"], "sellable": verdict["sellable"],
+        "failing_rules": ", ".join(failing) or "none",
+    }  # fmt: skip
+
+
 _step(
     "activate",
     "Let a node take leases from now on.",

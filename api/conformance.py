@@ -27,10 +27,12 @@ from domain import (
     emission,
     escrow,
     grant,
+    hardware_admission,
     mig,
     tariff,
     token_burn,
 )
+from domain.hardware_facts import SataDrive
 from domain.money import share_out, share_out_all
 from domain.refusal import Reason, Refused
 
@@ -449,6 +451,34 @@ def _mig_request(table: mig.Table, held: dict[str, mig.Instance], row: Case) -> 
     return {"id": who, "start": start}
 
 
+def _hardware_admission(case: Case) -> dict[str, Any]:
+    system = hardware_admission.System(
+        gpus=tuple(
+            hardware_admission.Gpu(
+                model=_text(row["model"]), vram_mib=_count(row["vram_gb"]) * 1_024,
+                connection=_text(row["connection"]), pcie_gen=_count(row["pcie_gen"]),
+                pcie_lanes=_count(row["pcie_lanes"]),
+            )
+            for row in case["gpus"]
+        ),
+        storage_mode=_text(case["storage_mode"]),
+        nvme_drives_gb=tuple(_count(size) for size in case["nvme_drives_gb"]),
+        tpm_2_0=case["tpm_2_0"], ram_mib=_count(case["ram_gb"]) * 1_024,
+        cpu_cores=_count(case["cpu_cores"]),
+        sata_drives=tuple(
+            SataDrive(_count(row["size_gb"]), _text(row["kind"]), _count(row["rpm"]))
+            for row in case["sata_drives"]
+        ),
+        ethernet_mbps=_count(case["ethernet_gbps"]) * 1_000,
+    )  # fmt: skip
+    verdict = hardware_admission.judge(system)
+    return {
+        "joinable": verdict.joinable,
+        "sellable": verdict.sellable,
+        "failing": list(verdict.failing),
+    }
+
+
 def _conservation(case: Case) -> dict[str, Any]:
     found = capacity.conserve(
         _span(case),
@@ -483,6 +513,7 @@ SUITES: Mapping[str, Suite | str] = {
     "emission": _emission,
     "escrow": _escrow,
     "grant": _grant,
+    "hardware_admission": _hardware_admission,
     "merkle": "contracts.payout_tree",
     "mig": _mig,
     "share_out": _share_out,

@@ -52,8 +52,9 @@ from api.models import (
 )
 from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
-from api.providers import own_region
+from api.providers import HardwareRule, own_region
 from api.usage import MEDIA_TYPE
+from domain.hardware_admission import WAIVABLE
 from domain.hardware_facts import DRIVES_MAX, HardwareFacts, SataDrive
 from domain.host_kind import SUBSTRATES_MAX
 from domain.job import workload_hash
@@ -74,6 +75,7 @@ from domain.node import (
     RetireNode,
     StartMaintenance,
 )
+from domain.node_hardware import verdict_of
 from domain.provider import ProviderState, RegionState
 from domain.refusal import Reason, Refused
 from domain.report import lane_of
@@ -255,11 +257,34 @@ class KeyConfirmation(Asked):
     model_config = with_examples({"key_id": "0" * 16})
 
 
+class VerdictTold(Told):
+    """What the rules of hardware say of the node in its region (C-11 to C-18): every rule that does
+    not hold, in their order, those among them that are `waived`, and the two verdicts that follow
+    from the others. Only nodes that are sellable run jobs of other accounts.
+    """
+
+    joinable: bool
+    sellable: bool
+    failing: list[str]
+    waived: list[str]
+
+
 class NodeStateTold(Told):
     node_id: NodeId
     phase: Phase
     quarantined: bool
+    verdict: VerdictTold | None = None
     position: Position | None = None
+
+
+class Admission(Asked):
+    """`waive`: rules of hardware that this node need not meet; the operator says so. Left out:
+    what was waived stays waived.
+    """
+
+    waive: Annotated[list[HardwareRule], Field(max_length=len(WAIVABLE))] | None = None
+
+    model_config = with_examples({}, {"waive": ["tpm_2_0"]})
 
 
 class InventoryTold(Told):
@@ -402,9 +427,23 @@ def node_state(node_id: str) -> Any:
     def told(after: After) -> Told:
         state: NodeState = after.state(Stream("node", node_id))
         phase: Any = state.phase
-        return NodeStateTold(node_id=node_id, phase=phase, quarantined=state.is_quarantined)
+        assert state.joined is not None
+        return NodeStateTold(
+            node_id=node_id, phase=phase, quarantined=state.is_quarantined,
+            verdict=_verdict(state, after.state(Stream("region", state.joined.region_id))),
+        )  # fmt: skip
 
     return told
+
+
+def _verdict(node: NodeState, region: RegionState) -> VerdictTold | None:
+    if node.specs is None:
+        return None
+    verdict = verdict_of(node.specs, region, node.waived)
+    return VerdictTold(
+        joinable=verdict.joinable, sellable=verdict.sellable, failing=list(verdict.failing),
+        waived=list(verdict.waived),
+    )  # fmt: skip
 
 
 @resource.post(
@@ -488,19 +527,25 @@ def _shares(node_id: str, shares: tuple[OwnerShare, ...]) -> RevenueSharesTold:
     problems=[Reason.NODE_UNKNOWN, Reason.NODE_STATE, Reason.NODE_SPECS_MISSING,
               Reason.NODE_NOT_JOINABLE, Reason.DEVICE_ELSEWHERE, Reason.NOT_PERMITTED],
 )  # fmt: skip
-def admit_node(node_id: NodeInPath, body: Nothing, call: Caller) -> Response:
-    """Let a confirmed node in: the operator does, or its owner in a permissionless region."""
-    del body
+def admit_node(node_id: NodeInPath, body: Admission, call: Caller) -> Response:
+    """Let a confirmed node in: the operator does, or its owner in a permissionless region. A node
+    that its region's rules of hardware refuse is refused with every rule it fails.
+    """
 
     def commands() -> AdmitNode:
         if not call.principal.is_operator:
+            if body.waive is not None:
+                raise Refused(Reason.NOT_PERMITTED, rule="the operator waives rules of hardware")
             joined = own_node(call, node_id).joined
             assert joined is not None
             region = call.service.ledger.market.load(Stream("region", joined.region_id)).state
             assert isinstance(region, RegionState)
             if region.opened is None or region.opened.admission != "permissionless":
                 raise Refused(Reason.NOT_PERMITTED, region_id=joined.region_id)
-        return AdmitNode(node_id=node_id, by=call.principal.member_id, at_us=call.now_us)
+        return AdmitNode(
+            node_id=node_id, by=call.principal.member_id, at_us=call.now_us,
+            waived=None if body.waive is None else tuple(body.waive),
+        )  # fmt: skip
 
     return call.record(commands, node_state(node_id))
 
@@ -601,7 +646,13 @@ def list_nodes(
 def read_node(node_id: NodeInPath, call: Caller) -> Response:
     """Read a node."""
     with call.read(FLEET) as view:
-        return call.answer(view, _node(visible_node(call, view, node_id)))
+        told = _node(visible_node(call, view, node_id))
+        market = call.service.ledger.market
+        node, region = (
+            market.load(Stream(*name)).state
+            for name in (("node", node_id), ("region", told.region_id))
+        )
+        return call.answer(view, told.model_copy(update={"verdict": _verdict(node, region)}))
 
 
 @resource.get("/v1/nodes/{node_id}/keys", everybody(), NodeKeysTold, problems=[Reason.NODE_UNKNOWN])

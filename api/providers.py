@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from fastapi import Response
 from pydantic import Field
@@ -28,6 +28,7 @@ from api.models import (
 )
 from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
+from domain.hardware_admission import WAIVABLE
 from domain.provider import (
     REGION_NAME_PATTERN,
     SECURITY_TIERS,
@@ -36,6 +37,7 @@ from domain.provider import (
     ProviderState,
     RegionState,
     RegisterProvider,
+    SetRegionHardware,
     SetRegionPolicy,
 )
 from domain.refusal import Reason, Refused
@@ -55,6 +57,11 @@ Admission = Literal["operator", "permissionless"]
 Workload = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
 Workloads = Annotated[list[Workload], Field(max_length=WORKLOADS_MAX)]
 Tier = Annotated[int, Field(ge=0, le=SECURITY_TIERS[-1])]
+HardwareRule = Literal[
+    "nvme_count", "nvme_size", "tpm_2_0", "sata_drives", "ethernet", "ram", "pcie_lanes",
+    "cpu_cores",
+]  # fmt: skip
+assert get_args(HardwareRule) == WAIVABLE
 Name = Annotated[str, Field(pattern=f"^{REGION_NAME_PATTERN}$", examples=["lab-1"])]
 
 
@@ -110,6 +117,16 @@ class RegionPolicy(Asked):
     )
 
 
+class HardwareRules(Asked):
+    """The rules of hardware that a region insists on; those of them that a node fails are told of
+    it in any case. That there is a GPU, and one model of it, is always needed.
+    """
+
+    rules: Annotated[list[HardwareRule], Field(max_length=len(WAIVABLE))]
+
+    model_config = with_examples({"rules": ["tpm_2_0", "ram"]}, {"rules": []})
+
+
 class RegionTold(Told):
     region_id: RegionId
     provider_id: ProviderId
@@ -121,6 +138,7 @@ class RegionTold(Told):
     refused_workloads: list[str] | None = None
     down_ranked_workloads: list[str] | None = None
     security_tier: int | None = None
+    hardware_rules: list[str] | None = None
     opened_at: Told_at | None = None
     position: Position | None = None
 
@@ -223,9 +241,16 @@ def open_region(body: NewRegion, call: Caller) -> Response:
 
     def commands() -> OpenRegion:
         own_provider(call, body.provider_id)
-        return OpenRegion(region_id=region_id, **body.model_dump(), at_us=call.now_us)
+        return OpenRegion(
+            region_id=region_id, **body.model_dump(), at_us=call.now_us, hardware_rules=rules
+        )
 
-    told = RegionTold(region_id=region_id, **body.model_dump(), opened_at=moment(call.now_us))
+    # Nodes that are made up for development have neither drives nor a TPM.
+    rules = WAIVABLE if call.service.settings.environment == "production" else None
+    told = RegionTold(
+        region_id=region_id, **body.model_dump(), hardware_rules=list(rules or ()),
+        opened_at=moment(call.now_us),
+    )  # fmt: skip
     return call.record(commands, lambda _after: told)
 
 
@@ -277,19 +302,34 @@ def set_region_policy(region_id: RegionInPath, body: RegionPolicy, call: Caller)
             by=call.principal.member_id, at_us=call.now_us,
         )  # fmt: skip
 
-    def told(after: Any) -> Told:
-        state: RegionState = after.state(stream)
-        opened: Any = state.opened
-        return RegionTold(
-            region_id=region_id, provider_id=opened.provider_id, name=opened.name,
-            storage_mode=opened.storage_mode, setting=opened.setting, admission=opened.admission,
-            allow_public_jobs=state.allow_public_jobs,
-            refused_workloads=list(state.refused_workloads),
-            down_ranked_workloads=list(state.down_ranked_workloads),
-            security_tier=state.security_tier, opened_at=moment(opened.at_us),
-        )  # fmt: skip
+    return call.record(commands, lambda after: _region_of(region_id, after.state(stream)))
 
-    return call.record(commands, told)
+
+@resource.post(
+    "/v1/regions/{region_id}/hardware-rules", with_scope("operator"), RegionTold,
+    problems=[Reason.REGION_UNKNOWN, Reason.UNKNOWN_MODE],
+)  # fmt: skip
+def set_region_hardware(region_id: RegionInPath, body: HardwareRules, call: Caller) -> Response:
+    """Say which rules of hardware a region insists on (C-11 to C-18). Nodes that are there are
+    judged anew when they next tell their inventory.
+    """
+    stream = Stream("region", region_id)
+    command = SetRegionHardware(
+        region_id=region_id, rules=tuple(body.rules), by=call.principal.member_id, at_us=call.now_us
+    )
+    return call.record(lambda: command, lambda after: _region_of(region_id, after.state(stream)))
+
+
+def _region_of(region_id: str, state: RegionState) -> RegionTold:
+    opened: Any = state.opened
+    return RegionTold(
+        region_id=region_id, provider_id=opened.provider_id, name=opened.name,
+        storage_mode=opened.storage_mode, setting=opened.setting, admission=opened.admission,
+        allow_public_jobs=state.allow_public_jobs, refused_workloads=list(state.refused_workloads),
+        down_ranked_workloads=list(state.down_ranked_workloads),
+        security_tier=state.security_tier, hardware_rules=list(state.hardware_rules),
+        opened_at=moment(opened.at_us),
+    )  # fmt: skip
 
 
 def _words(words: list[str] | None) -> tuple[str, ...] | None:
@@ -329,7 +369,7 @@ def _region(row: fleet.Region, policy: supply.Policy) -> RegionTold:
         storage_mode=told.storage_mode, setting=told.setting, admission=told.admission,
         allow_public_jobs=told.allow_public_jobs, refused_workloads=policy.refused_workloads,
         down_ranked_workloads=policy.down_ranked_workloads, security_tier=policy.security_tier,
-        opened_at=moment(told.at_us),
+        hardware_rules=policy.hardware_rules, opened_at=moment(told.at_us),
     )  # fmt: skip
 
 

@@ -61,6 +61,8 @@ def matched_terms(
     provider = existing_provider(world, published.provider_id)
     is_own = provider.account_id == asked.account_id
     _check_parties(asked, provider.account_id, world, is_own=is_own)
+    if not (is_own or node.verdict.sellable):
+        raise Refused(Reason.OFFER_MISMATCH, dimension="sellable", failing=node.verdict.stopping)
     _check_devices(match, asked, published, devices, is_own=is_own)
     require_demands(asked, published, node, devices[0], world)
     held = hold_devices(asked.lease_id, asked, devices, match.at_us)

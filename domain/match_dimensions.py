@@ -126,6 +126,7 @@ class OfferedNode:
     provider_id: str = ""
     region_id: str = ""
     is_public: bool = True  # the region takes jobs of others
+    is_sellable: bool = True  # its hardware is what a region asks of nodes that sell (C-14 to C-18)
     setting: str = "datacenter"
     refused_workloads: tuple[str, ...] = ()
     down_ranked_workloads: tuple[str, ...] = ()
@@ -314,6 +315,7 @@ DIMENSIONS: tuple[Dimension, ...] = (
         "offer", ONE, lambda n: YES, lambda n, o: o.is_offered and not is_base(n, o), None
     ),
     Dimension("region", ONE, lambda n: YES, lambda n, o: o.is_public, None, own_exempt=True),
+    Dimension("sellable", ONE, lambda n: YES, lambda n, o: o.is_sellable, None, own_exempt=True),
     Dimension(
         "place", ONE, lambda n: n.constraints.regions, lambda n, o: o.region_id, "regions"
     ),

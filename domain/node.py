@@ -14,10 +14,12 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, assert_never
 
 from domain.device import DeviceRegistered, DeviceRetired, DeviceState, device_of
+from domain.hardware_admission import Verdict
 from domain.hardware_facts import HardwareFacts
 from domain.licence import licence_of, seat_of
+from domain.node_hardware import NodeHardwareJudged, judged, verdict_of
 from domain.pool_node import PoolNodeAdded, PoolNodeRemoved
-from domain.provider import existing_provider, existing_region
+from domain.provider import existing_provider, existing_region, region_of
 from domain.refusal import Reason, Refused
 from domain.resource_kind import SEAT, class_in_force, kind_in_force
 from domain.storage_node import require_storage
@@ -109,6 +111,7 @@ class NodeAdmitted:
     node_id: str
     by: str
     at_us: int
+    waived: tuple[str, ...] | None = None  # rules of hardware that stop this node nothing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,9 +213,12 @@ class ConfirmNodeKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdmitNode:
+    """`waived`: rules of hardware that this node need not meet; None: as it was."""
+
     node_id: str
     by: str
     at_us: int
+    waived: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,6 +259,8 @@ SPEC_TTL_US = 900_000_000
 SPEC_CONFIRM_US = 240_000_000
 """An inventory that is the same is recorded again after this, and not for every call."""
 
+NO_RULE_FAILS = Verdict()
+
 # State.
 
 
@@ -271,6 +279,8 @@ class NodeState:
     device_ids: tuple[str, ...] = ()  # every device that was ever admitted here
     specs_at_us: int = 0  # when they were last told, the same or others
     pool_id: str | None = None  # the one pool it is in
+    waived: tuple[str, ...] = ()  # rules of hardware
+    verdict: Verdict = NO_RULE_FAILS  # as last judged
 
     @property
     def exists(self) -> bool:
@@ -302,6 +312,7 @@ NodeFact: TypeAlias = (
     | NodeDrainStarted
     | NodeRetired
     | NodeEquivocated
+    | NodeHardwareJudged
     | PoolNodeAdded
     | PoolNodeRemoved
 )
@@ -331,7 +342,10 @@ def evolve(state: NodeState, fact: NodeFact) -> NodeState:
             assert state.specs is not None
             ids = (*state.device_ids, *(device.device_id for device in state.specs.devices))
             phase = state.phase if state.is_admitted else "maintenance"
-            return replace(state, phase=phase, device_ids=tuple(dict.fromkeys(ids)))
+            waived = state.waived if fact.waived is None else fact.waived
+            return replace(
+                state, phase=phase, device_ids=tuple(dict.fromkeys(ids)), waived=waived
+            )
         case NodeActivated():
             return replace(state, phase="active")
         case NodeMaintenanceStarted():
@@ -342,6 +356,8 @@ def evolve(state: NodeState, fact: NodeFact) -> NodeState:
             return replace(state, phase="retired")
         case NodeEquivocated():
             return replace(state, is_quarantined=True)
+        case NodeHardwareJudged():
+            return replace(state, verdict=Verdict(fact.failing, fact.waived))
         case PoolNodeAdded():
             return replace(state, pool_id=fact.pool_id)
         case PoolNodeRemoved():
@@ -373,17 +389,9 @@ def join_code_of(world: World, code_sha256: str) -> JoinCodeState:
     return state
 
 
-def failing_rules(devices: tuple[DeviceSpec, ...]) -> tuple[str, ...]:
-    """The rules of joining that this inventory breaks; their names as in the conformance suite
-    `hardware_admission`, of which these are the part a device list can answer.
-    """
-    rules = {
-        "has_gpu": len(devices) >= 1,
-        # Seats of a licence are no accelerators of the machine.
-        "same_gpu_model": len({device.model for device in devices if device.kind != SEAT}) <= 1,
-        "unique_device": len({device.device_id for device in devices}) == len(devices),
-    }
-    return tuple(name for name, holds in rules.items() if not holds)
+def is_listed_once(devices: tuple[DeviceSpec, ...]) -> bool:
+    """Whether the inventory names every device once."""
+    return len({device.device_id for device in devices}) == len(devices)
 
 
 def decide_issue_code(command: IssueJoinCode, world: World) -> list[Change]:
@@ -437,23 +445,24 @@ def decide_join(command: JoinNode, world: World) -> list[Change]:
     return [
         Change(Stream("join", command.code_sha256), used),
         _on(command.node_id, joined),
-        _on(command.node_id, _specs(command)),
+        *_described(command, code.issued.region_id, NodeState(), world),
     ]
 
 
 def decide_specs(command: ReportSpecs, world: World) -> list[Change]:
     """A new inventory. Devices it adds can be leased after the node is admitted again."""
     state = existing_node(world, command.node_id)
+    assert state.joined is not None
     if state.phase == "retired":
         raise Refused(Reason.NODE_STATE, node_id=command.node_id, phase=state.phase)
     reported = _specs(command)
     if state.specs is not None and replace(reported, at_us=state.specs.at_us) == state.specs:
         if command.at_us < state.specs_at_us + SPEC_CONFIRM_US:
             return []
-        return [
-            _on(command.node_id, NodeSpecConfirmed(node_id=command.node_id, at_us=command.at_us))
-        ]
-    return [_on(command.node_id, reported)]
+        again = NodeSpecConfirmed(node_id=command.node_id, at_us=command.at_us)
+        region_id = state.joined.region_id
+        return [_on(command.node_id, again), *_judged(command, state, region_id, reported, world)]
+    return _described(command, state.joined.region_id, state, world)
 
 
 def decide_confirm_key(command: ConfirmNodeKey, world: World) -> list[Change]:
@@ -485,7 +494,13 @@ def decide_admit(command: AdmitNode, world: World) -> list[Change]:
         raise Refused(Reason.NODE_STATE, node_id=command.node_id, phase=_told(state))
     if state.specs is None:
         raise Refused(Reason.NODE_SPECS_MISSING, node_id=command.node_id)
-    failing = (*failing_rules(state.specs.devices), *_unlicensed(command, state, world))
+    assert state.joined is not None
+    waived = state.waived if command.waived is None else command.waived
+    verdict = verdict_of(state.specs, region_of(world, state.joined.region_id), waived)
+    failing = () if verdict.joinable else verdict.stopping
+    if not is_listed_once(state.specs.devices):
+        failing = (*failing, "unique_device")
+    failing = (*failing, *_unlicensed(command, state, world))
     if failing:
         raise Refused(Reason.NODE_NOT_JOINABLE, node_id=command.node_id, failing=failing)
     registered = [
@@ -498,10 +513,15 @@ def decide_admit(command: AdmitNode, world: World) -> list[Change]:
         for device_id, device in _own_devices(command.node_id, state, world).items()
         if device_id not in listed and not device.holders
     ]
-    if state.is_admitted and not registered and not gone:
+    told = judged(command.node_id, state.verdict, verdict, command.at_us)
+    is_same = waived == state.waived and not told
+    if state.is_admitted and not registered and not gone and is_same:
         return []
-    admitted = NodeAdmitted(node_id=command.node_id, by=command.by, at_us=command.at_us)
-    return [_on(command.node_id, admitted), *registered, *gone]
+    admitted = NodeAdmitted(
+        node_id=command.node_id, by=command.by, at_us=command.at_us, waived=command.waived
+    )
+    judgements = [_on(command.node_id, fact) for fact in told]
+    return [_on(command.node_id, admitted), *judgements, *registered, *gone]
 
 
 def decide_activate(command: ActivateNode, world: World) -> list[Change]:
@@ -568,6 +588,27 @@ def _specs(command: JoinNode | ReportSpecs) -> NodeSpecReported:
         at_us=command.at_us,
         hardware=command.hardware,
     )
+
+
+def _described(
+    command: JoinNode | ReportSpecs, region_id: str, state: NodeState, world: World
+) -> list[Change]:
+    """A new inventory, and its verdicts where they are others than before."""
+    reported = _specs(command)
+    changes = [_on(command.node_id, reported)]
+    return [*changes, *_judged(command, state, region_id, reported, world)]
+
+
+def _judged(
+    command: JoinNode | ReportSpecs,
+    state: NodeState,
+    region_id: str,
+    specs: NodeSpecReported,
+    world: World,
+) -> list[Change]:
+    verdict = verdict_of(specs, region_of(world, region_id), state.waived)
+    told = judged(command.node_id, state.verdict, verdict, command.at_us)
+    return [_on(command.node_id, fact) for fact in told]
 
 
 def _told(state: NodeState) -> str:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, assert_never
+from typing import Any, TypeAlias, assert_never
 
 from domain.account import open_account
+from domain.hardware_admission import WAIVABLE
 from domain.refusal import Reason, Refused
 from domain.stream import Change, Stream, World
 
@@ -37,6 +38,17 @@ class RegionOpened:
     setting: str  # "edge" or "datacenter"
     admission: str  # "operator" or "permissionless"
     allow_public_jobs: bool
+    at_us: int
+    hardware_rules: tuple[str, ...] | None = None  # of hardware_admission; absent: none waivable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegionHardwareSet:
+    """Which of the rules of joining and selling the region insists on; the operator says so."""
+
+    region_id: str
+    rules: tuple[str, ...]
+    by: str
     at_us: int
 
 
@@ -81,6 +93,19 @@ class OpenRegion:
     setting: str
     admission: str
     allow_public_jobs: bool
+    at_us: int
+    hardware_rules: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetRegionHardware:
+    """Insist on these rules of `domain/hardware_admission.py`, and on no other that can be waived.
+    Nodes that are there are judged anew when they next tell their inventory.
+    """
+
+    region_id: str
+    rules: tuple[str, ...]
+    by: str
     at_us: int
 
 
@@ -133,6 +158,7 @@ class RegionState:
     refused_workloads: tuple[str, ...] = ()
     down_ranked_workloads: tuple[str, ...] = ()
     security_tier: int = 0
+    hardware_rules: tuple[str, ...] = ()
 
     @property
     def exists(self) -> bool:
@@ -148,7 +174,10 @@ def evolve(_state: ProviderState, fact: ProviderRegistered) -> ProviderState:
     return ProviderState(fact.account_id, fact.kind)
 
 
-def evolve_region(state: RegionState, fact: RegionOpened | RegionPolicySet) -> RegionState:
+RegionFact: TypeAlias = RegionOpened | RegionPolicySet | RegionHardwareSet
+
+
+def evolve_region(state: RegionState, fact: RegionFact) -> RegionState:
     match fact:
         case RegionOpened():
             is_edge = fact.setting == "edge"
@@ -157,9 +186,12 @@ def evolve_region(state: RegionState, fact: RegionOpened | RegionPolicySet) -> R
                 fact.allow_public_jobs,
                 REFUSED_AT_EDGE if is_edge else (),
                 DOWN_RANKED_AT_EDGE if is_edge else (),
+                hardware_rules=fact.hardware_rules or (),
             )
         case RegionPolicySet():
             return _under(state, fact)
+        case RegionHardwareSet():
+            return replace(state, hardware_rules=fact.rules)
         case _:
             assert_never(fact)
 
@@ -248,6 +280,7 @@ def decide_open_region(command: OpenRegion, world: World) -> list[Change]:
         admission=command.admission,
         allow_public_jobs=command.allow_public_jobs,
         at_us=command.at_us,
+        hardware_rules=command.hardware_rules,
     )
     present = region_of(world, command.region_id).opened
     if present is not None and replace(opened, at_us=present.at_us) == present:
@@ -258,6 +291,7 @@ def decide_open_region(command: OpenRegion, world: World) -> list[Change]:
     if present is not None or holder.region_id is not None:
         raise Refused(Reason.REGION_EXISTS, region_id=command.region_id, name=command.name)
     _require_modes(command)
+    _require_rules(command.hardware_rules or ())
     taken = RegionNameTaken(
         provider_id=command.provider_id,
         name=command.name,
@@ -284,6 +318,25 @@ def decide_region_policy(command: SetRegionPolicy, world: World) -> list[Change]
         security_tier=command.security_tier,
     )
     return [Change(Stream("region", command.region_id), policy)]
+
+
+def decide_region_hardware(command: SetRegionHardware, world: World) -> list[Change]:
+    """Raises Refused: REGION_UNKNOWN, UNKNOWN_MODE."""
+    existing_region(world, command.region_id)
+    _require_rules(command.rules)
+    rules = tuple(name for name in WAIVABLE if name in command.rules)
+    if rules == region_of(world, command.region_id).hardware_rules:
+        return []
+    told = RegionHardwareSet(
+        region_id=command.region_id, rules=rules, by=command.by, at_us=command.at_us
+    )
+    return [Change(Stream("region", command.region_id), told)]
+
+
+def _require_rules(rules: tuple[str, ...]) -> None:
+    unknown = [name for name in rules if name not in WAIVABLE]
+    if unknown:
+        raise Refused(Reason.UNKNOWN_MODE, rules=",".join(unknown)[:200])
 
 
 def _require_policy(command: SetRegionPolicy) -> None:
@@ -314,4 +367,5 @@ DECIDERS: dict[type[Any], Callable[[Any, World], list[Change]]] = {
     RegisterProvider: decide_register,
     OpenRegion: decide_open_region,
     SetRegionPolicy: decide_region_policy,
+    SetRegionHardware: decide_region_hardware,
 }

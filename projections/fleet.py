@@ -30,7 +30,7 @@ _TABLES = """
         key_id text NOT NULL, public_key text NOT NULL, phase text NOT NULL,
         phase_at_us bigint NOT NULL, quarantined boolean NOT NULL, specs json,
         specs_at_us bigint, at_us bigint NOT NULL, position bigint NOT NULL,
-        pool_id text COLLATE "C");
+        pool_id text COLLATE "C", sellable boolean NOT NULL);
     CREATE TABLE own.pool (pool_id text COLLATE "C" PRIMARY KEY, keeps_queue boolean NOT NULL);
     COMMENT ON TABLE own.pool IS 'Nodes of a pool that keeps a queue are only for who names it';
     CREATE TABLE own.device (
@@ -118,7 +118,7 @@ _RULES = (
         " key_id text, public_key text, at_us bigint",
         """INSERT INTO own.node
         SELECT node_id, provider_id, region_id, client_id, agent, key_id, public_key, 'joining',
-            at_us, false, NULL, NULL, at_us, position
+            at_us, false, NULL, NULL, at_us, position, NULL, true
         FROM facts""",
     ),
     Rule(
@@ -175,6 +175,13 @@ _RULES = (
         ("node.equivocated.v1",),
         "node_id text",
         "UPDATE own.node SET quarantined = true WHERE node_id IN (SELECT node_id FROM facts)",
+    ),
+    Rule(
+        ("node.hardware_judged.v1",),
+        "node_id text, sellable boolean",
+        """UPDATE own.node n SET sellable = f.sellable FROM (
+            SELECT DISTINCT ON (node_id) * FROM facts ORDER BY node_id, position DESC) f
+        WHERE n.node_id = f.node_id""",
     ),
     Rule(
         ("device.registered.v1",),
@@ -326,6 +333,7 @@ class Node:
     at_us: int
     position: int
     pool_id: str | None
+    sellable: bool
 
 
 @dataclass(frozen=True, slots=True)

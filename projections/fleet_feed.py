@@ -31,7 +31,7 @@ _NODE_TOPICS = (
     "node.join_requested.v1", "node.spec_reported.v1", "node.spec_confirmed.v1",
     "node.key_confirmed.v1", "node.admitted.v1", "node.activated.v1",
     "node.maintenance_started.v1", "node.drain_started.v1", "node.retired.v1",
-    "node.equivocated.v1", "node.maintenance_scheduled.v1", "node.maintenance_cancelled.v1",
+    "node.equivocated.v1", "node.hardware_judged.v1", "node.maintenance_scheduled.v1", "node.maintenance_cancelled.v1",
     "device.registered.v1", "device.retired.v1", "device.reserved.v1", "device.released.v1",
     "offer.published.v1", "offer.withdrawn.v1", "pool.node_added.v1", "pool.node_removed.v1",
     "attribute.stated.v1", "attribute.revoked.v1", "region.policy_set.v1",
@@ -76,7 +76,7 @@ _NODES = f"""
         n.specs->'host'->>'kernel', coalesce(n.specs->'host'->'substrate', '[]')::json,
         r.setting, r.allow_public_jobs, coalesce(k.refused_workloads, '{{}}'),
         coalesce(k.down_ranked_workloads, '{{}}'), coalesce(k.security_tier, 0), n.pool_id,
-        coalesce(w.keeps_queue, false), coalesce(s.gpu_us, 0)
+        coalesce(w.keeps_queue, false), n.sellable, coalesce(s.gpu_us, 0)
     FROM proj_fleet.node n JOIN proj_fleet.provider p USING (provider_id)
     JOIN proj_fleet.region r ON r.region_id = n.region_id
     LEFT JOIN proj_fleet.region_policy k ON k.region_id = n.region_id
@@ -240,7 +240,7 @@ def _node(
     windows: Iterable[tuple[Any, ...]],
 ) -> dict[str, Any]:
     (account_id, provider_id, region_id, phase, specs_at_us, arch, os, cores, ram, kernel,
-     substrate, setting, is_public, refused, ranked, tier, pool_id, keeps_queue,
+     substrate, setting, is_public, refused, ranked, tier, pool_id, keeps_queue, sellable,
      served) = told  # fmt: skip
     return {
         "node_id": node_id, "account_id": account_id, "provider_id": provider_id,
@@ -249,7 +249,7 @@ def _node(
         "kernel": kernel_number(kernel), "substrate": tuple(substrate or ()),
         "is_public": is_public, "refused_workloads": tuple(refused),
         "down_ranked_workloads": tuple(ranked), "security_tier": tier, "pool_id": pool_id,
-        "keeps_queue": keeps_queue,
+        "keeps_queue": keeps_queue, "is_sellable": sellable,
         "served_gpu_us": int(served),
         "attributes": tuple(dict.fromkeys(Stated(*one) for one in stated)),
         "maintenance": tuple((from_us, until_us) for from_us, until_us in windows),

@@ -270,6 +270,9 @@ class _Question:
     def _region(self) -> Bools:
         return self.flag("is_public")
 
+    def _sellable(self) -> Bools:
+        return self.flag("is_sellable")
+
     def _queue(self) -> Bools:
         asked = self.need.constraints.pool_id
         return ~self.flag("keeps_queue") | self.among("pool", () if asked is None else (asked,))

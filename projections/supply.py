@@ -97,6 +97,7 @@ class Policy:
     refused_workloads: list[str]
     down_ranked_workloads: list[str]
     security_tier: int
+    hardware_rules: list[str]
 
 
 @dataclass(frozen=True, slots=True)

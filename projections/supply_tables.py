@@ -11,7 +11,7 @@ TABLES = """
     CREATE TABLE own.region_policy (
         region_id text COLLATE "C" PRIMARY KEY, setting text NOT NULL,
         refused_workloads text[] NOT NULL, down_ranked_workloads text[] NOT NULL,
-        security_tier int NOT NULL);
+        security_tier int NOT NULL, hardware_rules text[] NOT NULL);
     COMMENT ON TABLE own.region_policy IS 'K-8; edge regions start with a policy of their own';
     CREATE TABLE own.maintenance (
         maintenance_id text COLLATE "C" PRIMARY KEY, node_id text COLLATE "C" NOT NULL,
@@ -62,12 +62,21 @@ _WORDS = "ARRAY(SELECT json_array_elements_text({}))"
 RULES = (
     Rule(
         ("region.opened.v1",),
-        "region_id text, setting text",
-        """INSERT INTO own.region_policy
+        "region_id text, setting text, hardware_rules json",
+        f"""INSERT INTO own.region_policy
         SELECT region_id, setting,
-            CASE setting WHEN 'edge' THEN ARRAY['ip_lease'] ELSE '{}' END,
-            CASE setting WHEN 'edge' THEN ARRAY['large_storage'] ELSE '{}' END, 0
+            CASE setting WHEN 'edge' THEN ARRAY['ip_lease'] ELSE '{{}}' END,
+            CASE setting WHEN 'edge' THEN ARRAY['large_storage'] ELSE '{{}}' END, 0,
+            CASE WHEN hardware_rules IS NULL THEN '{{}}'
+                ELSE {_WORDS.format("hardware_rules")} END
         FROM facts""",
+    ),
+    Rule(
+        ("region.hardware_set.v1",),
+        "region_id text, rules json",
+        f"""UPDATE own.region_policy r SET hardware_rules = {_WORDS.format("f.rules")} FROM (
+            SELECT DISTINCT ON (region_id) * FROM facts ORDER BY region_id, position DESC) f
+        WHERE r.region_id = f.region_id""",
     ),
     # What a policy does not name stays as it is: each field by the newest fact that names it.
     *(

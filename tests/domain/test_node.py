@@ -26,11 +26,10 @@ from domain.node import (
     ReportSpecs,
     RetireNode,
     StartMaintenance,
-    failing_rules,
     join_code_of,
     node_of,
 )
-from domain.refusal import Reason
+from domain.refusal import Reason, Refused
 from domain.stream import Stream
 from tests.domain.supply import (
     CODE,
@@ -256,10 +255,14 @@ def test_admission_waits_for_an_inventory() -> None:
 def test_all_accelerators_of_one_machine_are_of_one_model_and_listed_once(
     devices: tuple[DeviceSpec, ...], failing: tuple[str, ...]
 ) -> None:
-    assert failing_rules(devices) == failing
     scene = with_confirmed_node.given((NODE_STREAM, replace(specs, devices=devices)))
     if failing:
-        scene.when(admit).then_refused(Reason.NODE_NOT_JOINABLE)
+        with pytest.raises(Refused) as caught:
+            scene.when(admit).changes()
+        assert caught.value.reason is Reason.NODE_NOT_JOINABLE
+        assert caught.value.facts["failing"] == failing
+    else:
+        assert node_of(scene.after(admit), NODE).is_admitted
 
 
 def test_a_device_lives_on_one_node() -> None:
