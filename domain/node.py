@@ -343,9 +343,7 @@ def evolve(state: NodeState, fact: NodeFact) -> NodeState:
             ids = (*state.device_ids, *(device.device_id for device in state.specs.devices))
             phase = state.phase if state.is_admitted else "maintenance"
             waived = state.waived if fact.waived is None else fact.waived
-            return replace(
-                state, phase=phase, device_ids=tuple(dict.fromkeys(ids)), waived=waived
-            )
+            return replace(state, phase=phase, device_ids=tuple(dict.fromkeys(ids)), waived=waived)
         case NodeActivated():
             return replace(state, phase="active")
         case NodeMaintenanceStarted():

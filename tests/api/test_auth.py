@@ -71,6 +71,7 @@ ROWS: dict[str, Row] = {
     "open_region": Row("owner", None, lambda s: _region(s, s.provider.provider_id)),
     "list_regions": Row("owner"),
     "read_region": OWNERS,
+    "set_region_hardware": Row("operator", body=lambda _s: {"rules": ["ram"]}),
     "set_region_policy": Row("owner", "rival", lambda _s: {"allow_public_jobs": True}),
     "list_region_nodes": OWNERS,
     "create_join_code": Row("owner", None, lambda s: {"region_id": s.provider.region_id}),

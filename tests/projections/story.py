@@ -36,6 +36,7 @@ from domain import (
     lease_turns,
     maturity,
     node,
+    node_hardware,
     offer,
     payment,
     payout,
@@ -946,6 +947,15 @@ def _leaving(size: Size) -> Iterator[Told]:
         offer.OfferWithdrawn(offer_id=f"offer_{last}", by="mem_a", at_us=at),
     )
     yield stream, node.NodeMaintenanceStarted(node_id=size.node(last), by="mem_a", at_us=at)
+    for failing in (("tpm_2_0", "ram"), ("tpm_2_0",)):
+        yield stream, node_hardware.NodeHardwareJudged(
+            node_id=size.node(last), joinable=True, sellable="ram" not in failing, failing=failing,
+            waived=("tpm_2_0",), at_us=at,
+        )  # fmt: skip
+    yield (
+        stream,
+        node.NodeAdmitted(node_id=size.node(last), by="mem_a", at_us=at, waived=("tpm_2_0",)),
+    )
     yield (
         stream,
         node.NodeEquivocated(

@@ -39,7 +39,9 @@ def _regions(at: dict[str, Any]) -> Iterator[tuple[Stream, Any]]:
     yield region, provider.RegionOpened(
         region_id="region_2", provider_id="prov_1", name="homes", storage_mode="local",
         setting="edge", admission="permissionless", allow_public_jobs=True, at_us=at["at_us"],
+        hardware_rules=("tpm_2_0", "ram"),
     )  # fmt: skip
+    yield region, provider.RegionHardwareSet(region_id="region_2", rules=("ram",), **at)
     for refused, tier in ((("ip_lease", "cron"), None), (None, 2)):
         yield region, provider.RegionPolicySet(
             region_id="region_2", allow_public_jobs=True, refused_workloads=refused,
