@@ -5,7 +5,9 @@ The door that receives reports judges authorship, order and form. Here a row is 
     a row earns   min(lease share, row share) x (available time inside the lease's window)
     it earns 0    when it overlaps time already counted for its device (`overlap`),
                   or ends more than 2 s after its own receipt (`ahead_of_receipt`)
-    credited_us(device) <= server time elapsed in the window      at every row (`faster_than_time`)
+    credited_us(device) <= server time elapsed in the window      at every row
+    a claim above elapsed x 1.0005 + 2 s raises `faster_than_time`; below, what is above elapsed is
+    an honest clock's drift (`clock_drift`) and earns nothing all the same
 
 A gap in reports costs nothing. Nothing here depends on how rows were batched into reports or
 accruals: only order within a device matters, and a lane keeps it.
@@ -31,6 +33,8 @@ CLOCK_TOLERANCE_US = 2_000_000
 """How far a row may end after its report was received before it is a clock jump."""
 
 
+CLOCK_DRIFT_PPM = 500
+"""How much faster than the server's an honest clock may run."""
 REFUSED_US_MAX = 2**53 - 1
 """Refused time is told up to here: a report may claim any length, a fact holds no more."""
 
@@ -151,6 +155,7 @@ RULES = (
     "overlap",
     "outside_window",
     "faster_than_time",
+    "clock_drift",
 )
 
 
@@ -193,12 +198,18 @@ def _judge(
     elapsed_us = max(0, min(row.received_us, window.end_us) - window.opened_us)
     elapsed_us -= window.paused_us(window.opened_us, row.received_us)
     credited_us = max(0, min(inside_us, elapsed_us - before_us))
-    lost["faster_than_time"] += inside_us - credited_us
+    is_faster = before_us + inside_us > most_us(elapsed_us)
+    lost["faster_than_time" if is_faster else "clock_drift"] += inside_us - credited_us
     reached = Watermark(
         row.device_id, row.boot, row.mono_end_us, row.wall_end_us, before_us + credited_us
     )
     assert reached.credited_us <= elapsed_us or credited_us == 0
     return credited_us, None, reached
+
+
+def most_us(elapsed_us: int) -> int:
+    """What an honest node can claim of a device in so much of the server's time."""
+    return elapsed_us + elapsed_us * CLOCK_DRIFT_PPM // 1_000_000 + CLOCK_TOLERANCE_US
 
 
 def _is_ahead(row: UsageRow) -> bool:

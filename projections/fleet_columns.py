@@ -205,8 +205,8 @@ class Columns:
             self.words[name][row] = self.dictionaries[name].code(word)
         flags = {
             "is_there": True, "is_offered": node.is_offered, "is_public": node.is_public,
-            "is_sellable": node.is_sellable, "fractions": node.fractions, "interruptible": bool(node.terms.interruptible),
-            "keeps_queue": node.keeps_queue,
+            "is_sellable": node.is_sellable, "fractions": node.fractions,
+            "interruptible": bool(node.terms.interruptible), "keeps_queue": node.keeps_queue,
         }  # fmt: skip
         for name, flag in flags.items():
             self.flags[name][row] = flag
@@ -356,7 +356,8 @@ class Columns:
             node_id=word["node"], offer_id=self.offer_ids[row], account_id=word["account"],
             price=number["price"], settlement=word["settlement"], fractions=flag["fractions"],
             is_offered=flag["is_offered"], is_public=flag["is_public"],
-            is_sellable=flag["is_sellable"], served_gpu_us=number["served"], devices=devices, model=word["model"],
+            is_sellable=flag["is_sellable"], served_gpu_us=number["served"], devices=devices,
+            model=word["model"],
             memory_mib=number["memory_mib"], gpu_class=word["gpu_class"] or None,
             kind=word["kind"], vendor=word["vendor"], phase=word["phase"],
             specs_at_us=_or_none(number["specs_at"]), provider_id=word["provider"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,6 +17,7 @@ from domain.accrual import (
     Window,
     count,
     due,
+    most_us,
 )
 from ledger.codec import JSON_INT_MAX
 
@@ -99,7 +101,25 @@ def test_time_outside_the_window_is_taken_from_available_time() -> None:
 def test_nobody_earns_faster_than_the_servers_clock() -> None:
     fast = row(0, 1, received_us=NOON_US + MINUTE_US - 1_000_000)
     assert earned_us([fast]) == MINUTE_US - 1_000_000
-    assert refused([fast]) == {"faster_than_time": 1_000_000}
+    assert refused([fast]) == {"clock_drift": 1_000_000}, "an honest clock may run that fast"
+
+
+@pytest.mark.parametrize(("over_us", "rule"), [(0, "clock_drift"), (1, "faster_than_time")])
+def test_a_claim_above_what_an_honest_clock_can_show_is_raised(over_us: int, rule: str) -> None:
+    """Formula: claimed > elapsed x 1.0005 + 2 s."""
+    hour_us = 60 * MINUTE_US
+    most = most_us(hour_us)
+    assert most == hour_us + 1_800_000 + 2_000_000
+    row_us = most + over_us
+    claim = UsageRow(
+        position=1, device_id="GPU-a", boot="b", mono_start_us=0, mono_end_us=row_us,
+        wall_start_us=NOON_US, wall_end_us=NOON_US + hour_us, available_us=row_us,
+        share_ppm=1_000_000, received_us=NOON_US + hour_us,
+    )  # fmt: skip
+    window = Window(NOON_US, NOON_US + 100 * MINUTE_US, ("GPU-a",), 1_000_000)
+    counted = count([claim], window, {})
+    assert counted.ppm_us == hour_us * 1_000_000, "what is above elapsed earns nothing either way"
+    assert [(one.rule, one.us) for one in counted.refused] == [(rule, row_us - hour_us)]
 
 
 @given(
