@@ -248,6 +248,28 @@ class AdjustmentPage(TypedDict):
     data: list[Adjustment]
 
 
+class Admission(TypedDict):
+    """`waive`: rules of hardware that this node need not meet; the operator says so. Left
+    out: what was waived stays waived.
+    """
+
+    waive: NotRequired[
+        list[
+            Literal[
+                "nvme_count",
+                "nvme_size",
+                "tpm_2_0",
+                "sata_drives",
+                "ethernet",
+                "ram",
+                "pcie_lanes",
+                "cpu_cores",
+            ]
+        ]
+        | None
+    ]
+
+
 class Answer(TypedDict):
     """A statement, evidence, or both."""
 
@@ -1617,6 +1639,25 @@ class HardwareForm(TypedDict):
     ram_gb: NotRequired[int | None]
     cpu_cores: NotRequired[int | None]
     ethernet_mbps: NotRequired[int | None]
+
+
+class HardwareRules(TypedDict):
+    """The rules of hardware that a region insists on; those of them that a node fails are
+    told of it in any case. That there is a GPU, and one model of it, is always needed.
+    """
+
+    rules: list[
+        Literal[
+            "nvme_count",
+            "nvme_size",
+            "tpm_2_0",
+            "sata_drives",
+            "ethernet",
+            "ram",
+            "pcie_lanes",
+            "cpu_cores",
+        ]
+    ]
 
 
 class Hold(TypedDict):
@@ -3347,6 +3388,7 @@ class Node(TypedDict):
     node_id: str
     phase: Literal["joining", "confirmed", "maintenance", "active", "draining", "retired"]
     quarantined: bool
+    verdict: NotRequired[Verdict]
     position: NotRequired[int]
     provider_id: str
     account_id: str
@@ -3414,6 +3456,7 @@ class NodeState(TypedDict):
     node_id: str
     phase: Literal["joining", "confirmed", "maintenance", "active", "draining", "retired"]
     quarantined: bool
+    verdict: NotRequired[Verdict]
     position: NotRequired[int]
 
 
@@ -4084,6 +4127,7 @@ class Region(TypedDict):
     refused_workloads: NotRequired[list[str]]
     down_ranked_workloads: NotRequired[list[str]]
     security_tier: NotRequired[int]
+    hardware_rules: NotRequired[list[str]]
     opened_at: NotRequired[str]
     position: NotRequired[int]
 
@@ -4956,6 +5000,19 @@ class UtilisationPage(TypedDict):
     data: list[Utilisation]
 
 
+class Verdict(TypedDict):
+    """What the rules of hardware say of the node in its region (C-11 to C-18): every rule
+    that does not hold, in their order, those among them that are `waived`, and the two
+    verdicts that follow from the others. Only nodes that are sellable run jobs of other
+    accounts.
+    """
+
+    joinable: bool
+    sellable: bool
+    failing: list[str]
+    waived: list[str]
+
+
 class Waiting(TypedDict):
     """`request_id`: of a lease or a gang. Whose it is tell only its own account and
     operators.
@@ -5712,6 +5769,25 @@ class Client(_Calls):
         )
         return cast("Region", found)
 
+    def set_region_hardware(
+        self,
+        region_id: str,
+        body: HardwareRules,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Region:
+        """Say which rules of hardware a region insists on (C-11 to C-18). Nodes that are
+        there are.
+        """
+        found = self._call(
+            "POST",
+            _at("/v1/regions/{region_id}/hardware-rules", region_id=region_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Region", found)
+
     def list_region_nodes(
         self,
         region_id: str,
@@ -5807,12 +5883,12 @@ class Client(_Calls):
     def admit_node(
         self,
         node_id: str,
-        body: Nothing,
+        body: Admission,
         *,
         idempotency_key: str | None = None,
     ) -> NodeState:
         """Let a confirmed node in: the operator does, or its owner in a permissionless
-        region.
+        region. A node.
         """
         found = self._call(
             "POST",
