@@ -92,7 +92,8 @@ UNKNOWN: dict[str, tuple[str, ...]] = {
 @given(systems, st.sampled_from(sorted(UNKNOWN)))
 def test_forgetting_a_fact_never_makes_a_rule_hold(system: System, field: str) -> None:
     """Formula: failing(known) is a subset of failing(unknown), but for what is not asked at all."""
-    blind = replace(system, **{field: None})
+    forgotten: dict[str, Any] = {field: None}
+    blind = replace(system, **forgotten)
     assert set(judge(system).failing) <= set(judge(blind).failing)
     asked = {"sata_drives": system.storage_mode == "local", "nvme_drives_gb": bool(system.gpus),
              "ethernet_mbps": system.storage_mode == "central"}  # fmt: skip
