@@ -44,6 +44,7 @@ from api.payments import (
     ProcessorRefused,
 )
 from api.processors import processor_for
+from api.reversals import reversing
 from domain.debt import FundReserve, WriteOffDebt
 from domain.payment import (
     AskRefund,
@@ -344,14 +345,17 @@ def confirm_payment(payment_id: PaymentInPath, body: BankConfirmation, call: Cal
     problems=[Reason.NOT_PERMITTED, *STATES, *AMOUNTS, Reason.CREDIT_TOO_LOW],
 )  # fmt: skip
 def create_reversal(payment_id: PaymentInPath, body: BankReversal, call: Caller) -> Response:
-    """Record that the payer's bank took a transfer back: what was spent of it is owed."""
+    """Record that the payer's bank took a transfer back: what leases hold of it goes, what was
+    used is owed.
+    """
 
-    def commands() -> ReversePayment:
+    def commands() -> list[Any]:
         _by_hand(call, payment_id)
-        return ReversePayment(
+        reversed_ = ReversePayment(
             payment_id=payment_id, amount=body.amount.amount(), reference=body.reference,
             reason=body.reason, at_us=call.now_us,
         )  # fmt: skip
+        return reversing(call.service, reversed_)
 
     return _record(call, payment_id, commands)
 

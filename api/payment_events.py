@@ -20,6 +20,7 @@ from api.payments import (
     PayoutTakenBack,
     RefundFailed,
 )
+from api.reversals import reversing
 from api.service import Service
 from domain import cash_out
 from domain.payment import (
@@ -58,12 +59,11 @@ def commands_of(service: Service, processor: str, event: Event, now_us: int) -> 
             failed = FailPayment(payment_id=event.payment_id, reason=event.reason, at_us=now_us)
             return [failed]
         case ChargeReversed():
-            return [
-                ReversePayment(
-                    payment_id=_payment_of(service, processor, event.charge), amount=event.amount,
-                    reference=event.dispute, reason=event.reason, at_us=now_us,
-                )
-            ]  # fmt: skip
+            reversed_ = ReversePayment(
+                payment_id=_payment_of(service, processor, event.charge), amount=event.amount,
+                reference=event.dispute, reason=event.reason, at_us=now_us,
+            )  # fmt: skip
+            return reversing(service, reversed_)
         case ChargeReinstated():
             return [
                 ReinstatePayment(
@@ -90,7 +90,8 @@ def _refund(
     if isinstance(event, ChargeRefunded):
         if event.refund_id is not None:
             return [ConfirmRefund(refund_id=event.refund_id, **taking)]
-        return [ReversePayment(amount=event.amount, reason="refunded_at_processor", **taking)]
+        by_hand = ReversePayment(amount=event.amount, reason="refunded_at_processor", **taking)
+        return reversing(service, by_hand)
     if event.refund_id is not None:
         return [
             FailRefund(

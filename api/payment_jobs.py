@@ -2,6 +2,7 @@
 
     watched funds -> warnings, top-ups;   waiting top-ups -> charged;   refunds -> asked for
     never paid -> failed;   window over -> confirmed;   final card money -> cash;   credits -> debts
+    reversed, and still held by leases -> taken back from them
 
 Everything is a command that changes nothing the second time, so a round that was cut short is
 simply gone through again. Money moves at the processor first and is recorded after its answer,
@@ -17,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from api.payments import NewRefund, ProcessorAway, ProcessorRefused, SavedCharge
+from api.reversals import taking
 from api.service import Service
 from domain.card_money import TurnCardMoney
 from domain.debt import REPAYS, RepayDebt
@@ -44,6 +46,9 @@ GRACE_US = 3_600_000_000
 CHARGED_FOR_US = 20 * 3_600_000_000
 """How long a saved method is asked again; then only an event can still say that it was charged."""
 
+LOOKED_FOR_US = 24 * 3_600_000_000
+"""How long after a reversal leases that it may have funded are looked for."""
+
 
 class PaymentsStopped(Exception):
     """Some payments could not be brought further; the others were. They are tried again."""
@@ -59,6 +64,7 @@ def run_payments(service: Service, connection: Connection, now_us: int) -> int:
     round_.refund()
     round_.confirm()
     round_.follow()
+    round_.take_back()
     round_.turn()
     round_.repay()
     if round_.stopped:
@@ -112,6 +118,15 @@ class _Round:
                 if row.refund_asked == row.refund_failed or not self._is_refunding(row):
                     command = ConfirmPayment(payment_id=row.payment_id, at_us=self.now_us)
                     self._record(row.payment_id, command)
+
+    def take_back(self) -> None:
+        """Leases that were funded by a reversed payment, and not known when it was reversed."""
+        for payment_id, account_id in payments.read_owing(
+            self.connection, self.now_us - LOOKED_FOR_US, BATCH_MAX
+        ):
+            tables.step_all(self.connection, only=("leases",))
+            for command in taking(self.connection, payment_id, account_id, self.now_us):
+                self._record(payment_id, command)
 
     def turn(self) -> None:
         for account_id in payments.read_final_card_money(self.connection, BATCH_MAX):

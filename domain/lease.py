@@ -61,6 +61,7 @@ from domain.lease_turns import (
     LeaseDegraded,
     LeaseDisputed,
     LeaseExtended,
+    LeaseFundsTaken,
     LeasePaused,
     LeaseQuoted,
     LeaseRecovered,
@@ -255,6 +256,14 @@ class LeaseToppedUp:
     counted: tuple[Counted, ...] | None = None  # budgets with a cap that these parts count against
 
 
+@dataclass(frozen=True, slots=True)
+class Unfunded:
+    """Part of a charge that nobody's escrow pays, because its money was taken back: a debt."""
+
+    account_id: str  # whose
+    amount: Amount
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageAccrued:
     """One lease hour, or the last part of it. Cumulative values first, then what is new."""
@@ -286,6 +295,7 @@ class UsageAccrued:
     owners: tuple[OwnerPart, ...] | None = None  # the provider's part, where several own it
     federated: Amount | None = None  # cumulative; paid by the job's creator, beside the charge
     federated_new: Amount | None = None
+    owed: Unfunded | None = None  # new: of the charge, what the escrow was short of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -530,6 +540,7 @@ class Lease:
     disputes: tuple[str, ...] = ()  # open ones
     revised: FaultRevised | None = None
     settled_at_us: int = 0
+    short_of: str | None = None  # whose reversed payment its escrow may be short of
 
     @property
     def party(self) -> LeaseParty:
@@ -763,6 +774,13 @@ def _turned(lease: Lease, fact: Turn) -> Lease:
         case LeaseExtended():
             lease = _with_deposits(lease, fact)
             return replace(lease, extended_us=fact.term_us, term_end_us=fact.term_end_us)
+        case LeaseFundsTaken():
+            return replace(
+                lease,
+                held=without(lease.held, fact.parts),
+                funds_end_us=fact.funds_end_us or lease.funds_end_us,
+                short_of=fact.account_id,
+            )
         case FundsEndWarned():
             return replace(lease, warned=fact)
         case FaultRevised():

@@ -1,7 +1,8 @@
 """What a lease has used and what that costs, hour by hour, and how it ends.
 
     charge_new == charge(all that was counted) - charge(counted before)      every accrual
-    drawn == charge_new + federated_new;   refund == held - drawn            to the unit
+    drawn + owed == charge_new + federated_new;   refund == held - drawn     to the unit
+    owed == 0, unless money of the escrow was taken back (`domain/funds_taken.py`)
 
 Everything is computed on cumulative totals and booked as a difference, so that no cutting into
 hours changes a total. Facts, commands and state are those of `domain/lease.py`.
@@ -30,6 +31,7 @@ from domain.lease import (
     LeaseReserved,
     LeaseSettled,
     SettleLease,
+    Unfunded,
     UsageAccrued,
     evolve,
     lease_of,
@@ -68,13 +70,23 @@ def decide_close(command: CloseLease, world: World) -> list[Change]:
     if not may_give(command.party, command.code):
         raise Refused(Reason.CLOSE_CODE_PARTY, party=command.party, code=command.code)
     require_close_due(lease, command)
-    asked, stream = lease.requested, Stream("lease", command.lease_id)
-    assert asked is not None
     if lease.opened is None:
         return cancelled(lease, command, world)
     closed_at_us = max(
         lease.counted_until_us, min(command.closed_at_us, lease.window_end_us, command.at_us)
     )
+    return closing(lease, command, closed_at_us, world)
+
+
+def closing(
+    lease: Lease, command: CloseLease, closed_at_us: int, world: World, *, taken: Held = ()
+) -> list[Change]:
+    """The end of a lease that runs: what is above the largest charge still possible goes back.
+
+    `taken`: what left the escrow in this same decision.
+    """
+    asked, stream = lease.requested, Stream("lease", command.lease_id)
+    assert asked is not None
     surplus = _surplus(lease, closed_at_us)
     early = _ended_early(lease, command, closed_at_us, surplus)
     closed = LeaseClosed(
@@ -90,8 +102,9 @@ def decide_close(command: CloseLease, world: World) -> list[Change]:
     )
     assert lease.reserved is not None
     budgets = uncount_budgets(
-        world, command.lease_id, lease.counted, closed.refund, command.at_us, is_final=False
-    )
+        world, command.lease_id, lease.counted, (*taken, *closed.refund), command.at_us,
+        is_final=False,
+    )  # fmt: skip
     parts = ended(asked, command.code, command.at_us, world)
     released = _released(lease, command.at_us, world)
     kept = [] if early is None else [Change(stream, early)]
@@ -237,6 +250,7 @@ def _accrued(
     federated_new = federated - lease.federated_units(lease.ppm_us)
     assert federated_new >= 0, (federated, federated_new)
     has_fee = reserved.federated is not None
+    paid_units, owed = _unfunded(lease, new_units)
     return UsageAccrued(
         lease_id=command.lease_id,
         hour_index=lease.hours_accrued,
@@ -260,7 +274,7 @@ def _accrued(
         parts=parts,
         parts_new=parts - lease.parts,
         drawn=(
-            *take(for_purpose(lease.held, None), new_units),
+            *take(for_purpose(lease.held, None), paid_units),
             *take(for_purpose(lease.held, FEDERATED), federated_new),
         ),
         watermarks=counted.watermarks,
@@ -270,7 +284,16 @@ def _accrued(
         owners=_owners(reserved, parts.provider, lease.parts.provider),
         federated=credit(federated) if has_fee else None,
         federated_new=credit(federated_new) if has_fee else None,
+        owed=owed,
     )
+
+
+def _unfunded(lease: Lease, units: int) -> tuple[int, Unfunded | None]:
+    """What the escrow pays of a charge, and what its reversed payment leaves unpaid."""
+    held = total(for_purpose(lease.held, None))
+    if lease.short_of is None or units <= held:
+        return units, None
+    return held, Unfunded(lease.short_of, credit(units - held))
 
 
 def late_accrual(
@@ -399,7 +422,8 @@ def _surplus(lease: Lease, closed_at_us: int) -> tuple[EscrowPart, ...]:
     kept: Held = ()
     for purpose, units in due.items():
         held = for_purpose(lease.held, purpose)
-        assert units <= total(held), (purpose, units, held)
+        assert units <= total(held) or lease.short_of is not None, (purpose, units, held)
+        units = min(units, total(held))
         kept = (*kept, *take(held, units))
     return without(lease.held, kept)
 

@@ -114,6 +114,21 @@ class LeaseExtended:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseFundsTaken:
+    """Money of a payment that was reversed leaves the escrow for what its depositor owes for it.
+
+    What is left may be less than what the lease has used by then: of that the rest is owed.
+    """
+
+    lease_id: str
+    account_id: str  # whose payment it was, and who owes what the escrow no longer pays
+    payment_id: str
+    parts: tuple[EscrowPart, ...]
+    funds_end_us: int | None  # as it is now; None: it stays, for the lease ends or waits
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FundsEndWarned:
     """The funds of an open-ended lease end soon, if nobody tops it up."""
 
@@ -179,6 +194,7 @@ Turn = (
     | ReclaimStarted
     | ReclaimCancelled
     | LeaseExtended
+    | LeaseFundsTaken
     | FundsEndWarned
     | FaultRevised
     | LeaseDisputed

@@ -114,6 +114,17 @@ class PaymentReversed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PaymentFundsTaken:
+    """Money that was spent on a lease and not used yet pays what is owed for a reversal."""
+
+    payment_id: str
+    account_id: str
+    lease_id: str
+    amount: Amount
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PaymentReinstated:
     """A reversal was won: its money is back, and counts as money in."""
 
@@ -273,6 +284,9 @@ class Payment:
     is_confirmed: bool = False
     left: Big = 0  # of what was received, not taken back
     takings: dict[str, Taking] = field(default_factory=dict)  # by dispute or refund id
+    spent: Big = 0  # of what was reversed, and not won back
+    collected: Big = 0  # of that, taken from leases
+    reversed_at_us: int = 0  # the last time
 
     @property
     def status(self) -> str:
@@ -290,6 +304,12 @@ class Payment:
     def is_refunding(self) -> bool:
         return any(taking.state == "refunding" for taking in self.takings.values())
 
+    @property
+    def reversed_sources(self) -> frozenset[str]:
+        """What the credits were that were reversed: inside the chargeback window, or final."""
+        reversed_ = (one for one in self.takings.values() if one.state == "reversed")
+        return frozenset("cash" if one.is_final else "card" for one in reversed_)
+
     def taking(self, key: str, amount: int, state: str, is_final: bool, left: int) -> Payment:
         takings = {**self.takings, key: Taking(amount, state, is_final)}
         return replace(self, takings=takings, left=left)
@@ -302,6 +322,7 @@ Fact: TypeAlias = (
     | PaymentConfirmed
     | PaymentFailed
     | PaymentReversed
+    | PaymentFundsTaken
     | PaymentReinstated
     | PaymentRefundAsked
     | PaymentRefunded
@@ -325,10 +346,17 @@ def evolve(state: Payment, fact: Fact) -> Payment:
         case PaymentReversed():
             units = fact.amount.units
             left = state.left - units
+            state = replace(
+                state, spent=state.spent + fact.spent.units, reversed_at_us=fact.at_us
+            )
             return state.taking(fact.reference, units, "reversed", fact.is_final, left)
+        case PaymentFundsTaken():
+            return replace(state, collected=state.collected + fact.amount.units)
         case PaymentReinstated():
             units = fact.amount.units
             left = state.left + units
+            # What is won back repays a debt first, so the leases are left alone.
+            state = replace(state, spent=max(state.collected, state.spent - units))
             return state.taking(fact.reference, units, "reinstated", fact.is_final, left)
         case PaymentRefundAsked():
             units = fact.amount.units

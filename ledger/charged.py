@@ -68,6 +68,8 @@ def _payers(fact: Charge) -> tuple[Part, ...]:
         for part in for_purpose(fact.drawn, None):
             book = f"party:{part.account_id or fact.account_id}:{part.source}"
             paid[book] = paid.get(book, 0) + part.amount.units
+        if fact.owed is not None:
+            paid[f"party:{fact.owed.account_id}:owed"] = fact.owed.amount.units
     else:
         for one in fact.drawn:
             paid[f"party:{one.account_id}:{one.source}"] = one.amount.units

@@ -52,7 +52,7 @@ from domain.lease import (
     LeaseToppedUp,
     UsageAccrued,
 )
-from domain.lease_turns import LeaseExtended
+from domain.lease_turns import LeaseExtended, LeaseFundsTaken
 from domain.maturity import EarningsForgone, EarningsMatured, EarningsSwept
 from domain.money import Amount, Asset
 from domain.payment import (
@@ -259,12 +259,23 @@ def _closed(fact: LeaseClosed | LeaseSettled) -> Iterable[Entry]:
     return _deposited(fact.account_id, fact.lease_id, fact.refund, -1)
 
 
+def _funds_taken(fact: LeaseFundsTaken) -> Iterable[Entry]:
+    """What was held for work that is not done any more pays the debt of a reversed payment."""
+    taken = [(_escrow(fact.lease_id, part), part.amount.units) for part in fact.parts]
+    owed = f"party:{fact.account_id}:owed"
+    return entry(Asset.CREDIT, *taken, (owed, -sum(units for _, units in taken)))
+
+
 def _accrued(fact: UsageAccrued) -> Iterable[Entry]:
-    """Escrow to the owners, the client and the platform; burned credits are retired at use."""
+    """Escrow to the owners, the client and the platform; burned credits are retired at use. What
+    the escrow is short of is owed, and whoever earned it is paid all the same.
+    """
     new = fact.parts_new
     drawn = [(_escrow(fact.lease_id, part), part.amount.units) for part in fact.drawn]
     burned = sum(part.amount.units for part in fact.drawn if part.source == "burned")
     assert burned in (0, new.burn), fact
+    if fact.owed is not None:
+        drawn.append((f"party:{fact.owed.account_id}:owed", fact.owed.amount.units))
     federated = 0 if fact.federated_new is None else fact.federated_new.units
     owners = [(fact.provider_account_id, new.provider)]
     if fact.owners is not None:
@@ -531,6 +542,7 @@ _BOOKS: dict[type[Any], Callable[[Any], Iterable[Entry]]] = {
     LeaseReserved: _reserved,
     LeaseToppedUp: _topped_up,
     LeaseExtended: _topped_up,
+    LeaseFundsTaken: _funds_taken,
     LeaseClosed: _closed,
     LeaseSettled: _closed,
     UsageAccrued: _accrued,

@@ -5,7 +5,8 @@ The state of a lease follows from its facts alone:
     requested -> reserved -> active -> closing -> settled    and the turns of `domain/lease_states`
 
 `lease` holds the present, `lease_history` one row per fact with the state after it; a total that a
-fact does not carry is NULL there. Totals never fall, so as of N each is the largest up to N.
+fact does not carry is NULL there. Totals never fall, so as of N each is the largest up to N; the
+end of the funds may move either way, so it is the last one told.
 """
 
 from __future__ import annotations
@@ -102,6 +103,7 @@ _LEASE_FACTS = (
     "lease.reclaim_started.v1",
     "lease.reclaim_cancelled.v1",
     "lease.extended.v1",
+    "lease.funds_taken.v1",
     "lease.funds_end_warned.v1",
     "lease.fault_revised.v1",
     "lease.disputed.v1",
@@ -299,7 +301,7 @@ _RULES = (
             gpu_us = coalesce(t.gpu_us, l.gpu_us), hours = coalesce(t.hours, l.hours),
             usage_position = coalesce(t.usage_position, l.usage_position),
             escrow_units = coalesce(t.escrow_units, l.escrow_units),
-            funds_end_us = greatest(t.funds_end_us, l.funds_end_us),
+            funds_end_us = coalesce(t.funds_end_us, l.funds_end_us),
             term_end_us = greatest(t.term_end_us, l.term_end_us)
         FROM (
             SELECT lease_id, (array_agg(state ORDER BY position DESC))[1] AS state,
@@ -307,7 +309,9 @@ _RULES = (
                 max(version) AS version, max(charge_units) AS charge_units,
                 max(gpu_us) AS gpu_us, max(hours) AS hours,
                 max(usage_position) AS usage_position, max(escrow_units) AS escrow_units,
-                max(funds_end_us) AS funds_end_us, max(term_end_us) AS term_end_us
+                (array_agg(funds_end_us ORDER BY position DESC)
+                    FILTER (WHERE funds_end_us IS NOT NULL))[1] AS funds_end_us,
+                max(term_end_us) AS term_end_us
             FROM told GROUP BY lease_id) t
         WHERE l.lease_id = t.lease_id""",
     ),
@@ -608,13 +612,32 @@ _AS_OF = f"""
             coalesce(max(h.charge_units), 0) AS charge_units, coalesce(max(h.gpu_us), 0) AS gpu_us,
             coalesce(max(h.hours), 0) AS hours,
             coalesce(max(h.usage_position), 0) AS usage_position, max(h.version) AS version,
-            max(h.escrow_units) AS escrow_units, max(h.funds_end_us) AS funds_end_us,
+            max(h.escrow_units) AS escrow_units,
+            (array_agg(h.funds_end_us ORDER BY h.position DESC)
+                FILTER (WHERE h.funds_end_us IS NOT NULL))[1] AS funds_end_us,
             max(h.term_end_us) AS term_end_us,
             (array_agg(h.moment_us ORDER BY h.position DESC))[1] AS moment_us
         FROM proj_leases.lease_history h
         WHERE h.lease_id = l.lease_id AND h.position <= %(at)s) s
     WHERE l.position <= %(at)s
 """
+
+
+def read_funded_by(connection: Connection, account_id: str, limit: int) -> list[str]:
+    """Leases not settled yet whose escrow may hold card money or cash of an account, the latest
+    reservation first. It is a list to look at: whose money it is, the lease says.
+    """
+    sql = """SELECT l.lease_id FROM proj_leases.lease l
+        WHERE l.settled_position IS NULL AND l.reserved_position IS NOT NULL
+            AND (l.account_id = %s OR EXISTS (SELECT FROM proj_leases.stake s
+                WHERE s.account_id = %s AND s.lease_id = l.lease_id))
+            AND EXISTS (SELECT FROM public.account a
+                WHERE a.name >= 'escrow:' || l.lease_id || ':'
+                    AND a.name < 'escrow:' || l.lease_id || ';'
+                    AND a.units > 0 AND split_part(a.name, ':', 4) IN ('card', 'cash'))
+        ORDER BY l.reserved_position DESC LIMIT %s"""
+    rows = connection.execute(sql, (account_id, account_id, limit)).fetchall()
+    return [str(lease_id) for (lease_id,) in rows]
 
 
 def read_lease_history(

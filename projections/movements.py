@@ -39,6 +39,7 @@ KINDS: Mapping[str, str | tuple[str, str]] = {
     "lease.reserved.v1": "hold",
     "lease.topped_up.v1": "hold",
     "lease.extended.v1": "hold",
+    "lease.funds_taken.v1": "reversal",
     "lease.usage_accrued.v1": ("usage", "earning"),
     "lease.closed.v1": "refund",
     "lease.settled.v1": "refund",

@@ -254,6 +254,17 @@ def read_payments(
     return read.many(connection, PaymentRow, sql, account=account_id, after=after, limit=limit)
 
 
+def read_owing(connection: Connection, since_us: int, limit: int) -> list[tuple[str, str]]:
+    """(payment, account) of payments reversed since a moment whose account owes something."""
+    sql = """SELECT p.payment_id, p.account_id FROM proj_payments.payment p
+        JOIN public.account a ON a.name = 'party:' || p.account_id || ':owed' AND a.units > 0
+        WHERE p.reversed > p.reinstated AND EXISTS (SELECT FROM proj_payments.taking t
+            WHERE t.payment_id = p.payment_id AND t.state = 'reversed' AND t.at_us >= %s)
+        ORDER BY p.position DESC LIMIT %s"""
+    rows = connection.execute(sql, (since_us, limit)).fetchall()
+    return [(str(payment_id), str(account_id)) for payment_id, account_id in rows]
+
+
 def read_takings(connection: Connection, payment_id: str) -> list[TakingRow]:
     """Reversals and refunds of one payment, in order."""
     sql = "SELECT * FROM proj_payments.taking WHERE payment_id = %(p)s ORDER BY position"

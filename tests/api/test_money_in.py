@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from api.jobs import run_accrual
 from api.payment_jobs import PaymentsStopped, run_payments
 from domain.payment_terms import DAY_US
 from projections import payments, tables
 from tests.api.scene import Caller, opened
 from tests.api.scene import Scene as Market
 from tests.api.stripe_double import NOW_S, SECRET_KEY, WEBHOOK_SECRET, Double, running, signed
+from tests.api.work import accrue_now, run
 
 CREDIT = 1_000_000
 
@@ -167,29 +168,106 @@ def test_events_are_believed_for_their_signature_alone(paying: Paying) -> None:
     assert paying.market.head() == before, "nothing was recorded"
 
 
-def test_a_chargeback_after_spending_blocks_new_leases_until_money_comes_in(
+def test_a_chargeback_takes_back_what_leases_hold_and_leaves_other_money_alone(
     paying: Paying,
 ) -> None:
-    """Design economics 5: spent money is owed, the provider keeps it, the next money repays it."""
+    """Economics 5: of 25 paid by card 20 are held by a lease that has not begun. It ends, and
+    nothing is owed: who waits for its node has used nothing.
+    """
     payment = paying.paid()
-    lease = paying.owner.made(
-        "/v1/leases", {"job": paying.market.job(), "funds": amount(20)}
-    )  # held, not spent: as much as nobody can take back at once
+    lease = paying.owner.made("/v1/leases", {"job": paying.market.job(), "funds": amount(20)})
     intent = paying.double.last_intent()["id"]
-    told = paying.event(paying.double.dispute(intent, 2_500, "dp_1", "funds_withdrawn"))
-    assert told.json()["recorded"] is True
-    assert paying.balances()["owed"] == 20 * CREDIT
+    body = paying.double.dispute(intent, 2_500, "dp_1", "funds_withdrawn")
+    assert paying.event(body).json()["recorded"] is True
+    assert paying.event(body).json()["recorded"] is False, "told again, nothing happens"
+    assert paying.balances() == {}
     reversed_ = paying.read(payment["payment_id"])
     assert (reversed_["state"], reversed_["left"]) == ("reversed", amount(0))
     assert reversed_["takings"][0]["reason"] == "fraudulent"
+    ended = paying.owner.read(f"/v1/leases/{lease['lease_id']}")
+    assert (ended["state"], ended["close_code"], ended["closed_by"]) == ("settled", 102, "job")
+    assert ended["charge"] == amount(0)
+    assert not paying.market.service.ledger.books.faults()
+
+
+def working(paying: Paying, minutes: int) -> dict[str, Any]:
+    """A lease at 2 credits an hour that 20 of 25 credits by card fund, reported so far."""
+    paying.paid()
+    market = paying.market
+    lease = paying.owner.made("/v1/leases", {"job": market.job(), "funds": amount(20)})
+    ready = f"/v1/nodes/{lease['node_id']}/assignments/{lease['lease_id']}/ready"
+    market.provider.node.made(ready)
+    run(market, lease, minutes=minutes)
+    accrue_now(market, lease["lease_id"])
+    return lease
+
+
+def charge_back(paying: Paying, cents: int) -> dict[str, Any]:
+    """What the processor tells of a chargeback, twice."""
+    intent = paying.double.last_intent()["id"]
+    body = paying.double.dispute(intent, cents, "dp_1", "funds_withdrawn")
+    first, again = paying.event(body).json(), paying.event(body).json()
+    assert (first["recorded"], again["recorded"]) == (True, False)
+    return dict(first)
+
+
+def minutes_between(first: str, last: str) -> float:
+    return (datetime.fromisoformat(last) - datetime.fromisoformat(first)).total_seconds() / 60
+
+
+def test_a_chargeback_ends_a_running_lease_and_its_provider_keeps_what_it_earned(
+    paying: Paying,
+) -> None:
+    """After an hour and a half all is taken back: 18 are left in escrow and go, the hour that was
+    charged and the half that was not are owed, and earned.
+    """
+    lease = working(paying, 90)
+    charge_back(paying, 2_500)
+    path = f"/v1/leases/{lease['lease_id']}"
+    closing = paying.owner.read(path)
+    assert (closing["state"], closing["close_code"]) == ("closing", 102)
+    assert paying.balances() == {"owed": 2 * CREDIT}, "the hour that was charged"
+    accrue_now(paying.market, lease["lease_id"])
+    settled = paying.owner.read(path)
+    assert (settled["state"], settled["charge"]) == ("settled", amount(3))
+    assert paying.balances() == {"owed": 3 * CREDIT}
+    earned = paying.balances(paying.market.provider.owner)["holdback"]
+    assert earned == (3 * CREDIT - 375_000) // 2, "half of what is left above the usage fee"
     blocked = paying.owner.post("/v1/leases", {"job": paying.market.job(), "funds": amount(3)})
     assert (blocked.status_code, blocked.json()["code"]) == (409, "unpaid_debt")
-    paying.owner.made(f"/v1/leases/{lease['lease_id']}/close")
-    with paying.market.service.connect() as connection:
-        run_accrual(paying.market.service, connection, paying.market.clock.now_us())
-    assert paying.jobs() == 1, "what came back repays"
-    assert "owed" not in paying.balances()
+    assert paying.jobs() == 0, "there is nothing more to take"
+    paying.market.deposit(paying.owner, 4 * CREDIT)
+    assert paying.balances() == {"cash": 1 * CREDIT}, "the next money repays it"
     assert not paying.market.service.ledger.books.faults()
+
+
+def test_a_chargeback_of_a_part_leaves_a_lease_that_ends_earlier(paying: Paying) -> None:
+    """5 are unspent, 5 more leave the escrow: what is left pays until 7 hours and a half."""
+    lease = working(paying, 60)
+    path = f"/v1/leases/{lease['lease_id']}"
+    before = paying.owner.read(path)
+    charge_back(paying, 1_000)
+    after = paying.owner.read(path)
+    assert after["state"] == "active"
+    spans = [minutes_between(one["opened_at"], one["funds_end_at"]) for one in (before, after)]
+    assert spans == [600, 450], "minutes"
+    assert paying.balances() == {}
+    events = paying.owner.read(f"{path}/events")["data"]
+    taken = next(one for one in events if one["type"] == "lease.funds_taken.v1")
+    assert {line["account"].split(":")[-1]: line["units"] for line in taken["money"]} == {
+        "card": str(5 * CREDIT), "owed": str(-5 * CREDIT),
+    }  # fmt: skip
+    as_of = paying.owner.read(path, as_of_position=taken["position"] - 1)
+    assert as_of["funds_end_at"] == before["funds_end_at"]
+    assert not paying.market.service.ledger.books.faults()
+
+
+def test_other_money_of_the_account_pays_before_a_lease_is_touched(paying: Paying) -> None:
+    lease = working(paying, 60)
+    paying.market.deposit(paying.owner, 30 * CREDIT)
+    charge_back(paying, 2_500)
+    assert paying.owner.read(f"/v1/leases/{lease['lease_id']}")["state"] == "active"
+    assert paying.balances() == {"cash": 10 * CREDIT}
 
 
 def test_a_dispute_that_was_won_gives_the_money_back(paying: Paying) -> None:

@@ -164,6 +164,11 @@ def shared(draw: st.DrawFn, fact: lease.UsageAccrued) -> lease.UsageAccrued:
         OwnerPart(who, part, part) for who, part in split_among(new.provider, shares, OWNER)
     )
     paid = lease.EscrowPart("cash", credit(federated), 2, "acct_creator", "federated")
+    if fact.drawn and draw(st.booleans()):
+        short = fact.drawn[-1].amount
+        unfunded = lease.Unfunded("acct_creator", short)
+        if fact.drawn[-1].source != "burned":
+            fact = replace(fact, drawn=fact.drawn[:-1], owed=unfunded)
     return replace(
         fact, parts=parts, parts_new=parts, client_account_id="client_1", owners=owners,
         federated=credit(federated), federated_new=credit(federated), drawn=(*fact.drawn, paid),
@@ -174,6 +179,13 @@ def extended(units: int) -> lease_turns.LeaseExtended:
     return lease_turns.LeaseExtended(
         lease_id=LEASE, account_id=RENTER, term_us=2, parts=topped_up(units).parts,
         put_in=credit(units + 1), term_end_us=None, funds_end_us=None, at_us=AT_US,
+    )  # fmt: skip
+
+
+def funds_taken(units: int) -> lease_turns.LeaseFundsTaken:
+    return lease_turns.LeaseFundsTaken(
+        lease_id=LEASE, account_id=OWNER, payment_id="pay_1", parts=topped_up(units).parts,
+        funds_end_us=None, at_us=AT_US,
     )  # fmt: skip
 
 
@@ -433,6 +445,7 @@ FACTS: dict[type[Any], st.SearchStrategy[Any]] = {
     lease.LeaseSettled: settlements(),
     lease.LeaseToppedUp: positive.map(topped_up),
     lease_turns.LeaseExtended: positive.map(extended),
+    lease_turns.LeaseFundsTaken: positive.map(funds_taken),
     grant.GrantOpened: st.builds(grant_opened, units, units),
     grant.MilestoneAccepted: positive.map(milestone_accepted),
     grant.GrantClawedBack: st.builds(clawed_back, units, units),

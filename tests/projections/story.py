@@ -341,6 +341,9 @@ def _payments() -> Iterator[Told]:
         reference="dp_1", unspent=credit(10_000_000), spent=credit(0), reason="fraudulent",
         **taken, **told,
     )  # fmt: skip
+    yield one, payment.PaymentFundsTaken(
+        account_id=who, lease_id=f"lease_{4:032x}", amount=credit(1), **told
+    )
     yield one, payment.PaymentReinstated(reference="dp_1", **taken, **told)
     yield one, payment.PaymentConfirmed(account_id=who, amount=credit(30_000_000), **told)
     yield card, _card_money(0, 0, 30_000_000, at)
@@ -519,6 +522,10 @@ def _turns(
             lease_id=lease_id, account_id=who, term_us=2 * GPU_HOUR_US, parts=more,
             put_in=credit(put_in), term_end_us=at + 2 * GPU_HOUR_US,
             funds_end_us=at + 7 * GPU_HOUR_US, at_us=at + 7,
+        ),
+        lease_turns.LeaseFundsTaken(
+            lease_id=lease_id, account_id=who, payment_id="pay_1", parts=(),
+            funds_end_us=at + 6 * GPU_HOUR_US, at_us=at + 7,
         ),
         lease_turns.FundsEndWarned(
             lease_id=lease_id, account_id=who, funds_end_us=at + 2 * GPU_HOUR_US,
