@@ -346,9 +346,7 @@ def evolve(state: Payment, fact: Fact) -> Payment:
         case PaymentReversed():
             units = fact.amount.units
             left = state.left - units
-            state = replace(
-                state, spent=state.spent + fact.spent.units, reversed_at_us=fact.at_us
-            )
+            state = replace(state, spent=state.spent + fact.spent.units, reversed_at_us=fact.at_us)
             return state.taking(fact.reference, units, "reversed", fact.is_final, left)
         case PaymentFundsTaken():
             return replace(state, collected=state.collected + fact.amount.units)

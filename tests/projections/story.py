@@ -341,8 +341,11 @@ def _payments() -> Iterator[Told]:
         reference="dp_1", unspent=credit(10_000_000), spent=credit(0), reason="fraudulent",
         **taken, **told,
     )  # fmt: skip
-    yield one, payment.PaymentFundsTaken(
-        account_id=who, lease_id=f"lease_{4:032x}", amount=credit(1), **told
+    yield (
+        one,
+        payment.PaymentFundsTaken(
+            account_id=who, lease_id=f"lease_{4:032x}", amount=credit(1), **told
+        ),
     )
     yield one, payment.PaymentReinstated(reference="dp_1", **taken, **told)
     yield one, payment.PaymentConfirmed(account_id=who, amount=credit(30_000_000), **told)
