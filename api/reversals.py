@@ -1,4 +1,4 @@
-"""A reversed payment, and the leases it may have funded: which to look at, and nothing decided here.
+"""A reversed payment and the leases it may have funded: which to look at. Nothing is decided here.
 
 The leases are found in views, so one that was opened a moment ago may be missing: the payments job
 looks again, for as long as the account owes.
