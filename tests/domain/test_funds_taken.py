@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from domain.accrual import UsageRow
 from domain.funds_taken import TakeFundsBack
 from domain.lease import AccrueUsage, Lease, LeaseClosed, LeaseSettled, TopUpLease, UsageAccrued
 from domain.lease_turns import LeaseFundsTaken
@@ -216,13 +217,13 @@ def _settle(made: Booked, at_us: int, served_us: int) -> None:
     while (hour + 1) * HOUR_US < closed_us:
         hour += 1
         end_us = min(served_us, hour * HOUR_US)
-        rows = (usage((hour - 1) * HOUR_US, end_us, position=hour),)
+        done = (usage((hour - 1) * HOUR_US, end_us, position=hour),)
         asked = AccrueUsage(
             lease_id=LEASE, lane=1, usage_position=hour, at_us=NOON_US + max(at_us, hour * HOUR_US),
-            rows=rows if end_us > (hour - 1) * HOUR_US else (),
+            rows=done if end_us > (hour - 1) * HOUR_US else (),
         )  # fmt: skip
         made.do(asked)
-    rows = ()
+    rows: tuple[UsageRow, ...] = ()
     if served_us > hour * HOUR_US:
         rows = (usage(hour * HOUR_US, served_us, position=hour + 1),)
     made.do(settle(at_us + 25 * HOUR_US, rows, position=hour + 1))

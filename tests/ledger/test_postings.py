@@ -164,11 +164,9 @@ def shared(draw: st.DrawFn, fact: lease.UsageAccrued) -> lease.UsageAccrued:
         OwnerPart(who, part, part) for who, part in split_among(new.provider, shares, OWNER)
     )
     paid = lease.EscrowPart("cash", credit(federated), 2, "acct_creator", "federated")
-    if fact.drawn and draw(st.booleans()):
-        short = fact.drawn[-1].amount
-        unfunded = lease.Unfunded("acct_creator", short)
-        if fact.drawn[-1].source != "burned":
-            fact = replace(fact, drawn=fact.drawn[:-1], owed=unfunded)
+    if fact.drawn and fact.drawn[-1].source != "burned":
+        unfunded = lease.Unfunded("acct_creator", fact.drawn[-1].amount)
+        fact = replace(fact, drawn=fact.drawn[:-1], owed=unfunded)
     return replace(
         fact, parts=parts, parts_new=parts, client_account_id="client_1", owners=owners,
         federated=credit(federated), federated_new=credit(federated), drawn=(*fact.drawn, paid),
