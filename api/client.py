@@ -8778,7 +8778,9 @@ class Client(_Calls):
         *,
         idempotency_key: str | None = None,
     ) -> Payment:
-        """Record that the payer's bank took a transfer back: what was spent of it is owed."""
+        """Record that the payer's bank took a transfer back: what leases hold of it goes,
+        what was.
+        """
         found = self._call(
             "POST",
             _at("/v1/payments/{payment_id}/reversals", payment_id=payment_id),
