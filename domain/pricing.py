@@ -128,11 +128,7 @@ class Posted:
     ) -> tuple[Quote, ...]:
         """Every free offer within the cap, at its own price."""
         del policy
-        return tuple(
-            _quote(request, offer, offer.ask)
-            for offer in _standing(request, offers)
-            if not offer.is_held and offer.held_at is None and offer.months is None
-        )
+        return _free(request, offers, months=None)
 
     def choose(self, quotes: Sequence[Quote], policy: PricingPolicy) -> tuple[Trade, ...]:
         return _cheapest(quotes, policy)
@@ -153,7 +149,7 @@ class ReverseAuction:
     ) -> tuple[Quote, ...]:
         """Every bid within the cap that has not expired."""
         del policy
-        return tuple(_quote(request, offer, offer.ask) for offer in _standing(request, offers))
+        return _at_their_asks(request, _standing(request, offers))
 
     def choose(self, quotes: Sequence[Quote], policy: PricingPolicy) -> tuple[Trade, ...]:
         if policy.pick is not None:
@@ -179,7 +175,7 @@ class SecondPrice:
     ) -> tuple[Quote, ...]:
         """Every ask within the cap that has not expired."""
         del policy
-        return tuple(_quote(request, offer, offer.ask) for offer in _standing(request, offers))
+        return _at_their_asks(request, _standing(request, offers))
 
     def choose(self, quotes: Sequence[Quote], policy: PricingPolicy) -> tuple[Trade, ...]:
         """Who picks for another reason than the ask would break the incentive: a pick is none."""
@@ -244,14 +240,7 @@ class Reserved:
     ) -> tuple[Quote, ...]:
         """Free offers with a price for exactly these months, within the cap."""
         del policy
-        return tuple(
-            _quote(request, offer, offer.ask)
-            for offer in _standing(request, offers)
-            if request.months is not None
-            and offer.months == request.months
-            and not offer.is_held
-            and offer.held_at is None
-        )
+        return () if request.months is None else _free(request, offers, months=request.months)
 
     def choose(self, quotes: Sequence[Quote], policy: PricingPolicy) -> tuple[Trade, ...]:
         return _cheapest(quotes, policy)
@@ -263,6 +252,21 @@ def _standing(request: PriceRequest, offers: Iterable[PriceOffer]) -> Iterable[P
         is_live = offer.expires_at_us is None or request.at_us < offer.expires_at_us
         if is_live and offer.ask <= request.cap:
             yield offer
+
+
+def _free(
+    request: PriceRequest, offers: Iterable[PriceOffer], months: int | None
+) -> tuple[Quote, ...]:
+    """Offers that nobody holds, each at its own price for so many months; None: for any time."""
+    free = (
+        offer for offer in _standing(request, offers)
+        if offer.months == months and not offer.is_held and offer.held_at is None
+    )  # fmt: skip
+    return _at_their_asks(request, free)
+
+
+def _at_their_asks(request: PriceRequest, offers: Iterable[PriceOffer]) -> tuple[Quote, ...]:
+    return tuple(_quote(request, offer, offer.ask) for offer in offers)
 
 
 def _quote(request: PriceRequest, offer: PriceOffer, price: int) -> Quote:
