@@ -36,7 +36,7 @@ from eth_tester.exceptions import TransactionFailed, TransactionNotFound
 from eth_utils.exceptions import ValidationError as MachineRefused
 from web3 import EthereumTesterProvider, Web3
 from web3.exceptions import ContractPanicError
-from web3.providers.eth_tester.defaults import API_ENDPOINTS
+from web3.providers.eth_tester.defaults import API_ENDPOINTS, not_implemented
 from web3.types import RPCEndpoint, RPCResponse
 
 from contracts.payout_tree import keccak256
@@ -54,6 +54,10 @@ _Answer = TypeVar("_Answer")
 
 class DevnetInUse(Exception):
     """Another process has this chain's file open."""
+
+
+class MethodMissing(Exception):
+    """A JSON-RPC method that real nodes may have, and this machine has not."""
 
 
 class Devnet:
@@ -102,9 +106,12 @@ class Devnet:
         return self._run(lambda: self._in_transaction(work))
 
     def answer(self, method: str, params: Any) -> Any:
-        """The result of one JSON-RPC method, on the owning thread."""
-        namespace, _, endpoint = method.partition("_")
-        return self.request(lambda: API_ENDPOINTS[namespace][endpoint](self._tester, params))
+        """The result of one JSON-RPC method, on the owning thread. Raises MethodMissing."""
+        namespace, _, name = method.partition("_")
+        endpoint = API_ENDPOINTS.get(namespace, {}).get(name, not_implemented)
+        if endpoint is not_implemented:
+            raise MethodMissing(method)
+        return self.request(lambda: endpoint(self._tester, params))
 
     def close(self) -> None:
         """Close the file. The chain is whole without it, too."""
@@ -146,7 +153,9 @@ class _QueuedProvider(EthereumTesterProvider):
             return _error(3, "execution reverted", data)
         except ContractPanicError as panic:
             return _error(3, "execution reverted", str(panic.data))
-        except (MachineRefused, NotImplementedError, KeyError) as refused:
+        except MethodMissing as missing:
+            return _error(-32601, f"the method {missing} does not exist/is not available")
+        except MachineRefused as refused:
             return _error(-32000, _as_a_node_says(str(refused)))
 
 

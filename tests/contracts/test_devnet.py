@@ -10,6 +10,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from web3.types import RPCEndpoint
 
 from contracts.chain import Call, Chain, Sent
 from contracts.devnet import Devnet, DevnetInUse
@@ -125,6 +126,17 @@ def test_nonces_are_refused_in_the_words_of_a_node(stage: Stage) -> None:
     assert stage.chain.send(later) is Sent.NOT_YET
     assert stage.chain.send(raw) is Sent.ACCEPTED
     assert stage.chain.send(raw) is Sent.NONCE_TOO_LOW
+
+
+@pytest.mark.parametrize("method", ["eth_getProof", "eth_noSuchMethod", "nowhere_at_all"])
+def test_a_method_the_machine_has_not_is_refused_in_the_words_of_a_node(
+    stage: Stage, method: str
+) -> None:
+    answer = stage.devnet.w3.provider.make_request(RPCEndpoint(method), [])
+    told = answer["error"]
+    assert isinstance(told, dict)
+    assert told["code"] == -32601
+    assert method in told["message"]
 
 
 def test_a_killed_process_leaves_whole_blocks(tmp_path: Path) -> None:
