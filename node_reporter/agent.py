@@ -21,14 +21,14 @@ from domain import report
 from node_reporter import inventory, leases, polling, rows
 from node_reporter.client import Transport, Unreachable, UsageClient
 from node_reporter.clock import Clock, Moment
-from node_reporter.delivery import Delivery, jitter
+from node_reporter.delivery import BATCH_BYTES_MAX, REPORTS_MAX, Delivery, jitter
 from node_reporter.gpus import Backend, Device, Fault, counted
 from node_reporter.leases import Window
 from node_reporter.meter import Bucket, Health, Meter, Step
 from node_reporter.polling import Outcome, Sight
 from node_reporter.reports import AGENT, SignedReport, key_id_of
 from node_reporter.rows import Stretch
-from node_reporter.spool import DeviceEnd, PendingEvent, Spool, Verdict
+from node_reporter.spool import DeviceEnd, PendingEvent, Spool, SpoolBlocked, Verdict
 
 TICK_US = 1_000_000
 INTERVAL_US = 60_000_000
@@ -40,6 +40,12 @@ PRESSURE = ((900_000, 900_000_000), (800_000, 300_000_000))
 """Above this part of the spool's cap (ppm) reports are this far apart (us)."""
 MERGE_AT_PPM = 1_000_000
 SENDS_MAX = 10_000
+SENDS_PER_TURN = 4
+"""Catching up goes on from turn to turn, so that it delays no checkpoint for long."""
+BLOCKED_US_MAX = 600_000_000
+"""How long steps wait in memory for a disk that takes nothing; after that their time is unknown."""
+SAME_EVENT_US = 60_000_000
+"""The same event of one device within this is counted and not told again."""
 
 Data = dict[str, int | str | bool | None]
 
@@ -58,6 +64,8 @@ class _Metered:
     steps: list[Step]
     health: Health = Health.HEALTHY
     blind_since_us: int | None = None
+    energy_mj: int | None = None  # as last read
+    told: bool = False  # that metering began
 
 
 class Reporter:
@@ -96,7 +104,12 @@ class Reporter:
         self._interval_now_us = interval_us
         self._restart = False
         self._metered = {device.id: self._meter(device) for device in counted(backend.inventory())}
-        self._announced = False
+        self._closed: list[Stretch] = []
+        self._announced = self._behind = False
+        self._blocked: Moment | None = None
+        self._told_at: dict[tuple[str, str, str], int] = {}
+        self._untold: dict[tuple[str, str, str], int] = {}
+        self._lost_rows = self.spool.lost_rows
         self._specs_told_us = clock.now().mono_us
 
     # --- what a caller drives ----------------------------------------------------------------
@@ -160,6 +173,9 @@ class Reporter:
         step = metered.meter.feed(outcome.poll)
         if step is not None:
             metered.steps.append(step)
+            if step.closes == "reshape":
+                shape: Data = {"shape": outcome.poll.reading.shape}
+                self._event("device.reshaped", outcome.poll.at, metered.device, shape)
         self._restart = self._restart or outcome.restart
         self._note_health(metered, outcome)
 
@@ -170,7 +186,8 @@ class Reporter:
         if found is None:
             data["board"] = fault.device_id
         device = None if found is None else found.device
-        self._event("device.xid", self._clock.now(), device, data)
+        which = f"{fault.device_id}/{fault.gi}/{fault.ci}/{fault.code}"
+        self._event("device.xid", self._clock.now(), device, data, of=which)
 
     def lose_sight(self) -> None:
         """The driver library can no longer be trusted: only a new process can go on."""
@@ -187,14 +204,20 @@ class Reporter:
             self.observe(Outcome(device_id=device_id, poll=silent, why="no answer"))
 
     def turn(self) -> None:
-        """Do what is due: checkpoint, cut, sign, deliver. Raises Stopped (exit 78)."""
+        """Do what is due: checkpoint, cut, sign, deliver.
+
+        Raises Stopped (exit 78), and SpoolBlocked when the disk has taken nothing for ten minutes.
+        """
         now = self._clock.now()
+        since_us = now.mono_us - self._checkpoint_at.mono_us
+        if self._blocked is not None and since_us < CHECKPOINT_US:
+            return
         if self._cut_is_due(now):
-            self.flush("tick")
-        elif now.mono_us - self._checkpoint_at.mono_us >= CHECKPOINT_US:
-            self._record([], now)
-        elif not self.delivery.shaken and self.delivery.is_due():
-            self._deliver()
+            self._flush("tick", SENDS_PER_TURN)
+        elif since_us >= CHECKPOINT_US:
+            self._checkpoint(now)
+        elif self._behind or not self.delivery.shaken:
+            self._deliver(SENDS_PER_TURN)
 
     def flush(self, reason: str = "tick") -> None:
         """Close every row up to now, then sign and deliver as far as the server answers.
@@ -202,15 +225,14 @@ class Reporter:
         Assignments are fetched first and rows end before that moment, so a lease that opens later
         still finds its time in an open row.
         """
-        before = self._clock.now()
-        if self.delivery.is_due():
-            self._fetch_windows()
-        self._cut(before, reason)
-        self._deliver()
+        self._flush(reason, SENDS_MAX)
 
     def stop(self) -> None:
         """Close the books of this process; what cannot be delivered waits on disk."""
-        self._event("agent.stopping", self._clock.now(), None, {})
+        now = self._clock.now()
+        for metered in self._metered.values():
+            self._tell_baseline("metering.stopped", metered, now)
+        self._event("agent.stopping", now, None, {})
         self.flush("shutdown")
 
     def close(self, *, driver: bool = True) -> None:
@@ -225,7 +247,12 @@ class Reporter:
         meter = Meter(self.tick_us)
         end = self.spool.ends(self._clock.boot_id).get(device.id)
         if end is not None:
-            meter.resume(end.mono_end_us, end.wall_minus_mono_us, end.driver_epoch)
+            meter.resume(
+                end.mono_end_us,
+                end.wall_minus_mono_us,
+                end.driver_epoch,
+                end.boot_minus_mono_us or 0,
+            )
         return _Metered(device=device, meter=meter, steps=[])
 
     def _of_board(self, board_id: str) -> list[_Metered]:
@@ -243,8 +270,11 @@ class Reporter:
         if step is not None:
             one.steps.append(replace(step, bucket=Bucket.UNKNOWN, closes="reshape"))
         del self._metered[one.device.id]
-        self._event("device.fault", at, one.device, {"class": "reshaped", "code": None, "why": ""})
-        self._record(self._rows(one.device, one.steps, "reshape"), at)
+        gone: Data = {"class": "reshaped", "code": None, "why": ""}
+        self._event("device.fault", at, one.device, gone, of="reshaped")
+        self._tell_baseline("metering.stopped", one, at)
+        self._closed += self._rows(one.device, one.steps, "reshape")
+        self._checkpoint(at)
 
     def _cut_is_due(self, now: Moment) -> bool:
         since_us = now.mono_us - self._cut_at.mono_us
@@ -261,24 +291,65 @@ class Reporter:
         longer = next((us for above, us in PRESSURE if fullness >= above), 0)
         return max(self.interval_us, longer)
 
+    def _flush(self, reason: str, sends_max: int) -> None:
+        before = self._clock.now()
+        try:
+            if self.delivery.is_due():
+                self._fetch_windows()
+            self._cut(before, reason)
+        except SpoolBlocked as blocked:
+            self._hold(before, blocked)
+        else:
+            self._deliver(sends_max)
+
+    def _checkpoint(self, now: Moment) -> None:
+        try:
+            self._record([], now)
+        except SpoolBlocked as blocked:
+            self._hold(now, blocked)
+
+    def _hold(self, now: Moment, blocked: SpoolBlocked) -> None:
+        """What could not be written stays in memory and is tried again. Raises SpoolBlocked."""
+        self._checkpoint_at = now
+        if self._blocked is None:
+            self._blocked = now
+            self._tell(f"{blocked}: metering goes on in memory")
+        if now.mono_us - self._blocked.mono_us > BLOCKED_US_MAX:
+            raise blocked
+
     def _cut(self, now: Moment, reason: str) -> None:
+        """Close the rows up to now. What is cut leaves memory only once it is on disk."""
         closed: list[Stretch] = []
-        for metered in self._metered.values():
+        rest: dict[str, list[Step]] = {}
+        for device_id, metered in self._metered.items():
             done = [step for step in metered.steps if step.end_us <= now.mono_us]
-            metered.steps = metered.steps[len(done) :]
+            rest[device_id] = metered.steps[len(done) :]
             closed += self._rows(metered.device, done, reason)
+        self._record(closed, now, rest)
         self._cut_at = now
-        self._record(closed, now)
         self._interval_now_us = self._relieve()
 
-    def _record(self, closed: Sequence[Stretch], now: Moment) -> None:
+    def _record(
+        self, closed: Sequence[Stretch], now: Moment, rest: dict[str, list[Step]] | None = None
+    ) -> None:
+        """Write closed rows and those still open, of the steps that `rest` leaves of each device.
+
+        Raises SpoolBlocked, and then everything is as it was.
+        """
         still_open: list[Stretch] = []
-        for metered in self._metered.values():
-            still_open += self._rows(metered.device, metered.steps, "tick")
+        for device_id, metered in self._metered.items():
+            steps = metered.steps if rest is None else rest[device_id]
+            still_open += self._rows(metered.device, steps, "tick")
         ends = [end for end in map(self._end, self._metered.values()) if end is not None]
-        events, self._events = self._events, []
-        self.spool.record(self._clock.boot_id, closed, still_open, ends, events)
+        closed = [*self._closed, *closed]
+        self.spool.record(self._clock.boot_id, closed, still_open, ends, self._events)
+        self._closed, self._events = [], []
+        for device_id, steps in (rest or {}).items():
+            self._metered[device_id].steps = steps
         self._checkpoint_at = now
+        if self._blocked is not None:
+            self._blocked = None
+            self._tell("the disk takes the spool again")
 
     def _rows(self, device: Device, steps: Sequence[Step], reason: str) -> list[Stretch]:
         return rows.rows_of(device, steps, self._windows, self._offset_us(), reason)
@@ -293,6 +364,7 @@ class Reporter:
             mono_end_us=last.at.mono_us,
             wall_minus_mono_us=last.at.wall_us - last.at.mono_us,
             driver_epoch=last.driver_epoch,
+            boot_minus_mono_us=last.at.boot_us - last.at.mono_us,
         )
 
     def _fetch_windows(self) -> None:
@@ -304,23 +376,26 @@ class Reporter:
             self._windows = windows
             self.spool.remember_windows(windows)
 
-    def _deliver(self) -> None:
-        """Handshake if needed, then sign and send until nothing waits or the server fails.
-
-        Nothing is signed while the server does not answer: unsigned rows can still be merged.
-        """
+    def _deliver(self, sends_max: int) -> None:
+        """Handshake if needed, then sign and send until nothing waits or the server fails."""
         if not self.delivery.is_due():
             return
-        if not (self.delivery.shaken and self.delivery.answering) and not self._shake():
-            return
-        if self._announced and self._clock.now().mono_us - self._specs_told_us >= SPECS_US:
-            self._tell_specs()
-        for _ in range(SENDS_MAX):
-            self._sign_all()
-            if not self.delivery.send():
+        try:
+            if not (self.delivery.shaken and self.delivery.answering) and not self._shake():
                 return
-            if not self.delivery.shaken:
-                return
+            if self._announced and self._clock.now().mono_us - self._specs_told_us >= SPECS_US:
+                self._tell_specs()
+            self._behind = self._send_some(sends_max)
+        except SpoolBlocked as blocked:
+            self._hold(self._clock.now(), blocked)
+
+    def _send_some(self, sends_max: int) -> bool:
+        """Whether more waits that could be sent at once."""
+        for _ in range(sends_max):
+            self._sign_some()
+            if not self.delivery.send() or not self.delivery.shaken:
+                return False
+        return True
 
     def _shake(self) -> bool:
         verdict = self.delivery.handshake()
@@ -362,9 +437,17 @@ class Reporter:
             self._specs_told_us = now.mono_us
             self.spool.remember_specs(digest)
 
-    def _sign_all(self) -> None:
-        while self._sign() is not None:
+    def _sign_some(self) -> None:
+        """Sign what goes into the next request and no more: unsigned rows can still be merged."""
+        while not self._is_enough(*self.spool.waiting()) and self._sign() is not None:
             pass
+        lost = self.spool.lost_rows
+        if lost > self._lost_rows:
+            self._tell(f"{lost - self._lost_rows} row(s) on disk make no sense and were set aside")
+            self._lost_rows = lost
+
+    def _is_enough(self, reports: int, size: int) -> bool:
+        return reports >= REPORTS_MAX or size >= BATCH_BYTES_MAX
 
     def _sign(self) -> SignedReport | None:
         return self.spool.sign(
@@ -377,6 +460,11 @@ class Reporter:
             metered.blind_since_us = None
         elif metered.blind_since_us is None:
             metered.blind_since_us = outcome.poll.at.mono_us
+        if metered.health is Health.HEALTHY:
+            metered.energy_mj = outcome.poll.reading.energy_mj
+            if not metered.told:
+                metered.told = True
+                self._tell_baseline("metering.started", metered, outcome.poll.at)
         if before is metered.health:
             return
         if metered.health is Health.HEALTHY:
@@ -391,10 +479,28 @@ class Reporter:
         at: Moment,
         device: Device | None,
         data: Data,
+        *,
+        of: str = "",
     ) -> None:
+        """Tell it with the next report; a device that flickers is told once a minute with a count.
+
+        `of` tells apart events of one type that are not the same.
+        """
         assert name in report.EVENT_TYPES, name
+        same = (name, "" if device is None else device.id, of)
+        if at.mono_us - self._told_at.get(same, at.mono_us - SAME_EVENT_US) < SAME_EVENT_US:
+            self._untold[same] = self._untold.get(same, 0) + 1
+            return
+        self._told_at[same] = at.mono_us
+        untold = self._untold.pop(same, 0)
+        data = {**data, "untold": untold} if untold else data
         described = None if device is None else device.reported()
         self._events.append(PendingEvent(type=name, at=at, device=described, data=data))
+
+    def _tell_baseline(self, name: str, metered: _Metered, at: Moment) -> None:
+        """The counter as this process found or left it: what lies between is in its rows."""
+        data: Data = {"energy_mj": metered.energy_mj, "driver_epoch": self._driver_epoch}
+        self._event(name, at, metered.device, data)
 
     def _offset_us(self) -> int:
         offset = self._client.offset

@@ -9,6 +9,7 @@ print, or it is no answer; and it comes within half a minute, or not at all.
 
 from __future__ import annotations
 
+import gzip
 import http.client
 import ipaddress
 import json
@@ -27,7 +28,7 @@ from urllib.parse import urlsplit
 from domain import report
 from domain.nesting import is_too_deep
 from node_reporter import reports
-from node_reporter.clock import Clock
+from node_reporter.clock import Clock, Moment
 from node_reporter.leases import AssignmentsUnreadable, Window, parse_windows
 from node_reporter.reports import ClockOffset, SignedReport
 
@@ -36,6 +37,8 @@ EXCHANGE_S_MAX = 30
 """For a whole answer: a server that sends a byte now and then must not hold up the meter."""
 ANSWER_BYTES_MAX = 4 * 1024 * 1024
 OFFSETS_KEPT = 8
+GZIP_BYTES_MIN = 16_384
+"""A usual minute's report goes out as it is; what was kept through an outage goes out packed."""
 
 
 class Unreachable(Exception):
@@ -156,6 +159,18 @@ def _hang_up(sock: socket.socket) -> None:
         sock.shutdown(socket.SHUT_RDWR)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ServerClock:
+    """The server's clock against the node's boot clock, and the round trip it was measured over.
+
+    Nobody sets the boot clock and it goes on through suspension: a wall clock that was set a day
+    ahead would make seven of the last eight measurements wrong by a day.
+    """
+
+    server_minus_boot_us: int
+    rtt_us: int
+
+
 class UsageClient:
     """The calls a node makes about itself, and the clock offset its answers tell."""
 
@@ -167,12 +182,26 @@ class UsageClient:
         self._transport = transport
         self._clock = clock
         self._bearer = {"Authorization": f"Bearer {node_key}"} if node_key else {}
-        self._offsets: list[ClockOffset] = []
+        self._measured: list[_ServerClock] = []
 
     @property
     def offset(self) -> ClockOffset | None:
-        """Server minus node, measured over the smallest round trip of the last eight."""
-        return min(self._offsets, key=lambda o: o.rtt_us, default=None)
+        """Server minus this node's wall clock as it stands now, by the smallest round trip of the
+        last eight."""
+        best = min(self._measured, key=lambda each: each.rtt_us, default=None)
+        if best is None:
+            return None
+        now = self._clock.now()
+        wall_minus_boot_us = now.wall_us - now.boot_us
+        return ClockOffset(
+            offset_us=best.server_minus_boot_us - wall_minus_boot_us, rtt_us=best.rtt_us
+        )
+
+    @property
+    def server_us(self) -> int:
+        """The time by the server's clock, by the node's own where no answer told it."""
+        offset = self.offset
+        return self._clock.now().wall_us + (0 if offset is None else offset.offset_us)
 
     def head(self) -> Answer:
         """Ask for the last report the server holds. Raises Unreachable."""
@@ -182,7 +211,8 @@ class UsageClient:
         """Send reports in order. Raises Unreachable."""
         now = self._clock.now()
         body = reports.batch(self.node_id, self._key_id, signed, now.wall_us)
-        return self._usage_call("POST", "/usage", body)
+        packed = gzip.compress(body, 1, mtime=0) if len(body) >= GZIP_BYTES_MIN else None
+        return self._usage_call("POST", "/usage", body, packed)
 
     def assignments(self) -> tuple[Window, ...] | None:
         """The node's leases; None where the server gave no list. Raises Unreachable."""
@@ -201,19 +231,28 @@ class UsageClient:
         headers = {"Content-Type": "application/json", **key, **self._bearer}
         return self._call("POST", "/specs", body, headers).status in (200, 201, 202, 204)
 
-    def _usage_call(self, method: str, path: str, body: bytes | None) -> Answer:
+    def _usage_call(
+        self, method: str, path: str, body: bytes | None, packed: bytes | None = None
+    ) -> Answer:
         headers = {"Content-Type": reports.CONTENT_TYPE} if body else self._bearer
+        if packed is not None:
+            body, headers = packed, {**headers, "Content-Encoding": "gzip"}
         sent = self._clock.now()
         response = self._call(method, path, body, headers)
         got = self._clock.now()
         document = _document(response.body)
         server_us = _whole(document.get("server_time_us"))
         if server_us is not None:
-            middle_us = (sent.wall_us + got.wall_us) // 2
-            rtt_us = min(max(0, got.mono_us - sent.mono_us), 60_000_000)
-            self._offsets.append(ClockOffset(offset_us=server_us - middle_us, rtt_us=rtt_us))
-            del self._offsets[:-OFFSETS_KEPT]
+            self._measure(server_us, sent, got)
         return _answer(response, document)
+
+    def _measure(self, server_us: int, sent: Moment, got: Moment) -> None:
+        middle_us = (sent.boot_us + got.boot_us) // 2
+        rtt_us = min(max(0, got.boot_us - sent.boot_us), report.CLOCK_RTT_US_MAX)
+        self._measured.append(
+            _ServerClock(server_minus_boot_us=server_us - middle_us, rtt_us=rtt_us)
+        )
+        del self._measured[:-OFFSETS_KEPT]
 
     def _call(
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]

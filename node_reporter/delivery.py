@@ -84,7 +84,7 @@ class Delivery:
             self._refused(answer)
             return None
         try:
-            verdict = self._spool.reconcile(answer.acked_seq, answer.head, self._wall_us())
+            verdict = self._spool.reconcile(answer.acked_seq, answer.head, self._client.server_us)
         except HistoryDiffers as error:
             raise Stopped(str(error)) from error
         # A head can be read by a node whose reports are refused: failures are forgotten by `send`.
@@ -119,7 +119,7 @@ class Delivery:
         """Believe an acknowledgement only where it names our own hash."""
         try:
             if answer.acked_seq is not None and answer.acked_seq >= self._spool.acked_seq:
-                self._spool.ack(answer.acked_seq, answer.head, self._wall_us())
+                self._spool.ack(answer.acked_seq, answer.head, self._client.server_us)
         except HistoryDiffers as error:
             raise Stopped(str(error)) from error
         for receipt in answer.receipts:
@@ -170,6 +170,3 @@ class Delivery:
         self._failures = self._bad_signatures = 0
         self.answering = True
         self.due_us = 0
-
-    def _wall_us(self) -> int:
-        return self._clock.now().wall_us

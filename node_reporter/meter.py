@@ -22,6 +22,8 @@ WALL_JITTER_US = 1_000
 """Two clocks are never read at one instant: within this, the last wall offset is repeated."""
 
 
+THROTTLES = ("throttle_power_ns", "throttle_thermal_ns")
+
 NOTHING = Reading()
 
 
@@ -67,6 +69,10 @@ class Step:
     mem_byte_us: int | None = None
     energy_mj: int | None = None
     energy_gaps: int = 0
+    throttle_power_ns: int | None = None
+    throttle_thermal_ns: int | None = None
+    boot_from_us: int = 0
+    """Boot clock minus monotonic clock at the start: what was suspended until then."""
     closes: str | None = None
     """Reason for which a row must end with this step, or None."""
 
@@ -85,15 +91,22 @@ class Meter:
         self._shape: str | None = None
         self._resumed = False
         self._energy = EnergyCounter()
+        self._power, self._thermal = (TimeCounter(name) for name in THROTTLES)
 
     @property
     def last(self) -> Poll | None:
         return self._last
 
-    def resume(self, mono_end_us: int, wall_minus_mono_us: int, driver_epoch: int) -> None:
+    def resume(
+        self,
+        mono_end_us: int,
+        wall_minus_mono_us: int,
+        driver_epoch: int,
+        boot_minus_mono_us: int = 0,
+    ) -> None:
         """Continue where an earlier process of this boot stopped: what lies between is a gap."""
         wall_us = mono_end_us + wall_minus_mono_us
-        at = Moment(mono_end_us, mono_end_us, wall_us)
+        at = Moment(mono_end_us, mono_end_us + boot_minus_mono_us, wall_us)
         self._last = Poll(at=at, health=Health.BLIND, driver_epoch=driver_epoch)
         self._wall_us = wall_minus_mono_us
         self._resumed = True
@@ -106,6 +119,7 @@ class Meter:
         wall_from_us = self._wall_us
         self._wall_us = _held(wall_from_us, poll.at, first=last is None)
         energy_mj, energy_gaps = self._energy.advance(poll)
+        power_ns, thermal_ns = self._power.advance(poll), self._thermal.advance(poll)
         reshaped = self._reshaped(poll)
         self._last = poll
         if last is None:
@@ -117,10 +131,13 @@ class Meter:
             driver_epoch=last.driver_epoch,
             wall_from_us=wall_from_us,
             wall_to_us=self._wall_us,
-            suspended_us=0 if self._resumed else _suspended_us(last.at, poll.at),
+            suspended_us=_suspended_us(last.at, poll.at),
             samples=0 if poll.health is Health.BLIND else 1,
             energy_mj=energy_mj,
             energy_gaps=energy_gaps,
+            throttle_power_ns=power_ns,
+            throttle_thermal_ns=thermal_ns,
+            boot_from_us=last.at.boot_us - last.at.mono_us,
             closes="reshape" if reshaped else self._closes(last, poll),
         )
         self._resumed = False
@@ -181,6 +198,29 @@ class EnergyCounter:
         return delta_mj, 0
 
 
+class TimeCounter:
+    """A counter of nanoseconds spent in some state, by the same rule: it cannot outrun the clock.
+
+    Evidence only, so what is not believed is left out and counts no gap.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._base: tuple[int, Poll] | None = None
+
+    def advance(self, poll: Poll) -> int | None:
+        """Nanoseconds since the last good value, or None where nothing was measured."""
+        value: int | None = getattr(poll.reading, self._name)
+        if value is None or poll.health is not Health.HEALTHY:
+            return None
+        base, self._base = self._base, (value, poll)
+        if base is None or base[1].driver_epoch != poll.driver_epoch:
+            return None
+        delta_ns = value - base[0]
+        elapsed_ns = (poll.at.mono_us - base[1].at.mono_us) * 1_000
+        return delta_ns if 0 <= delta_ns * 5 <= elapsed_ns * 6 else None
+
+
 def split(step: Step, at_us: int) -> tuple[Step, Step]:
     """Cut one step in two at a monotonic time inside it; measured values go by time, floored."""
     assert step.start_us < at_us < step.end_us, (step.start_us, at_us, step.end_us)
@@ -202,15 +242,18 @@ def split(step: Step, at_us: int) -> tuple[Step, Step]:
         mem_byte_us=share(step.mem_byte_us),
         energy_mj=share(step.energy_mj),
         energy_gaps=0,
+        throttle_power_ns=share(step.throttle_power_ns),
+        throttle_thermal_ns=share(step.throttle_thermal_ns),
         closes=None,
     )
     after = replace(
         step,
         start_us=at_us,
-        wall_from_us=step.wall_to_us,
         busy_us=rest(step.busy_us),
         mem_byte_us=rest(step.mem_byte_us),
         energy_mj=rest(step.energy_mj),
+        throttle_power_ns=rest(step.throttle_power_ns),
+        throttle_thermal_ns=rest(step.throttle_thermal_ns),
     )
     return before, after
 

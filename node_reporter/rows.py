@@ -21,19 +21,33 @@ from node_reporter.leases import Window
 from node_reporter.meter import Bucket, Step, split
 
 WALL_JUMP_US = 1_000_000
-"""A wall clock that leaps by more ends the row, so that windows are matched anew behind it."""
+"""The step in which a wall clock leaps by more is a row of its own: what comes before and behind it
+keeps its place in time, and at most one step is filed where nobody can pay for it."""
+ENDED_BY_NOTHING = ("tick", "fault", "shutdown")
+"""Reasons that are no edge of accrual: rows ended by them may be joined again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stretch:
     """A row that does not know yet at which index of a report its device and lease will stand.
 
-    `row.device` and `row.lease` are placeholders until `place`.
+    `row.device` and `row.lease` are placeholders until `place`. `boot_minus_mono_us` is how long
+    the machine was suspended until the row began; None: not known.
     """
 
     device: report.Device
     lease: str | None
     row: report.Row
+    boot_minus_mono_us: int | None = None
+
+    @property
+    def wall_minus_boot_us(self) -> int | None:
+        """The node's wall clock at the start against the clock that nobody sets: rows on either
+        side of a wall clock that was set differ in it, and cannot share a report's clock offset.
+        """
+        if self.boot_minus_mono_us is None:
+            return None
+        return self.row.wall_minus_mono_us - self.boot_minus_mono_us
 
 
 def rows_of(
@@ -57,7 +71,14 @@ def rows_of(
         stretches += [_leased(device, window, part, why) for window in tenants]
         if not tenants:
             row = _row(part, why, report.PPM)
-            stretches.append(Stretch(device=device.reported(), lease=None, row=row))
+            stretches.append(
+                Stretch(
+                    device=device.reported(),
+                    lease=None,
+                    row=row,
+                    boot_minus_mono_us=part[0].boot_from_us,
+                )
+            )
     return stretches
 
 
@@ -83,14 +104,16 @@ def place(
 
 
 def merge(first: Stretch, second: Stretch) -> Stretch | None:
-    """Both as one row where nothing but the report interval separates them, else None.
+    """Both as one row where nothing that anybody files or pays by separates them, else None.
 
-    Never across an edge that accrual files by: the first must have ended for a mere tick.
+    Never across the edge of a lease or an hour, a gap, a reshape, or a wall clock that was set.
     """
     a, b = first.row, second.row
     if (first.device, first.lease, a.driver_epoch) != (second.device, second.lease, b.driver_epoch):
         return None
-    if a.reason != "tick" or a.mono_end_us != b.mono_start_us:
+    if a.reason not in ENDED_BY_NOTHING or a.mono_end_us != b.mono_start_us:
+        return None
+    if max(abs(a.wall_slew_us), abs(b.wall_slew_us)) > WALL_JUMP_US:
         return None
     row = replace(
         a,
@@ -105,9 +128,11 @@ def merge(first: Stretch, second: Stretch) -> Stretch | None:
         mem_byte_s=_sum((a.mem_byte_s, b.mem_byte_s)),
         energy_mj=_sum((a.energy_mj, b.energy_mj)),
         energy_gaps=a.energy_gaps + b.energy_gaps,
+        throttle_power_ns=_sum((a.throttle_power_ns, b.throttle_power_ns)),
+        throttle_thermal_ns=_sum((a.throttle_thermal_ns, b.throttle_thermal_ns)),
         reason=b.reason,
     )
-    return Stretch(device=first.device, lease=first.lease, row=row)
+    return replace(first, row=row)
 
 
 def _parts(
@@ -119,9 +144,12 @@ def _parts(
     open_part: list[Step] = []
     for step in steps:
         for piece, edge_us in _pieces(step, windows, clock_offset_us):
+            jumped = abs(piece.wall_to_us - piece.wall_from_us) > WALL_JUMP_US
+            if jumped and open_part:
+                parts.append((open_part, "tick"))
+                open_part = []
             open_part.append(piece)
             at_edge = None if edge_us is None else "lease" if edge_us in at_lease else "hour"
-            jumped = abs(piece.wall_to_us - piece.wall_from_us) > WALL_JUMP_US
             why = "gap" if step.closes == "gap" else at_edge or piece.closes
             why = why or ("tick" if jumped else None)
             if why:
@@ -163,8 +191,15 @@ def _leased(device: Device, window: Window, part: Sequence[Step], why: str) -> S
         )
     row = _row(part, why, window.share_ppm)
     if shared:
-        row = replace(row, busy_us=None, mem_byte_s=None)
-    return Stretch(device=described, lease=window.lease_id, row=row)
+        row = replace(
+            row, busy_us=None, mem_byte_s=None, throttle_power_ns=None, throttle_thermal_ns=None
+        )
+    return Stretch(
+        device=described,
+        lease=window.lease_id,
+        row=row,
+        boot_minus_mono_us=part[0].boot_from_us,
+    )
 
 
 def _shape(shape: str, window: Window) -> str:
@@ -212,6 +247,8 @@ def _row(part: Sequence[Step], why: str, share_ppm: int) -> report.Row:
         mem_byte_s=None if mem_byte_us is None else mem_byte_us // 1_000_000,
         energy_mj=None if energy_mj is None else energy_mj * share_ppm // report.PPM,
         energy_gaps=sum(step.energy_gaps for step in part),
+        throttle_power_ns=_sum(step.throttle_power_ns for step in part),
+        throttle_thermal_ns=_sum(step.throttle_thermal_ns for step in part),
         reason=why,
     )
 

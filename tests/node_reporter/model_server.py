@@ -8,6 +8,7 @@ reporter and it and loses, repeats or refuses what it is told to.
 from __future__ import annotations
 
 import base64
+import gzip
 import json
 import threading
 from collections.abc import Generator, Mapping
@@ -20,6 +21,7 @@ from nacl.exceptions import BadSignatureError
 from nacl.signing import VerifyKey
 
 from domain import report
+from ledger.usage import StoredReport
 from node_reporter.client import Response, Unreachable
 from node_reporter.clock import Clock, SystemClock
 
@@ -42,6 +44,7 @@ class ModelServer:
     refuse_next: list[tuple[int, str]] = field(default_factory=list)
     refuse_posts: list[tuple[int, str]] = field(default_factory=list)
     batch_max: int = 64
+    received_us: dict[int, int] = field(default_factory=dict)
 
     # --- what a test looks at ----------------------------------------------------------------
 
@@ -58,6 +61,16 @@ class ModelServer:
     def reports(self) -> list[report.Report]:
         """Every stored report, each read by the strict reference parser."""
         return [report.parse(body) for body in self.bodies]
+
+    def stored(self) -> list[StoredReport]:
+        """Every report as accrual reads it."""
+        return [
+            StoredReport(
+                lane=0, position=seq, node_id=self.node_id, node_seq=seq, flags=0,
+                body=len(body).to_bytes(4, "big") + body, recorded_us=self.received_us[seq],
+            )
+            for seq, body in enumerate(self.bodies, 1)
+        ]  # fmt: skip
 
     def rows(self) -> list[tuple[str, str | None, report.Row]]:
         """(device, lease, row) of every stored report, in order of arrival."""
@@ -95,6 +108,8 @@ class ModelServer:
         if (method, path) == ("POST", f"{prefix}/usage"):
             if self.refuse_posts:
                 return self._answer(*self.refuse_posts.pop(0))
+            if headers.get("Content-Encoding") == "gzip":
+                body = gzip.decompress(body or b"")
             return self._take(json.loads(body or b""))
         return self._answer(404, "not_found")
 
@@ -141,6 +156,7 @@ class ModelServer:
         if one.prev != self.head.hex():
             return self._alert(409, "fork")
         self.bodies.append(body)
+        self.received_us[one.seq] = self.clock.now().wall_us
         results.append(_result(one.seq, body, "stored"))
         return None
 
@@ -171,7 +187,7 @@ class Wire:
     server: ModelServer
     faults: list[str] = field(default_factory=list)
     down: bool = False
-    sent: list[bytes] = field(default_factory=list)
+    sent: list[tuple[Mapping[str, str], bytes]] = field(default_factory=list)
 
     def request(
         self, method: str, path: str, headers: Mapping[str, str], body: bytes | None
@@ -181,11 +197,11 @@ class Wire:
         if self.down or fault == "lost_request":
             raise Unreachable("the request was lost")
         if fault == "old_again" and self.sent:
-            self.server.request(method, path, headers, self.sent[0])
+            self.server.request(method, path, *self.sent[0])
         if fault == "busy":
             return Response(status=503, headers={"retry-after": "2"}, body=b"busy")
         if posts and body is not None:
-            self.sent.append(body)
+            self.sent.append((headers, body))
         answer = self.server.request(method, path, headers, body)
         if fault == "twice":
             answer = self.server.request(method, path, headers, body)

@@ -279,6 +279,7 @@ def test_splits_sum_to_the_whole(data: st.DataObject) -> None:
     )
     a, b = split(step, 7 + data.draw(st.integers(1, length - 1)))
     assert a.len_us + b.len_us == step.len_us
+    assert (a.wall_from_us, a.wall_to_us, b.wall_to_us) == (10**15, b.wall_from_us, 10**15 + 5_000)
     for name in ("suspended_us", "samples", "energy_gaps"):
         assert getattr(a, name) + getattr(b, name) == getattr(step, name)
     for name in ("busy_us", "mem_byte_us", "energy_mj"):
