@@ -13,7 +13,7 @@ from dataclasses import fields
 from typing import Any
 
 from node_reporter.config import StateFolder
-from node_reporter.gpus import Backend, Device, DeviceLost, MonitorBlind, Reading
+from node_reporter.gpus import Backend, Device, DeviceLost, MonitorBlind, Reading, counted
 from node_reporter.identity import KeyUnreadable, fingerprint, load_key, public_key
 
 FLAGGED_MAX = 100
@@ -52,7 +52,7 @@ def _driver(backend: Backend) -> tuple[list[dict[str, Any]], str]:
     except MonitorBlind as blind:
         return [], str(blind)
     try:
-        return [_device(backend, device) for device in backend.inventory()], "ok"
+        return [_device(backend, device) for device in counted(backend.inventory())], "ok"
     finally:
         backend.close()
 

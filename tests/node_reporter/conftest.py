@@ -54,8 +54,21 @@ class FakeMachine:
                 "mig": "0",
                 "events": "1",
                 "field.230": "0",
+                "processes": "1",
             }
             self.values |= {f"gpu.{n}.{key}": value for key, value in described.items()}
+
+    def cut(self, gpu: int, *instances: dict[str, str]) -> None:
+        """Put this GPU into MIG mode and cut it into these; each takes the next free handle."""
+        self.values = {
+            key: value
+            for key, value in self.values.items()
+            if not key.startswith(f"gpu.{gpu}.mig.")
+        }
+        self.values[f"gpu.{gpu}.mig"] = "1" if instances else "0"
+        for handle, instance in enumerate(instances):
+            self.values |= {f"gpu.{gpu}.mig.{handle}.{key}": v for key, v in instance.items()}
+        self.write()
 
     def set(self, **values: str) -> None:
         """Change lines; `__` stands for a dot and `ALL` for a star. An empty value removes."""

@@ -15,6 +15,7 @@ import pytest
 
 from node_reporter import nvml
 from node_reporter.gpus import MonitorBlind
+from node_reporter.nvml import driver
 from tests.node_reporter.conftest import FakeMachine
 
 ROOT = Path(__file__).parents[2]
@@ -97,7 +98,7 @@ def test_the_inventory_names_every_gpu_by_uuid(machine: Machines) -> None:
         "pci": "00000000:0F:00.0",
         "pci_id": "0x233510de",
         "compute_capability": "9.0",
-        "driver": "580.159.04",
+        "driver": "fake-nvml 580.159.04",
         "serial": "1650000000000",
         "vbios": "96.00.A0.00.01",
         "power_limit_mw": 700_000,
@@ -126,6 +127,46 @@ def test_a_reading_holds_what_the_gpu_tells(machine: Machines) -> None:
     assert reading["energy_mj"] >= 1_000_000
     assert (reading["busy_ppm"], reading["mem_used_bytes"]) == (500_000, 1_073_741_824)
     assert reading["power_limit_mw"] == 700_000
+
+
+def test_throttling_is_told_by_the_fields_that_are_there(machine: Machines) -> None:
+    """75 is the thermal policy, 76 beside it sync boost; 269 and 270 stand in for 75."""
+    found = machine(1)
+    probe = opened(found)
+
+    def throttled() -> tuple[int | None, int | None]:
+        reading = probe("read", UUIDS[0])
+        return reading["throttle_power_ns"], reading["throttle_thermal_ns"]
+
+    assert throttled() == (None, None)
+    found.set(gpu__0__field__74="5", gpu__0__field__75="7", gpu__0__field__76="1000")
+    assert throttled() == (5, 7)
+    found.set(gpu__0__field__271="3", gpu__0__field__269="900")
+    assert throttled() == (8, 7)
+    found.set(gpu__0__field__75="", gpu__0__field__270="20", gpu__0__field_err__74="2")
+    assert throttled() == (3, 920)
+    found.set(gpu__0__field_err__74="999")
+    assert probe("read", UUIDS[0])["blind"] == 999
+    probe.end()
+
+
+def test_a_gpu_without_memory_of_its_own_uses_the_hosts(machine: Machines) -> None:
+    found = machine(2)
+    found.set(gpu__0__mem_total="", gpu__0__name="NVIDIA GB10")
+    probe = opened(found)
+    (shared, own), reading = probe("inventory"), probe("read", UUIDS[0])
+    probe.end()
+    assert (shared["memory"], own["memory"]) == ("unified", None)
+    assert shared["mem_bytes"] > 2**30
+    assert reading["mem_used_bytes"] is None
+
+
+def test_a_board_whose_counter_counts_its_processor_too_says_so(machine: Machines) -> None:
+    found = machine(1)
+    found.set(gpu__0__name="NVIDIA GH200 480GB")
+    probe = opened(found)
+    assert probe("inventory")[0]["energy_scope"] == "module"
+    probe.end()
 
 
 @pytest.mark.parametrize("code", [8, 11, 15, 16])
@@ -229,7 +270,7 @@ def test_another_distribution_with_the_same_module_is_not_trusted(
     def absent(name: str) -> str:
         raise PackageNotFoundError(name)
 
-    monkeypatch.setattr(nvml, "version", absent)
+    monkeypatch.setattr(driver, "version", absent)
     with pytest.raises(MonitorBlind, match="not nvidia-ml-py"):
         nvml.NvmlGpus().open()
 
