@@ -17,7 +17,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from domain.drf import Ratio
 from domain.money import PPM
 
 STEPS = 64
@@ -156,9 +155,9 @@ def decayed(usage: Iterable[tuple[int, int]], half_life_us: int) -> int:
     return sum(gpu_us * weight_of_age(age_us, half_life_us) for age_us, gpu_us in usage) >> 32
 
 
-def usage_share(gpu_us: int, window_gpu_us: int) -> Ratio:
-    """What was used of what the pool can serve in the window: 24 of 100 GPU-hours are 0.24."""
-    return Ratio(gpu_us, max(1, window_gpu_us))
+def usage_share_ppm(gpu_us: int, window_gpu_us: int) -> int:
+    """What was used of what the pool can serve in the window: 24 of 100 GPU-hours are 240,000."""
+    return gpu_us * PPM // max(1, window_gpu_us)
 
 
 def weights_after_history(
@@ -175,6 +174,6 @@ def weights_after_history(
     found = {}
     for name, weight in weights.items():
         share = weight * PPM // whole
-        used = used_gpu_us.get(name, 0) * PPM // max(1, window_gpu_us)
+        used = usage_share_ppm(used_gpu_us.get(name, 0), window_gpu_us)
         found[name] = max(0, share + history_ppm * (share - used) // PPM)
     return found if any(found.values()) else dict(weights)

@@ -499,7 +499,6 @@ PAUSES_MAX = 1_000
 
 # What states have in common. All of them, and how they follow on each other, are in
 # `domain/lease_states.py`.
-WAITING = ("requested", "quoted")
 HOLDING = ("reserved", "gang_waiting", "active", "degraded", "reclaiming")
 RUNNING = ("active", "paused", "degraded", "reclaiming")
 OVER = ("settled", "disputed", "resolved", "archived")

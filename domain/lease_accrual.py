@@ -186,11 +186,6 @@ def decide_settle(command: SettleLease, world: World) -> list[Change]:
     return [*changes, Change(stream, settled), *budgets]
 
 
-def is_reported_until(lease: Lease, until_us: int) -> bool:
-    """Whether every device of the lease has been counted up to a moment."""
-    return _is_complete(lease, until_us)
-
-
 def accrued_so_far(lease: Lease, command: AccrueUsage) -> UsageAccrued:
     """What accruing every row of `command` at once would add, due or not. Nothing is decided.
 

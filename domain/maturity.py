@@ -35,8 +35,6 @@ CLIENTS_MAX = 200
 """Compute clients that one maturing names: a fact is bounded."""
 DEFAULT_WINDOW_US = 72 * HOUR_US
 """The dispute window of a network that never set one."""
-CLOUDBENDER_WINDOW_US = 0
-"""The CloudBender preset: what was earned is payable at once."""
 WINDOW_US_MAX = 90 * DAY_US
 MODES = ("credits", "cash")
 DESTINATION_DELAY_US = 72 * HOUR_US

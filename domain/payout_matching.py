@@ -20,7 +20,6 @@ from domain.stream import Change, Stream, World, derive_id
 KINDS = ("unknown", "unexpected", "amount", "twice", "missing")
 MISSING_AFTER_US = 24 * 3_600_000_000
 """How long a cash-out that was sent may be absent from the processor's list."""
-NOTE_LENGTH_MAX = 500
 
 # What can happen.
 

@@ -10,8 +10,6 @@ from projections.runner import Connection
 
 T = TypeVar("T")
 
-PAGE_MAX = 500
-
 
 def many(connection: Connection, row: type[T], sql: str, **params: Any) -> list[T]:
     """All rows of a query; each column fills the field of its name."""

@@ -12,7 +12,7 @@ from domain.fair_share import (
     decayed,
     divide,
     divide_tree,
-    usage_share,
+    usage_share_ppm,
     weight_of_age,
     weights_after_history,
 )
@@ -99,8 +99,7 @@ def test_children_divide_exactly_what_their_parent_is_due(
 
 def test_24_gpu_hours_in_a_window_of_10_gpus_and_10_hours_are_24_hundredths() -> None:
     used = decayed([(0, 24 * HOUR_US)], half_life_us=HOUR_US)
-    share = usage_share(used, 10 * 10 * HOUR_US)
-    assert share.part * 100 == 24 * share.whole
+    assert usage_share_ppm(used, 10 * 10 * HOUR_US) == 240_000
 
 
 def test_a_gpu_second_one_half_life_ago_counts_half() -> None:
