@@ -127,13 +127,10 @@ def look(
     has_followed = here is not None and here.has_followed
     # A round looks at one moment, so that who asks the same is answered alike.
     at_us = now_us if here is None else here.now_us
+    ttl_us = service.settings.spec_ttl_s * SECOND_US
 
     def ask(columns: Columns, position: int) -> Found:
-        need = _need(connection, columns, world, wish, at_us)
-        need = replace(
-            need, spec_ttl_us=service.settings.spec_ttl_s * SECOND_US, rents_only=wish.overflow,
-            base_pool_id=wish.base_pool_id,
-        )  # fmt: skip
+        need = _need(connection, columns, world, wish, at_us, ttl_us)
         if here is not None:
             standing = here.standings.of(columns, position, need, fees)
             best, found = standing.best(here.taken, here.given_of), standing.found
@@ -275,7 +272,9 @@ def fitting(
 # --- from a request to what a node must meet --------------------------------------------------
 
 
-def _need(connection: Connection, columns: Columns, world: World, wish: Wish, now_us: int) -> Need:
+def _need(
+    connection: Connection, columns: Columns, world: World, wish: Wish, now_us: int, ttl_us: int
+) -> Need:
     spec, asked = wish.spec, wish.spec.constraints or NOTHING
     client_id = None if spec.client_id == DIRECT else spec.client_id
     if client_id is not None:
@@ -283,10 +282,13 @@ def _need(connection: Connection, columns: Columns, world: World, wish: Wish, no
         asked = replace(asked, min_reputation_ppm=floor)
     allowed, denied = _lists(columns, wish.account_id, client_id)
     ways = _payable(world, wish.account_id, now_us)
+    funds, budget = _bounds(world, wish, ways, now_us)
     need = Need(
         gpu_count=spec.gpu_count, share_ppm=spec.share_ppm, mem_ppm=spec.mem_ppm,
         models=spec.models, price_max=spec.max_price_per_gpu_hour.units,
-        account_id=wish.account_id, constraints=asked,
+        account_id=wish.account_id, constraints=asked, spec_ttl_us=ttl_us,
+        rents_only=wish.overflow, base_pool_id=wish.base_pool_id, price_max_funds=funds,
+        price_max_budget=budget,
         settlements=(wish.settlement,) if wish.settlement else tuple(ways) or SETTLEMENTS,
         at_us=now_us, until_us=now_us + (wish.term_us or MIN_RUNWAY_US),
         is_fixed_term=wish.term_us is not None, client_id=client_id,
@@ -298,7 +300,7 @@ def _need(connection: Connection, columns: Columns, world: World, wish: Wish, no
     if asked.near_region is not None:
         near = fleet.read_regions(connection, region_id=asked.near_region)
         need = replace(need, data_provider_id=near[0].provider_id if near else None)
-    return _with_bounds(need, world, wish, ways)
+    return need
 
 
 def _lists(
@@ -340,22 +342,22 @@ def _promise(one: SlaClass) -> int:
     return max((tier.below_ppm for tier in one.tiers), default=0)
 
 
-def _with_bounds(need: Need, world: World, wish: Wish, ways: dict[str, int]) -> Need:
+def _bounds(
+    world: World, wish: Wish, ways: dict[str, int], now_us: int
+) -> tuple[tuple[tuple[str, int], ...], int | None]:
     """The dearest prices that balance and budgets carry, for the least that is held."""
-    gpu_us = need.gpu_count * need.share_ppm * (wish.term_us or MIN_RUNWAY_US) // PPM
+    spec = wish.spec
+    gpu_us = spec.gpu_count * spec.share_ppm * (wish.term_us or MIN_RUNWAY_US) // PPM
     open_funds = None if wish.term_us is not None or wish.funds is None else wish.funds.units
-    party = LeaseParty("", wish.account_id, wish.spec.project_id, wish.key_id)
-    budget = left_of(world, party, BUDGET_PROBE, need.at_us)
-    bounds = {}
+    party = LeaseParty("", wish.account_id, spec.project_id, wish.key_id)
+    budget = left_of(world, party, BUDGET_PROBE, now_us)
+    funds = []
     for way in SETTLEMENTS:
         held = ways.get(way, 0)
         if open_funds is not None:
             held = open_funds if open_funds <= held else -1
-        bounds[way] = dearest(held, gpu_us)
-    return replace(
-        need, price_max_funds=tuple(bounds.items()),
-        price_max_budget=None if budget == BUDGET_PROBE else dearest(budget, gpu_us),
-    )  # fmt: skip
+        funds.append((way, dearest(held, gpu_us)))
+    return tuple(funds), None if budget == BUDGET_PROBE else dearest(budget, gpu_us)
 
 
 def dearest(units: int, gpu_us: int) -> int:

@@ -20,7 +20,6 @@ from domain.matching import (
     Match,
     Taken,
     candidate_of,
-    fit,
     given,
     less,
     order_of,
@@ -74,7 +73,8 @@ class Standing:
         for node in self.found.nodes:
             if node.node_id in node_ids:
                 left = less(node, taken)
-                if (fitted := fit(self.need, left)) is not None:
+                fitted = given(self.need, left)
+                if len(fitted[1]) == self.need.gpu_count:  # nothing else of it has changed
                     self._places.append(self._place(left, fitted))
         self._sort()
 

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
+from operator import attrgetter
 from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 from uuid import UUID
@@ -435,7 +436,7 @@ def _build_encoder(kind: Any, plain_int: _Encode) -> _Encode:
     if kind is int:
         return plain_int
     if kind in (str, bool):
-        return lambda value: value
+        return _as_it_is
     if kind is Amount:
         return lambda amount: {"asset": amount.asset, "units": str(amount.units)}
     if isinstance(kind, type) and issubclass(kind, Enum):
@@ -464,18 +465,36 @@ def _sequence_encoder(origin: Any, arguments: tuple[Any, ...], plain_int: _Encod
 
 def _object_encoder(kind: Any, plain_int: _Encode) -> _Encode:
     hints = get_type_hints(kind, include_extras=True)
-    parts = [(field.name, _encoder(hints[field.name], plain_int)) for field in fields(kind)]
+    names = [field.name for field in fields(kind)]
+    # What is absent is left out here, so nobody else has to look whether it is there.
+    parts = [_encoder(_present(hints[name]), plain_int) for name in names]
+    values_of = _values_of(names)
 
     def encode_object(value: Any) -> Values:
         assert type(value) is kind, f"{type(value).__name__} is not {kind.__name__}"
-        encoded = {}
-        for name, part in parts:
-            plain = getattr(value, name)
-            if plain is not None:
-                encoded[name] = part(plain)
-        return encoded
+        return {
+            name: plain if part is _as_it_is else part(plain)
+            for name, part, plain in zip(names, parts, values_of(value), strict=True)
+            if plain is not None
+        }
 
     return encode_object
+
+
+def _values_of(names: Sequence[str]) -> Callable[[Any], Sequence[Any]]:
+    """Reads these attributes together; with one name the library's getter gives no tuple."""
+    if len(names) > 1:
+        return attrgetter(*names)
+    return lambda value: [getattr(value, name) for name in names]
+
+
+def _present(hint: Any) -> Any:
+    """The type of a value that is there."""
+    return _without_none(get_args(hint)) if _is_optional(hint) else hint
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
 
 
 def _big_to_text(value: int) -> str:

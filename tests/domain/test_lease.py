@@ -311,7 +311,7 @@ def test_closing_frees_the_devices_and_returns_what_can_no_longer_be_used() -> N
     where = opened(gpus=2, funds=20_000_000).after(close(HOUR_US // 2))
     assert facts(where, LeaseClosed)[0].refund == (EscrowPart("cash", credit(17_220_000)),)
     for device in DEVICES[:2]:
-        assert where.state(replace(lease_stream, kind="device", id=device)).holders == {}
+        assert where.state(lease_stream._replace(kind="device", id=device)).holders == {}
 
 
 def test_a_close_that_an_accrual_overtook_ends_where_time_was_already_counted() -> None:
