@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from api import keys
-from api.errors import Problem
+from api.errors import Problem, problem
 from domain.account import SCOPES
 from projections import access
 from projections.access import ACCESS
@@ -236,6 +236,8 @@ def _of_key(row: access.ApiKey | None, token: str, now_us: int) -> Principal:
 def _of_node(row: access.NodeKey | None) -> Principal:
     if row is None:
         raise _invalid()
+    if row.revoked_at_us is not None:
+        raise problem("revoked", "the owner took the key of this node back")
     return Principal(NODE, row.node_id, key_id=row.key_id)
 
 

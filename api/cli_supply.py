@@ -234,6 +234,23 @@ _step(
 )
 
 
+@node.command("revoke", epilog="Example: tallystick node revoke node_1f0c...")
+@records
+def revoke_node_key(
+    remote: Remote,
+    node_id: NodeId,
+    key_id: Annotated[
+        str | None, typer.Option("--key", metavar="KEY", help="A key it has or had.")
+    ] = None,
+) -> None:
+    """Take a lost or stolen key back: the node is heard no more, and its machine joins anew."""
+    known = key_id or remote.ask(lambda c: c.read_node(node_id))["key_id"]
+    told = remote.ask(
+        lambda c: c.revoke_node_key(node_id, {"key_id": known}, idempotency_key=remote.key)
+    )
+    remote.tell(told, facts(told))
+
+
 def _devices(told: Mapping[str, Any]) -> list[dict[str, Any]]:
     specs: dict[str, Any] = told.get("specs") or {}
     devices: list[dict[str, Any]] = specs.get("devices") or []

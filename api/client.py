@@ -1981,6 +1981,26 @@ class KeyConfirmation(TypedDict):
     key_id: str
 
 
+class KeyRevocation(TypedDict):
+    """Any key that the node has or had."""
+
+    key_id: str
+
+
+class KeyRotation(TypedDict):
+    """From report `from_seq` on, the next to be sent, `public_key` signs. Both signatures
+    (hex) are over the DSSE encoding, with the payload type
+    `org.tallystick.node.key-rotated.v1`, of four lines: the node's id, `from_seq`, the
+    previous public key and the new one (hex).
+    """
+
+    public_key: str
+    previous_key_id: str
+    from_seq: int
+    previous_signature: str
+    signature: str
+
+
 class Kind(TypedDict):
     """All lines of one kind on one part. A movement above zero raises the part's balance."""
 
@@ -3424,8 +3444,9 @@ class NodeHourPage(TypedDict):
 
 
 class NodeKey(TypedDict):
-    """An Ed25519 public key. Before it is confirmed, and once it equivocated, nothing it
-    signs is taken; a retired node still sends what it had kept.
+    """An Ed25519 public key, of the reports from `from_seq` on, up to that of the next key.
+    Before it is confirmed, once it is revoked and once it equivocated, nothing it signs is
+    taken; a retired node still sends what it had kept.
     """
 
     key_id: str
@@ -3433,6 +3454,15 @@ class NodeKey(TypedDict):
     confirmed_at: NotRequired[str]
     retired_at: NotRequired[str]
     equivocated_at: NotRequired[str]
+    revoked_at: NotRequired[str]
+    from_seq: NotRequired[int]
+
+
+class NodeKeyRotated(TypedDict):
+    node_id: str
+    key_id: str
+    from_seq: int
+    position: NotRequired[int]
 
 
 class NodeKeys(TypedDict):
@@ -5825,7 +5855,9 @@ class Client(_Calls):
         *,
         idempotency_key: str | None = None,
     ) -> Joined:
-        """First contact of a machine: its code, its public key, its inventory."""
+        """First contact of a machine: its code, its public key, its inventory, signed by
+        that key.
+        """
         found = self._call(
             "POST",
             "/v1/nodes/join",
@@ -6092,6 +6124,42 @@ class Client(_Calls):
             query={"from": from_, "to": to, "limit": limit, "cursor": cursor},
         )
         return cast("NodeHourPage", found)
+
+    def rotate_node_key(
+        self,
+        node_id: str,
+        body: KeyRotation,
+        *,
+        idempotency_key: str | None = None,
+    ) -> NodeKeyRotated:
+        """Sign with another key from a report on; by the node itself, with both keys."""
+        found = self._call(
+            "POST",
+            _at("/v1/nodes/{node_id}/keys/rotate", node_id=node_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("NodeKeyRotated", found)
+
+    def revoke_node_key(
+        self,
+        node_id: str,
+        body: KeyRevocation,
+        *,
+        idempotency_key: str | None = None,
+    ) -> NodeState:
+        """Take a lost or stolen key back: nothing the node signs or asks is taken from now
+        on.
+        """
+        found = self._call(
+            "POST",
+            _at("/v1/nodes/{node_id}/keys/revoke", node_id=node_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("NodeState", found)
 
     def list_devices(
         self,

@@ -362,7 +362,7 @@ def _join(stage: Stage, owner: Party, settlement: str, price: str, stack: ExitSt
     clock = SteppedClock(wall_us=stage.clock.now_us())
     gpus = SimulatedGpus(clock, count=2, seed=owner.name)
     inventory = specs(gpus.inventory(), gpus.vendor)
-    joined = join(transport, code, public_key(key), inventory, agent=AGENT)
+    joined = join(transport, code, key, inventory, agent=AGENT)
     node = f"/v1/nodes/{joined.node_id}"
     web.post(owner.api_key, f"{node}/confirm", {"key_id": node_key_id(public_key(key))})
     web.post(stage.operator_key, f"{node}/admit", {})

@@ -1,12 +1,14 @@
 """The keys of the nodes in memory, for the door of the usage log.
 
-    lookup(node) == the node's newest confirmed key, as of the last refresh
+    lookup(node) == the node's newest confirmed key, as of the last refresh, with those before it
 
 A node that is not confirmed yet is unknown here; a retired one still empties its spool. Refreshed
 after every change made by this process, and every second for those made elsewhere.
 """
 
 from __future__ import annotations
+
+from typing import Literal
 
 from api.usage import NodeKey
 from projections import access, read, runner
@@ -41,16 +43,20 @@ class NodeKeyCache:
             return False
         while runner.step(connection, ACCESS):
             pass
-        self._keys = {
-            key.node_id: _node_key(key)
-            for key in access.read_node_keys(connection)
-            if key.confirmed_at_us is not None
-        }
+        found: dict[str, NodeKey] = {}
+        for key in access.read_node_keys(connection):
+            if key.confirmed_at_us is not None:
+                found[key.node_id] = _node_key(key, found.get(key.node_id))
+        self._keys = found
         self._position = head
         return True
 
 
-def _node_key(key: access.NodeKey) -> NodeKey:
-    status = "ok" if key.equivocated_at_us is None else "quarantined"
+def _node_key(key: access.NodeKey, before: NodeKey | None) -> NodeKey:
+    status: Literal["ok", "revoked", "quarantined"] = "ok"
+    if key.revoked_at_us is not None:
+        status = "revoked"
+    elif key.equivocated_at_us is not None:
+        status = "quarantined"
     public = bytes.fromhex(key.public_key)
-    return NodeKey(key.key_id, public, status)  # type: ignore[arg-type]
+    return NodeKey(key.key_id, public, status, key.from_seq, before)

@@ -9,11 +9,11 @@ from __future__ import annotations
 import hashlib
 from typing import Annotated, Any, Literal
 
-from fastapi import Path, Response
+from fastapi import Header, Path, Response
 from pydantic import Field, model_validator
 from starlette.concurrency import run_in_threadpool
 
-from api import auth, secret_files
+from api import auth, node_signatures, secret_files
 from api.amounts import INTEGER_MAX, Units
 from api.auth import everybody, machines_or_scope, nodes_only, nodes_or_scope, with_scope
 from api.call import After, Call, Caller, View
@@ -54,6 +54,7 @@ from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
 from api.providers import HardwareRule, own_region
 from api.usage import MEDIA_TYPE
+from domain import node_key
 from domain.hardware_admission import WAIVABLE
 from domain.hardware_facts import DRIVES_MAX, HardwareFacts, SataDrive
 from domain.host_kind import SUBSTRATES_MAX
@@ -238,6 +239,9 @@ class Join(Asked):
         return self
 
 
+NodeSignature = Annotated[str, Header(max_length=128)]
+
+
 class JoinedTold(Told):
     """`node_key` is shown to the node that holds the code and the key, and kept nowhere."""
 
@@ -295,8 +299,9 @@ class InventoryTold(Told):
 
 
 class NodeKeyTold(Told):
-    """An Ed25519 public key. Before it is confirmed, and once it equivocated, nothing it signs is
-    taken; a retired node still sends what it had kept.
+    """An Ed25519 public key, of the reports from `from_seq` on, up to that of the next key. Before
+    it is confirmed, once it is revoked and once it equivocated, nothing it signs is taken; a
+    retired node still sends what it had kept.
     """
 
     key_id: str
@@ -304,6 +309,8 @@ class NodeKeyTold(Told):
     confirmed_at: Told_at | None = None
     retired_at: Told_at | None = None
     equivocated_at: Told_at | None = None
+    revoked_at: Told_at | None = None
+    from_seq: Count = 1
 
 
 class NodeKeysTold(Told):
@@ -369,14 +376,22 @@ def _code_digest(code: str) -> str:
 @resource.post(
     "/v1/nodes/join", everybody(), JoinedTold, status=201,
     problems=[Reason.JOIN_CODE_UNKNOWN, Reason.JOIN_CODE_USED, Reason.JOIN_CODE_EXPIRED,
-              Reason.NODE_EXISTS],
+              Reason.NODE_EXISTS, "bad_signature"],
 )  # fmt: skip
-def join_node(body: Join, call: Caller) -> Response:
-    """First contact of a machine: its code, its public key, its inventory."""
+def join_node(body: Join, call: Caller, node_signature: NodeSignature = "") -> Response:
+    """First contact of a machine: its code, its public key, its inventory, signed by that key.
+
+    `Node-Signature`: base64 of the key's Ed25519 signature over the DSSE encoding of the body's
+    exact bytes, with the payload type `org.tallystick.node.join.v1`.
+    """
+    node_signatures.require(
+        body.public_key, node_key.envelope(node_key.JOIN_TYPE, call.body),
+        node_signatures.from_base64(node_signature),
+    )  # fmt: skip
     code_sha256 = _code_digest(body.code)
     call.account = f"join:{code_sha256}"
     node_id = call.id("node")
-    node_key = auth.node_key(
+    bearer = auth.node_key(
         secret_files.derive(
             call.service.server_key, "node-key/v1", code_sha256, body.public_key, node_id
         )
@@ -385,7 +400,7 @@ def join_node(body: Join, call: Caller) -> Response:
     def commands() -> JoinNode:
         return JoinNode(
             code_sha256=code_sha256, node_id=node_id, key_id=body.key_id,
-            public_key=body.public_key, token_sha256=hashlib.sha256(node_key.encode()).hexdigest(),
+            public_key=body.public_key, token_sha256=hashlib.sha256(bearer.encode()).hexdigest(),
             agent=body.agent, client_id=body.client_id,
             devices=tuple(device.spec() for device in body.devices), host=body.host.spec(),
             hardware=_facts(body.hardware), at_us=call.now_us,
@@ -398,7 +413,7 @@ def join_node(body: Join, call: Caller) -> Response:
             fingerprint=_fingerprint(body.public_key),
         )  # fmt: skip
 
-    return call.record(commands, told, reveal=lambda: {"node_key": node_key})
+    return call.record(commands, told, reveal=lambda: {"node_key": bearer})
 
 
 def _fingerprint(public_key: str) -> str:
@@ -668,6 +683,7 @@ def list_node_keys(node_id: NodeInPath, call: Caller) -> Response:
                 confirmed_at=moment_or_none(key.confirmed_at_us),
                 retired_at=moment_or_none(key.retired_at_us),
                 equivocated_at=moment_or_none(key.equivocated_at_us),
+                revoked_at=moment_or_none(key.revoked_at_us), from_seq=key.from_seq,
             )
             for key in keys
         ]  # fmt: skip

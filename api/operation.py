@@ -98,6 +98,8 @@ class Operation:
             door += ["unauthenticated", "audience_wrong"]
         if KEY in self.access.audiences:
             door.append("scope_missing")
+        if NODE in self.access.audiences:
+            door.append("revoked")
         if self.method == "POST":
             door += ["malformed_json", "too_large", "unsupported_media_type"]
         if self.records:

@@ -59,11 +59,35 @@ Answer = tuple[int, Headers, bytes]
 
 
 class NodeKey(msgspec.Struct, frozen=True, gc=False):
-    """What the door must know of a node: the key its reports are signed with, and its standing."""
+    """What the door must know of a node: the key its reports are signed with, and its standing.
+
+    `before`: the key whose place this one took, at report `from_seq`. Earlier reports are still
+    signed by it, when a node that was away, or a server that went back, brings them again.
+    """
 
     key_id: str
     public_key: bytes
     status: Literal["ok", "revoked", "quarantined"] = "ok"
+    from_seq: int = 1
+    before: NodeKey | None = None
+
+    def at(self, sequence: str) -> NodeKey:
+        """The key that signs the report of this number, as the envelope writes it."""
+        key = self
+        if key.before is None or not (sequence.isascii() and sequence.isdecimal()):
+            return key
+        seq = int(sequence[:20])
+        while key.before is not None and seq < key.from_seq:
+            key = key.before
+        return key
+
+    @property
+    def first(self) -> bytes:
+        """The public key that the node's chain begins with."""
+        key = self
+        while key.before is not None:
+            key = key.before
+        return key.public_key
 
 
 class NodeKeys(Protocol):
@@ -312,7 +336,7 @@ class UsageIngest:
         if head is None:
             key = self._keys.lookup(node_id)
             assert key is not None
-            head = report.genesis(node_id, key.public_key)
+            head = report.genesis(node_id, key.first)
         return {"acked_seq": acked_seq, "head": head.hex(), "server_time_us": self._now_us()}
 
     def _spend(self, node_id: str, reports: int) -> None:
@@ -408,6 +432,7 @@ def _item(node_id: str, key: NodeKey, envelope: _Envelope, index: int) -> Item:
     if len(body) > report.BODY_BYTES_MAX:
         detail = f"a report has at most {report.BODY_BYTES_MAX} bytes"
         raise _too_large(detail, f"#/{index}/data_base64")
+    chain_key, key = key, key.at(envelope.sequence)
     if envelope.keyid != key.key_id:
         raise Refusal(401, "bad_signature", "unknown key", f"#/{index}/keyid")
     if not _is_signed(body, envelope.signature, key.public_key):
@@ -427,7 +452,7 @@ def _item(node_id: str, key: NodeKey, envelope: _Envelope, index: int) -> Item:
         body,
         key.key_id,
         envelope.signature,
-        _genesis(node_id, key.public_key),
+        _genesis(node_id, chain_key.first),
         flags,
     )
 

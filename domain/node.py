@@ -18,6 +18,7 @@ from domain.hardware_admission import Verdict
 from domain.hardware_facts import HardwareFacts
 from domain.licence import licence_of, seat_of
 from domain.node_hardware import NodeHardwareJudged, judged, verdict_of
+from domain.node_key import NodeKeyRevoked, NodeKeyRotated
 from domain.pool_node import PoolNodeAdded, PoolNodeRemoved
 from domain.provider import existing_provider, existing_region, region_of
 from domain.refusal import Reason, Refused
@@ -281,6 +282,15 @@ class NodeState:
     pool_id: str | None = None  # the one pool it is in
     waived: tuple[str, ...] = ()  # rules of hardware
     verdict: Verdict = NO_RULE_FAILS  # as last judged
+    key_ids: tuple[str, ...] = ()  # of every key it ever signed with, the present one last
+    public_key: str = ""  # the present one, hex
+    rotated: NodeKeyRotated | None = None  # the latest
+    is_revoked: bool = False  # then it is in quarantine too
+
+    @property
+    def key_id(self) -> str:
+        """Of the key it signs with now."""
+        return self.key_ids[-1] if self.key_ids else ""
 
     @property
     def exists(self) -> bool:
@@ -313,6 +323,8 @@ NodeFact: TypeAlias = (
     | NodeRetired
     | NodeEquivocated
     | NodeHardwareJudged
+    | NodeKeyRotated
+    | NodeKeyRevoked
     | PoolNodeAdded
     | PoolNodeRemoved
 )
@@ -331,7 +343,10 @@ def evolve_join_code(state: JoinCodeState, fact: JoinCodeIssued | JoinCodeUsed) 
 def evolve(state: NodeState, fact: NodeFact) -> NodeState:
     match fact:
         case NodeJoinRequested():
-            return replace(state, joined=fact, phase="joining")
+            return replace(
+                state, joined=fact, phase="joining", key_ids=(fact.key_id,),
+                public_key=fact.public_key,
+            )  # fmt: skip
         case NodeSpecReported():
             return replace(state, specs=fact, specs_at_us=fact.at_us)
         case NodeSpecConfirmed():
@@ -356,6 +371,11 @@ def evolve(state: NodeState, fact: NodeFact) -> NodeState:
             return replace(state, is_quarantined=True)
         case NodeHardwareJudged():
             return replace(state, verdict=Verdict(fact.failing, fact.waived))
+        case NodeKeyRotated():
+            key_ids = (*state.key_ids, fact.key_id)
+            return replace(state, rotated=fact, key_ids=key_ids, public_key=fact.public_key)
+        case NodeKeyRevoked():
+            return replace(state, is_quarantined=True, is_revoked=True)
         case PoolNodeAdded():
             return replace(state, pool_id=fact.pool_id)
         case PoolNodeRemoved():
@@ -453,6 +473,8 @@ def decide_specs(command: ReportSpecs, world: World) -> list[Change]:
     assert state.joined is not None
     if state.phase == "retired":
         raise Refused(Reason.NODE_STATE, node_id=command.node_id, phase=state.phase)
+    if state.phase == "retired" or state.is_revoked:
+        raise Refused(Reason.NODE_STATE, node_id=command.node_id, phase=_told(state))
     reported = _specs(command)
     if state.specs is not None and replace(reported, at_us=state.specs.at_us) == state.specs:
         if command.at_us < state.specs_at_us + SPEC_CONFIRM_US:

@@ -43,6 +43,7 @@ class Reason(Enum):
     NODE_EXISTS = "node_exists"
     NODE_STATE = "node_state"
     NODE_KEY_MISMATCH = "node_key_mismatch"
+    NODE_KEY_USED = "node_key_used"
     NODE_SPECS_MISSING = "node_specs_missing"
     NODE_NOT_JOINABLE = "node_not_joinable"
     NODE_BUSY = "node_busy"
@@ -265,7 +266,8 @@ STORED_REFUSALS = frozenset(
         Reason.PROVIDER_UNKNOWN, Reason.PROVIDER_EXISTS, Reason.REGION_UNKNOWN,
         Reason.REGION_EXISTS, Reason.STORAGE_NODE_STATE,
         Reason.NODE_UNKNOWN, Reason.NODE_EXISTS, Reason.NODE_STATE,
-        Reason.NODE_KEY_MISMATCH, Reason.NODE_SPECS_MISSING, Reason.NODE_NOT_JOINABLE,
+        Reason.NODE_KEY_MISMATCH, Reason.NODE_KEY_USED, Reason.NODE_SPECS_MISSING,
+        Reason.NODE_NOT_JOINABLE,
         Reason.NODE_IN_MAINTENANCE, Reason.MAINTENANCE_UNKNOWN, Reason.LICENCE_UNKNOWN,
         Reason.LICENCE_EXISTS, Reason.ATTRIBUTE_UNKNOWN, Reason.ATTRIBUTE_REVOKED,
         Reason.NODE_BUSY, Reason.DEVICE_UNKNOWN, Reason.DEVICE_ELSEWHERE, Reason.DEVICE_TAKEN,

@@ -22,7 +22,7 @@ FORMAT = 1
 MANIFEST_FILE = "manifest.json"
 CHECKPOINT_FILE = "checkpoint"
 KEYS_FILE = "keys.json"
-KEY_FACTS = ("node.join_requested.v1", "node.key_confirmed.v1")
+KEY_FACTS = ("node.join_requested.v1", "node.key_confirmed.v1", "node.key_rotated.v1")
 SEALED_FACT = "epoch.sealed.v1"
 POLICY_FACT = "policy.published.v1"
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager
 from typing import Any
 
-from node_reporter import config, doctor, executor_program, inventory
+from node_reporter import config, doctor, executor_program, inventory, rotation
 from node_reporter.agent import Reporter
 from node_reporter.client import HttpTransport, Unreachable, UrlRefused, printable
 from node_reporter.clock import Clock, SystemClock
@@ -24,10 +24,11 @@ from node_reporter.delivery import EXIT_RESTART, EXIT_STOPPED, Stopped
 from node_reporter.executor_program import EnrollRefused
 from node_reporter.executor_state import AlreadyRuns
 from node_reporter.gpus import Backend, MonitorBlind
-from node_reporter.identity import KeyUnreadable, fingerprint, public_key
+from node_reporter.identity import KeyUnreadable, fingerprint, key_id, public_key
 from node_reporter.joining import JoinRefused, join
 from node_reporter.loop import Loop
 from node_reporter.reports import AGENT
+from node_reporter.rotation import RotationRefused
 from node_reporter.runner import RunnerUnusable
 from node_reporter.simulated import SimulatedGpus
 from node_reporter.spool import SpoolUnreadable
@@ -52,6 +53,7 @@ def main(arguments: list[str] | None = None) -> int:
     except (
         JoinRefused,
         EnrollRefused,
+        RotationRefused,
         RunnerUnusable,
         Unreachable,
         AlreadyRunning,
@@ -66,11 +68,12 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     folder = config.state_folder(options.state, config.process_environment())
-    settings = config.load(folder, config.process_environment(), options.url)
     clock = SystemClock()
     backend = _backend(options, clock)
-    transport = HttpTransport(settings.url, allow_http=options.allow_http)
     with _only_one(folder):
+        rotation.settle(folder)
+        settings = config.load(folder, config.process_environment(), options.url)
+        transport = HttpTransport(settings.url, allow_http=options.allow_http)
         reporter = Reporter(
             settings.node_id,
             settings.signing_key,
@@ -94,7 +97,8 @@ def _join(options: argparse.Namespace) -> int:
     folder = config.state_folder(options.state, config.process_environment())
     if folder.node_key.exists():
         return _say(f"tallystick-node: {folder.path} holds a node already", EXIT_NO)
-    public = public_key(folder.signing_key_or_new())
+    key = folder.signing_key_or_new()
+    public = public_key(key)
     _tell(f"fingerprint of this node's key: {fingerprint(public)}")
     backend = _backend(options, SystemClock())
     backend.open()
@@ -102,7 +106,7 @@ def _join(options: argparse.Namespace) -> int:
     backend.close()
     transport = HttpTransport(options.url, allow_http=options.allow_http)
     with closing(transport):
-        joined = join(transport, options.code, public, specs, AGENT)
+        joined = join(transport, options.code, key, specs, AGENT, options.client)
     folder.remember(url=options.url, node_id=joined.node_id, node_key=joined.node_key)
     result = {
         "node_id": joined.node_id,
@@ -115,6 +119,29 @@ def _join(options: argparse.Namespace) -> int:
     else:
         _print(f"{joined.node_id} asks to join with {len(specs['devices'])} device(s).")
         _print("Compare the fingerprint where you got the code, and confirm it there.")
+    return 0
+
+
+def _rotate(options: argparse.Namespace) -> int:
+    folder = config.state_folder(options.state, config.process_environment())
+    with _only_one(folder):
+        rotation.settle(folder)
+        settings = config.load(folder, config.process_environment(), options.url)
+        transport = HttpTransport(settings.url, allow_http=options.allow_http)
+        with closing(transport):
+            key, is_told = rotation.rotate(folder, settings, transport, SystemClock())
+    result = {
+        "node_id": settings.node_id,
+        "fingerprint": fingerprint(public_key(key)),
+        "key_id": key_id(public_key(key)),
+        "told": is_told,
+    }
+    if options.json:
+        _print(json.dumps(result))
+    else:
+        _print(f"{settings.node_id} signs with a new key: {result['fingerprint']}")
+        if not is_told:
+            _print("The server did not answer: it is told when the node runs again.")
     return 0
 
 
@@ -149,7 +176,9 @@ def _backend(options: argparse.Namespace, clock: Clock) -> Backend:
 
 @contextmanager
 def _only_one(folder: StateFolder) -> Generator[None, None, None]:
-    """Two agents on one spool would sign two chains. Raises AlreadyRunning."""
+    """Two agents on one spool would sign two chains. Raises AlreadyRunning, NotJoined."""
+    if not folder.path.is_dir():
+        raise NotJoined(f"{folder.path} holds no node: run `tallystick-node join URL CODE`")
     try:
         import fcntl
     except ImportError:
@@ -174,6 +203,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _join_parser(commands)
     _run_parser(commands)
+    _rotate_parser(commands)
     _doctor_parser(commands)
     executor_program.add_parsers(commands, _between)
     return parser
@@ -188,6 +218,7 @@ def _join_parser(commands: Any) -> None:
     command.add_argument("url", metavar="URL", help="address of the server")
     command.add_argument("code", metavar="CODE", help="single-use code shown by `Add device`")
     _common(command)
+    command.add_argument("--client", metavar="ACCOUNT", help="compute client that brings this node")
     command.add_argument("--allow-http", action="store_true", help="allow http to other machines")
     command.add_argument("--json", action="store_true", help="print the result as JSON")
     command.set_defaults(command=_join)
@@ -208,6 +239,19 @@ def _run_parser(commands: Any) -> None:
                          help="seconds between reports, default 60")  # fmt: skip
     command.add_argument("--seconds", type=_between(1, 10**9), help="stop after this long")
     command.set_defaults(command=_run)
+
+
+def _rotate_parser(commands: Any) -> None:
+    command = commands.add_parser(
+        "rotate",
+        help="sign with a new key from now on; the agent must not be running",
+        epilog="example: tallystick-node rotate --json",
+    )
+    command.add_argument("--state", metavar="DIR", help="folder of this node's keys and spool")
+    command.add_argument("--url", help="server, when not the one joined")
+    command.add_argument("--allow-http", action="store_true", help="allow http to other machines")
+    command.add_argument("--json", action="store_true", help="print the result as JSON")
+    command.set_defaults(command=_rotate)
 
 
 def _doctor_parser(commands: Any) -> None:

@@ -20,7 +20,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from typing import Any, Protocol
 from urllib.parse import urlsplit
@@ -29,6 +29,7 @@ from domain import report
 from domain.nesting import is_too_deep
 from node_reporter import reports
 from node_reporter.clock import Clock, Moment
+from node_reporter.identity import Rotation
 from node_reporter.leases import AssignmentsUnreadable, Window, parse_windows
 from node_reporter.reports import ClockOffset, SignedReport
 
@@ -230,6 +231,13 @@ class UsageClient:
         key = idempotency(body + str(at_us).encode())  # the same again later is another request
         headers = {"Content-Type": "application/json", **key, **self._bearer}
         return self._call("POST", "/specs", body, headers).status in (200, 201, 202, 204)
+
+    def tell_rotation(self, rotation: Rotation) -> Answer:
+        """Say which key signs from which report on; again is the same. Raises Unreachable."""
+        body = json.dumps(asdict(rotation), separators=(",", ":")).encode()
+        headers = {"Content-Type": "application/json", **idempotency(body), **self._bearer}
+        response = self._call("POST", "/keys/rotate", body, headers)
+        return _answer(response, _document(response.body))
 
     def _usage_call(
         self, method: str, path: str, body: bytes | None, packed: bytes | None = None

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from nacl.signing import SigningKey
 
-from node_reporter.identity import KeyUnreadable, load_key, make_key, write_secret
+from node_reporter.identity import KeyUnreadable, key_or_new, load_key, write_secret
 
 STATE_VARIABLES = ("TALLYSTICK_NODE_DIR", "STATE_DIRECTORY")
 """The second is what systemd sets for a unit with StateDirectory=."""
@@ -41,6 +41,11 @@ class StateFolder:
         return self.path / "signing.key"
 
     @property
+    def next_key(self) -> Path:
+        """The key that takes over, until it has: `rotation.py`."""
+        return self.path / "signing.key.next"
+
+    @property
     def node_key(self) -> Path:
         return self.path / "node.key"
 
@@ -58,10 +63,7 @@ class StateFolder:
 
     def signing_key_or_new(self) -> SigningKey:
         """The node's key, made on first use. Raises KeyUnreadable."""
-        try:
-            return make_key(self.signing_key)
-        except FileExistsError:
-            return load_key(self.signing_key)
+        return key_or_new(self.signing_key)
 
     def remember(self, *, url: str, node_id: str, node_key: str) -> None:
         """Keep what joining gave us. Raises FileExistsError where a node is kept already."""

@@ -24,6 +24,7 @@ BAD_SIGNATURES_MAX = 3
 FORKS_MAX = 3
 PATIENT_FAILURES = 8
 """A node that is not confirmed yet, revoked or in quarantine asks again every few minutes."""
+KEY_REFUSALS = ("node_key_mismatch", "node_key_used", "bad_signature")
 EXIT_RESTART = 75
 EXIT_STOPPED = 78
 
@@ -87,10 +88,27 @@ class Delivery:
             verdict = self._spool.reconcile(answer.acked_seq, answer.head, self._client.server_us)
         except HistoryDiffers as error:
             raise Stopped(str(error)) from error
+        if not self._told_keys(answer.acked_seq):
+            return None
         # A head can be read by a node whose reports are refused: failures are forgotten by `send`.
         self.shaken = self.answering = True
         self.due_us = 0
         return verdict
+
+    def _told_keys(self, acked_seq: int) -> bool:
+        """Tell of every key that signs reports the server lacks, before it gets them."""
+        for rotation in self._spool.rotations(after_seq=acked_seq):
+            try:
+                answer = self._client.tell_rotation(rotation)
+            except Unreachable as error:
+                self._failed(None, str(error))
+                return False
+            if answer.code in KEY_REFUSALS:
+                raise Stopped(f"the server refuses this node's new key: {answer.detail}")
+            if answer.status not in (200, 201):
+                self._refused(answer)
+                return False
+        return True
 
     def send(self) -> bool:
         """One POST of what waits. True where it was taken and more may wait. Raises Stopped."""

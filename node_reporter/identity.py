@@ -8,10 +8,13 @@ A lost key is a new node; a copied key is a cloned disk and ends in quarantine.
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
 from nacl.signing import SigningKey
+
+from domain import node_key
 
 SEED_BYTES = 32
 
@@ -36,6 +39,30 @@ def fingerprint(public: bytes) -> str:
     return " ".join(digest[i : i + 4] for i in range(0, len(digest), 4))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rotation:
+    """From report `from_seq` on the new key signs; both keys signed that it is so."""
+
+    public_key: str
+    previous_key_id: str
+    from_seq: int
+    previous_signature: str
+    signature: str
+
+    @classmethod
+    def of(cls, node_id: str, from_seq: int, old: SigningKey, new: SigningKey) -> Rotation:
+        """Signed by both keys."""
+        before, after = public_key(old).hex(), public_key(new).hex()
+        message = node_key.rotation(node_id, from_seq, before, after)
+        return cls(
+            public_key=after,
+            previous_key_id=key_id(public_key(old)),
+            from_seq=from_seq,
+            previous_signature=old.sign(message).signature.hex(),
+            signature=new.sign(message).signature.hex(),
+        )
+
+
 def load_key(path: Path) -> SigningKey:
     """Read the key file. Raises KeyUnreadable."""
     try:
@@ -55,6 +82,14 @@ def make_key(path: Path) -> SigningKey:
     key = SigningKey.generate()
     write_secret(path, bytes(key))
     return key
+
+
+def key_or_new(path: Path) -> SigningKey:
+    """The key in this file, made where there is none. Raises KeyUnreadable."""
+    try:
+        return make_key(path)
+    except FileExistsError:
+        return load_key(path)
 
 
 def write_secret(path: Path, secret: bytes) -> None:

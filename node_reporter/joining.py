@@ -1,18 +1,21 @@
-"""First contact: a single-use code, the node's public key, what hardware it has.
+"""First contact: a single-use code, the node's public key, what hardware it has; signed by the key.
 
 Not the admission: the owner compares the fingerprint printed here and confirms, an operator admits.
 """
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from dataclasses import dataclass
 from typing import Any
 
-from domain import report
+from nacl.signing import SigningKey
+
+from domain import node_key, report
 from node_reporter.client import Transport, idempotency, parsed, printable
-from node_reporter.identity import key_id
+from node_reporter.identity import key_id, public_key
 
 _NODE_ID = re.compile(report.NODE_PATTERN)
 _NODE_KEY = re.compile(r"[!-~]{1,200}")
@@ -31,18 +34,29 @@ class Joined:
 
 
 def join(
-    transport: Transport, code: str, public: bytes, specs: dict[str, Any], agent: str
+    transport: Transport,
+    code: str,
+    key: SigningKey,
+    specs: dict[str, Any],
+    agent: str,
+    client_id: str | None = None,
 ) -> Joined:
-    """Ask to become a node. Raises JoinRefused, Unreachable."""
+    """Ask to become a node, through a compute client where one brought it (R-18).
+
+    Raises JoinRefused, Unreachable.
+    """
+    public = public_key(key)
     body = {
         "code": code,
         "public_key": public.hex(),
         "key_id": key_id(public),
         "agent": agent,
+        **({} if client_id is None else {"client_id": client_id}),
         **specs,
     }
     raw = json.dumps(body, separators=(",", ":")).encode()
     headers = {"Content-Type": "application/json", "Accept": "application/json"}
+    headers["Node-Signature"] = _signed(key, raw)
     response = transport.request("POST", "/v1/nodes/join", headers | idempotency(raw), raw)
     try:
         document = parsed(response.body)
@@ -56,6 +70,12 @@ def join(
         node_id=_told(told.get("node_id"), _NODE_ID),
         node_key=_told(told.get("node_key"), _NODE_KEY),
     )
+
+
+def _signed(key: SigningKey, raw: bytes) -> str:
+    """Shows that whoever asks holds the key, and that nobody changed the inventory on its way."""
+    signature = key.sign(node_key.envelope(node_key.JOIN_TYPE, raw)).signature
+    return base64.b64encode(signature).decode()
 
 
 def _told(value: Any, form: re.Pattern[str]) -> str:

@@ -30,13 +30,17 @@ BODY_BYTES_SOFT = 245_760
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignedReport:
-    """One report as it is stored and sent; `hash` and `prev` are 32 bytes."""
+    """One report as it is stored and sent; `hash` and `prev` are 32 bytes.
+
+    `key_id` empty: signed by the key that signs now.
+    """
 
     seq: int
     body: bytes
     signature: bytes
     hash: bytes
     prev: bytes
+    key_id: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +121,7 @@ def envelope(node_id: str, key: str, signed: SignedReport, wall_us: int) -> dict
         "sequence": str(signed.seq),
         "prevhash": signed.prev.hex(),
         "signature": base64.b64encode(signed.signature).decode(),
-        "keyid": key,
+        "keyid": signed.key_id or key,
         "data_base64": base64.b64encode(signed.body).decode(),
     }
 

@@ -12,7 +12,9 @@ aside alone: it would cost every other row of its report its worth. Used from on
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass, fields, replace
 from enum import StrEnum
 from pathlib import Path
@@ -23,7 +25,7 @@ from nacl.signing import SigningKey
 from domain import report
 from node_reporter import rows
 from node_reporter.clock import Moment
-from node_reporter.identity import public_key
+from node_reporter.identity import Rotation, key_id, public_key
 from node_reporter.leases import Window
 from node_reporter.reports import BODY_BYTES_SOFT, ClockOffset, ReportChain, SignedReport
 from node_reporter.rows import WALL_JUMP_US, Stretch
@@ -120,7 +122,7 @@ class Spool:
     def head(self) -> bytes:
         """Hash of that report; genesis before the first."""
         found = self._file.meta("head", None)
-        return bytes(found) if found else report.genesis(self.node_id, public_key(self._key))
+        return bytes(found) if found else self._genesis()
 
     @property
     def acked_seq(self) -> int:
@@ -143,7 +145,7 @@ class Spool:
         in time, so its head is adopted and our own later reports are set aside, never sent.
         Raises HistoryDiffers where both hold another report under one number.
         """
-        theirs = head or report.genesis(self.node_id, public_key(self._key))
+        theirs = head or self._genesis()
         if acked_seq > self.seq:
             self._adopt(acked_seq, theirs)
             return Verdict.ADOPTED
@@ -195,7 +197,14 @@ class Spool:
             if found and size > bytes_max:
                 break
             found.append(
-                SignedReport(seq=seq, body=body, signature=signature, hash=digest, prev=prev)
+                SignedReport(
+                    seq=seq,
+                    body=body,
+                    signature=signature,
+                    hash=digest,
+                    prev=prev,
+                    key_id=self._key_id_of(seq),
+                )
             )
         return found
 
@@ -214,6 +223,36 @@ class Spool:
         """(seq, flags) of the reports that earned nothing, for `doctor`."""
         query = "SELECT seq, flags FROM report WHERE flags IS NOT NULL ORDER BY seq"
         return list(self._db.execute(query))
+
+    # --- the key -----------------------------------------------------------------------------
+
+    def hand_on(self, new: SigningKey) -> Rotation:
+        """From the next report on `new` signs. The reports before it stay as they are."""
+        rotation = Rotation.of(self.node_id, self.seq + 1, self._key, new)
+        first = self._file.meta("first_key", public_key(self._key).hex())
+        with self._file.transaction():
+            self._file.set("first_key", first)
+            known = [*self.rotations(), rotation]
+            self._file.set("rotations", json.dumps([asdict(one) for one in known]))
+            self._file.set("owner", _owner(self.node_id, new))
+        self._key = new
+        return rotation
+
+    def rotations(self, *, after_seq: int = 0) -> list[Rotation]:
+        """Changes of the key that concern reports after this one, first first."""
+        told = [Rotation(**one) for one in json.loads(self._file.meta("rotations", "[]"))]
+        return [one for one in told if one.from_seq > after_seq]
+
+    def _key_id_of(self, seq: int) -> str:
+        """The key that signed a report, which may be one that was handed on since."""
+        later = self.rotations(after_seq=seq)
+        return later[0].previous_key_id if later else key_id(public_key(self._key))
+
+    def _genesis(self) -> bytes:
+        """What the first report follows: it names the first key for good."""
+        first = self._file.meta("first_key", None)
+        public = public_key(self._key) if first is None else bytes.fromhex(first)
+        return report.genesis(self.node_id, public)
 
     # --- rows --------------------------------------------------------------------------------
 
@@ -366,7 +405,7 @@ class Spool:
             self._file.set(key, value)
 
     def _claim(self) -> None:
-        owner = f"{self.node_id} {public_key(self._key).hex()} {VERSION}"
+        owner = _owner(self.node_id, self._key)
         held = self._file.meta("owner", owner)
         if held != owner:
             raise SpoolUnreadable(f"this spool is of {held}, not {owner}")
@@ -412,7 +451,7 @@ class Spool:
         if seq == self.seq:
             return self.head
         if seq == 0:
-            return report.genesis(self.node_id, public_key(self._key))
+            return self._genesis()
         query = (
             "SELECT hash FROM report WHERE seq = ? AND state <> ?"
             " UNION ALL SELECT prev FROM report WHERE seq = ? AND state <> ?"
@@ -524,6 +563,22 @@ def _is_sound(body: bytes) -> bool:
     except report.ReportInvalid:
         return False
     return True
+
+
+def owner_of(path: Path) -> str:
+    """Public key (hex) whose spool this is; empty where there is none. Raises SpoolUnreadable."""
+    if not path.exists():
+        return ""
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as db:
+            found = db.execute("SELECT v FROM meta WHERE k = 'owner'").fetchone()
+    except sqlite3.Error as error:
+        raise SpoolUnreadable(f"{path}: {error}") from error
+    return "" if found is None else str(found[0]).split()[1]
+
+
+def _owner(node_id: str, key: SigningKey) -> str:
+    return f"{node_id} {public_key(key).hex()} {VERSION}"
 
 
 def _within_bounds(

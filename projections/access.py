@@ -32,10 +32,13 @@ _TABLES = """
     CREATE TABLE own.node (
         node_id text COLLATE "C" PRIMARY KEY, provider_id text COLLATE "C" NOT NULL,
         client_id text, token_sha256 text COLLATE "C" NOT NULL, retired_at_us bigint,
-        equivocated_at_us bigint, at_us bigint NOT NULL, position bigint NOT NULL);
+        equivocated_at_us bigint, revoked_at_us bigint, at_us bigint NOT NULL,
+        position bigint NOT NULL);
     CREATE TABLE own.node_key (
         node_id text COLLATE "C", key_id text COLLATE "C", public_key text NOT NULL,
-        confirmed_at_us bigint, position bigint NOT NULL, PRIMARY KEY (node_id, key_id));
+        confirmed_at_us bigint, position bigint NOT NULL, from_seq bigint NOT NULL,
+        PRIMARY KEY (node_id, key_id));
+    COMMENT ON COLUMN own.node_key.from_seq IS 'Number of the first report it signs';
     CREATE TABLE own.executor (
         node_id text COLLATE "C" PRIMARY KEY, key_sha256 text COLLATE "C",
         at_us bigint NOT NULL, position bigint NOT NULL);
@@ -113,7 +116,7 @@ _RULES = (
         ("node.join_requested.v1",),
         "node_id text, provider_id text, client_id text, token_sha256 text, at_us bigint",
         """INSERT INTO own.node
-        SELECT node_id, provider_id, client_id, token_sha256, NULL, NULL, at_us, position
+        SELECT node_id, provider_id, client_id, token_sha256, NULL, NULL, NULL, at_us, position
         FROM facts""",
     ),
     Rule(
@@ -121,7 +124,7 @@ _RULES = (
         "node_id text, key_id text, public_key text, at_us bigint",
         """INSERT INTO own.node_key AS k
         SELECT node_id, key_id, min(public_key),
-            min(at_us) FILTER (WHERE topic = 'node.key_confirmed.v1'), min(position)
+            min(at_us) FILTER (WHERE topic = 'node.key_confirmed.v1'), min(position), 1
         FROM facts GROUP BY node_id, key_id
         ON CONFLICT (node_id, key_id) DO UPDATE
             SET confirmed_at_us = coalesce(k.confirmed_at_us, excluded.confirmed_at_us)""",
@@ -139,6 +142,19 @@ _RULES = (
         """UPDATE own.node n SET equivocated_at_us = f.at_us
         FROM (SELECT node_id, min(at_us) AS at_us FROM facts GROUP BY node_id) f
         WHERE n.node_id = f.node_id AND n.equivocated_at_us IS NULL""",
+    ),
+    Rule(
+        ("node.key_rotated.v1",),
+        "node_id text, key_id text, public_key text, from_seq bigint, at_us bigint",
+        """INSERT INTO own.node_key
+        SELECT node_id, key_id, public_key, at_us, position, from_seq FROM facts""",
+    ),
+    Rule(
+        ("node.key_revoked.v1",),
+        "node_id text, at_us bigint",
+        """UPDATE own.node n SET revoked_at_us = f.at_us
+        FROM (SELECT node_id, min(at_us) AS at_us FROM facts GROUP BY node_id) f
+        WHERE n.node_id = f.node_id AND n.revoked_at_us IS NULL""",
     ),
     Rule(
         ("node.executor_key_issued.v1", "node.executor_key_revoked.v1"),
@@ -193,8 +209,9 @@ class ApiKey:
 
 @dataclass(frozen=True, slots=True)
 class NodeKey:
-    """A node's Ed25519 key. Unconfirmed and equivocated nodes may not report; a retired node still
-    empties its spool.
+    """A node's Ed25519 key. It signs the reports from `from_seq` on, up to that of the next key.
+    Unconfirmed, equivocated and revoked nodes may not report; a retired node still empties its
+    spool.
     """
 
     node_id: str
@@ -204,6 +221,8 @@ class NodeKey:
     confirmed_at_us: int | None
     retired_at_us: int | None
     equivocated_at_us: int | None
+    revoked_at_us: int | None
+    from_seq: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +243,7 @@ _KEY = """
 """
 _NODE_KEY = """
     SELECT n.node_id, n.provider_id, k.key_id, k.public_key, k.confirmed_at_us, n.retired_at_us,
-        n.equivocated_at_us
+        n.equivocated_at_us, n.revoked_at_us, k.from_seq
     FROM proj_access.node n JOIN proj_access.node_key k USING (node_id)
 """
 
@@ -264,8 +283,10 @@ def read_api_keys(connection: Connection, account_id: str) -> list[ApiKey]:
 
 
 def read_node_keys(connection: Connection, node_id: str | None = None) -> list[NodeKey]:
-    """The keys of one node, or of all: ingest keeps them in memory."""
-    sql = _NODE_KEY + "WHERE %(id)s::text IS NULL OR n.node_id = %(id)s ORDER BY node_id, key_id"
+    """The keys of one node, or of all: ingest keeps them in memory. A node's first key first."""
+    sql = (
+        _NODE_KEY + "WHERE %(id)s::text IS NULL OR n.node_id = %(id)s ORDER BY node_id, k.from_seq"
+    )
     return read.many(connection, NodeKey, sql, id=node_id)
 
 
@@ -276,10 +297,10 @@ def read_node_by_token(connection: Connection, token_sha256: str) -> NodeKey | N
 
 
 def read_executor(connection: Connection, key_sha256: str) -> str | None:
-    """The node for which this key (SHA-256, hex) runs the work; a retired one has none."""
+    """The node for which this key (SHA-256, hex) runs the work; one that is gone has none."""
     row = connection.execute(
         """SELECT node_id FROM proj_access.executor e JOIN proj_access.node n USING (node_id)
-        WHERE e.key_sha256 = %s AND n.retired_at_us IS NULL""",
+        WHERE e.key_sha256 = %s AND n.retired_at_us IS NULL AND n.revoked_at_us IS NULL""",
         (key_sha256,),
     ).fetchone()
     return None if row is None else str(row[0])

@@ -172,7 +172,14 @@ _RULES = (
         WHERE n.node_id = f.node_id""",
     ),
     Rule(
-        ("node.equivocated.v1",),
+        ("node.key_rotated.v1",),
+        "node_id text, key_id text, public_key text",
+        """UPDATE own.node n SET key_id = f.key_id, public_key = f.public_key FROM (
+            SELECT DISTINCT ON (node_id) * FROM facts ORDER BY node_id, position DESC) f
+        WHERE n.node_id = f.node_id""",
+    ),
+    Rule(
+        ("node.equivocated.v1", "node.key_revoked.v1"),
         "node_id text",
         "UPDATE own.node SET quarantined = true WHERE node_id IN (SELECT node_id FROM facts)",
     ),

@@ -6,8 +6,10 @@ the first operator and the tariff. Clock and node keys are the test's.
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import itertools
+import json
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +23,7 @@ from api.clock import SimulatedClock
 from api.main import create_app
 from api.service import Service
 from api.settings import Settings
+from domain import node_key
 from domain.account import BootstrapOperator
 from domain.tariff import CLOUDBENDER, publish
 from ledger import trees
@@ -30,7 +33,11 @@ from tests.usage_reports import Node as SigningNode
 NOW_US = 1_795_161_720_000_000
 HOUR_US = 3_600_000_000
 
+JOIN = "/v1/nodes/join"
+
 _numbers = itertools.count(1)
+_machines: dict[str, SigningKey] = {}
+"""The keys of machines that were asked what they would send to join, by public key."""
 
 
 class Caller:
@@ -53,7 +60,18 @@ class Caller:
     def post(self, path: str, body: Any = None, *, key: str | None = None, **headers: str) -> Any:
         named = {"Idempotency-Key": key or f"test-{next(_numbers)}", **headers}
         content = {} if body is None else body
+        if path == JOIN and content.get("public_key") in _machines:
+            return self._join(content, named)
         return self.http.post(path, json=content, headers={**self.headers, **named})
+
+    def _join(self, body: dict[str, Any], headers: dict[str, str]) -> Any:
+        """What a machine sends to join is signed by its key, byte for byte."""
+        raw = json.dumps(body).encode()
+        key = _machines[body["public_key"]]
+        signature = key.sign(node_key.envelope(node_key.JOIN_TYPE, raw)).signature
+        named = {"Node-Signature": base64.b64encode(signature).decode(), **headers}
+        named["Content-Type"] = "application/json"
+        return self.http.post(JOIN, content=raw, headers=named)
 
     def delete(self, path: str) -> Any:
         return self.http.delete(path, headers=self.headers)
@@ -105,9 +123,11 @@ class Provider:
             },
         )["offer_id"]  # fmt: skip
 
-    def joining(self, code: str, model: str, public_key: str | None = None) -> dict[str, Any]:
-        """What a machine sends to join: this one, or another with this key (hex)."""
-        public = self.signing.public_key if public_key is None else bytes.fromhex(public_key)
+    def joining(self, code: str, model: str, seed: str | None = None) -> dict[str, Any]:
+        """What a machine sends to join: this one, or another whose key has this seed (hex)."""
+        key = self.signing.key if seed is None else SigningKey(bytes.fromhex(seed))
+        public = bytes(key.verify_key)
+        _machines[public.hex()] = key
         return {
             "code": code,
             "public_key": public.hex(),

@@ -77,6 +77,8 @@ ROWS: dict[str, Row] = {
     "create_join_code": Row("owner", None, lambda s: {"region_id": s.provider.region_id}),
     "join_node": Row("anybody", None, lambda s: s.provider.joining("ZZZZZZZZ", "x")),
     "confirm_node": Row("owner", "rival", lambda s: {"key_id": s.provider.signing.key_id}),
+    "rotate_node_key": Row("node", "other_node", lambda _s: _rotation()),
+    "revoke_node_key": Row("owner", "rival", lambda _s: {"key_id": "0" * 16}),
     "admit_node": Row("operator", "rival", _nothing),
     "activate_node": Row("owner", "rival", _nothing),
     "start_maintenance": Row("owner", "rival", _nothing),
@@ -478,6 +480,11 @@ def _region(scene: Scene, provider_id: str) -> dict[str, Any]:
         "provider_id": provider_id, "name": f"m{next(_numbers)}", "storage_mode": "local",
         "setting": "edge", "admission": "operator", "allow_public_jobs": True,
     }  # fmt: skip
+
+
+def _rotation() -> dict[str, Any]:
+    return {"public_key": "11" * 32, "previous_key_id": "0" * 16, "from_seq": 2,
+            "previous_signature": "0" * 128, "signature": "0" * 128}  # fmt: skip
 
 
 def _specs(scene: Scene) -> dict[str, Any]:

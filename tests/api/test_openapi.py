@@ -249,6 +249,8 @@ NOT_AS_THEY_STAND = {
     "revoke_licence": "needs a licence",
     "cancel_maintenance": "needs an announced maintenance",
     "set_node_role": "needs an ingress node",
+    "rotate_node_key": "needs two real signatures",
+    "revoke_node_key": "needs a key of the node; tests/api/test_node_keys.py takes one back",
     "add_attribute": "needs a real signature",
     "revoke_attribute": "needs a statement",
     "pause_lease": "needs an interruptible lease that runs",

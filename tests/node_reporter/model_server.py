@@ -20,10 +20,11 @@ from typing import Any
 from nacl.exceptions import BadSignatureError
 from nacl.signing import VerifyKey
 
-from domain import report
+from domain import node_key, report
 from ledger.usage import StoredReport
 from node_reporter.client import Response, Unreachable
 from node_reporter.clock import Clock, SystemClock
+from node_reporter.identity import key_id
 
 NODE = "node_" + "5" * 32
 NODE_KEY = "tally_node_key"
@@ -44,6 +45,7 @@ class ModelServer:
     refuse_next: list[tuple[int, str]] = field(default_factory=list)
     refuse_posts: list[tuple[int, str]] = field(default_factory=list)
     batch_max: int = 64
+    rotations: list[dict[str, Any]] = field(default_factory=list)
     received_us: dict[int, int] = field(default_factory=dict)
 
     # --- what a test looks at ----------------------------------------------------------------
@@ -94,7 +96,7 @@ class ModelServer:
             status, code = self.refuse_next.pop(0)
             return self._answer(status, code)
         if (method, path) == ("POST", "/v1/nodes/join"):
-            return self._join(json.loads(body or b""))
+            return self._join(headers, body or b"")
         prefix = f"/v1/nodes/{self.node_id}"
         if (method, path) == ("GET", f"{prefix}/assignments"):
             if headers.get("Authorization") != f"Bearer {NODE_KEY}":
@@ -103,6 +105,8 @@ class ModelServer:
         if (method, path) == ("POST", f"{prefix}/specs"):
             self.specs.append(json.loads(body or b""))
             return _json(200, {})
+        if (method, path) == ("POST", f"{prefix}/keys/rotate"):
+            return self._rotate(json.loads(body or b""))
         if (method, path) == ("GET", f"{prefix}/usage/head"):
             return self._answer(200, "")
         if (method, path) == ("POST", f"{prefix}/usage"):
@@ -113,10 +117,30 @@ class ModelServer:
             return self._take(json.loads(body or b""))
         return self._answer(404, "not_found")
 
-    def _join(self, body: dict[str, Any]) -> Response:
-        self.joined = body
-        self.public_key = bytes.fromhex(body["public_key"])
+    def _join(self, headers: Mapping[str, str], raw: bytes) -> Response:
+        self.joined = json.loads(raw)
+        self.public_key = bytes.fromhex(self.joined["public_key"])
+        signature = base64.b64decode(headers["Node-Signature"])
+        VerifyKey(self.public_key).verify(node_key.envelope(node_key.JOIN_TYPE, raw), signature)
         return _json(201, {"node_id": self.node_id, "node_key": NODE_KEY})
+
+    def _rotate(self, body: dict[str, Any]) -> Response:
+        if body in self.rotations:
+            return _json(200, {})
+        old, new = self.key_at(self.seq + 1), bytes.fromhex(body["public_key"])
+        if body["previous_key_id"] != key_id(old) or body["from_seq"] <= self.seq:
+            self.alerts.append("rotation")
+            return self._answer(409, "node_key_mismatch")
+        said = node_key.rotation(self.node_id, body["from_seq"], old.hex(), new.hex())
+        VerifyKey(old).verify(said, bytes.fromhex(body["previous_signature"]))
+        VerifyKey(new).verify(said, bytes.fromhex(body["signature"]))
+        self.rotations.append(body)
+        return _json(200, {})
+
+    def key_at(self, seq: int) -> bytes:
+        """The public key that signs the report of this number."""
+        known = [one for one in self.rotations if one["from_seq"] <= seq]
+        return bytes.fromhex(known[-1]["public_key"]) if known else self.public_key
 
     def _take(self, envelopes: list[dict[str, Any]]) -> Response:
         if len(envelopes) > self.batch_max:
@@ -132,10 +156,13 @@ class ModelServer:
         self, envelope: dict[str, Any], results: list[dict[str, Any]]
     ) -> tuple[int, str] | None:
         body = base64.b64decode(envelope["data_base64"])
+        public = self.key_at(int(envelope["sequence"]))
         try:
             signature = base64.b64decode(envelope["signature"])
-            VerifyKey(self.public_key).verify(report.pae(body), signature)
+            VerifyKey(public).verify(report.pae(body), signature)
         except BadSignatureError:
+            return self._alert(401, "bad_signature")
+        if envelope["keyid"] != key_id(public):
             return self._alert(401, "bad_signature")
         one = report.parse(body)
         agrees = (envelope["id"], envelope["sequence"], envelope["source"], one.node) == (

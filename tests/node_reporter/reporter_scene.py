@@ -65,11 +65,12 @@ class Scene:
     draw: Callable[[int, int], int] = least
     tick_us: int = TICK_US
     said: list[str] = field(default_factory=list)
+    key: SigningKey = KEY
 
     def __post_init__(self) -> None:
         self.clock = SteppedClock(wall_us=WALL_US, mono_us=BEGIN_US)
         self.true_clock = TrueClock(self.clock)
-        server = ModelServer(public_key=public_key(KEY), clock=self.true_clock)
+        server = ModelServer(public_key=public_key(self.key), clock=self.true_clock)
         self.wire = self.shared or Wire(server)
         self.server = self.wire.server
         self.start()
@@ -78,7 +79,7 @@ class Scene:
         self.gpus = SimulatedGpus(self.clock, count=self.count, outages=self.outages)
         self.reporter = Reporter(
             NODE,
-            KEY,
+            self.key,
             self.gpus,
             self.clock,
             self.folder / "spool.db",

@@ -163,7 +163,7 @@ def test_what_a_server_says_cannot_write_to_a_terminal(tmp_path: Path) -> None:
 def test_a_node_that_cannot_be_written_down_is_not_joined(answer: dict[str, Any]) -> None:
     wire = Taken(ModelServer(), {"join": said(answer, 201)}, is_taken=True)
     with pytest.raises(JoinRefused, match="names no node"):
-        join(wire, "CODE", public_key(KEY), {"devices": []}, "0.1.0")
+        join(wire, "CODE", KEY, {"devices": []}, "0.1.0")
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_a_node_that_cannot_be_written_down_is_not_joined(answer: dict[str, Any]
 def test_a_refusal_to_join_is_one_line(body: bytes) -> None:
     wire = Taken(ModelServer(), {"join": said(body, 403)}, is_taken=True)
     with pytest.raises(JoinRefused) as refused:
-        join(wire, "CODE", public_key(KEY), {"devices": []}, "0.1.0")
+        join(wire, "CODE", KEY, {"devices": []}, "0.1.0")
     assert str(refused.value).isprintable()
 
 

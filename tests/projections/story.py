@@ -37,6 +37,7 @@ from domain import (
     maturity,
     node,
     node_hardware,
+    node_key,
     offer,
     payment,
     payout,
@@ -971,6 +972,16 @@ def _leaving(size: Size) -> Iterator[Told]:
         node.NodeEquivocated(
             node_id=size.node(last), lane=1, node_seq=2, first_leaf="aa", second_leaf="bb", at_us=at
         ),
+    )
+    rotated = {"key_id": "key_next", "public_key": "cd" * 32, "previous_key_id": f"key_{last}"}
+    signed = {"previous_signature": "ee" * 64, "signature": "ff" * 64}
+    yield (
+        stream,
+        node_key.NodeKeyRotated(node_id=size.node(last), from_seq=3, at_us=at, **rotated, **signed),
+    )
+    yield (
+        stream,
+        node_key.NodeKeyRevoked(node_id=size.node(last), key_id="key_next", by="mem_a", at_us=at),
     )
     yield stream, node.NodeRetired(node_id=size.node(last), by="mem_a", at_us=at)
     gone = size.device(last, 0)

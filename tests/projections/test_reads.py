@@ -91,8 +91,10 @@ def test_a_node_is_found_by_its_token_and_its_keys_by_its_id(
         True,
     )
     assert access.read_node_keys(connection, SIZE.node(1)) == [node]
-    last = access.read_node_keys(connection)[-1]
+    before, last = access.read_node_keys(connection)[-2:]
+    assert (before.node_id, before.from_seq, last.from_seq) == (last.node_id, 1, 3)
     assert last.retired_at_us is not None
+    assert last.revoked_at_us is not None
     assert last.equivocated_at_us is not None
     assert access.read_payout_wallets(connection, START_US) == {"acct_provider": "0x" + "ab" * 20}
     assert access.read_payout_wallets(connection, START_US - 1) == {}

@@ -1,0 +1,131 @@
+"""A node's key, changed by the node and taken back by its owner (design metering 12).
+
+A rotation is signed by both keys, so it needs no fingerprint to be compared again. After a
+revocation nothing that the node signs or asks is taken: the machine joins anew, as another node.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Response
+from pydantic import Field
+
+from api import node_signatures
+from api.amounts import INTEGER_MAX
+from api.auth import nodes_only, with_scope
+from api.call import After, Call, Caller
+from api.models import Asked, Count, Hex32, KeyId, NodeId, NodeInPath, Position, Told, with_examples
+from api.nodes import NodeStateTold, may_run, node_state
+from api.operation import Resource
+from domain.node import NodeState
+from domain.node_key import rotation
+from domain.node_rotation import RevokeNodeKey, RotateNodeKey
+from domain.refusal import Reason, Refused
+from domain.stream import Stream
+from projections import usage
+from projections.usage import USAGE
+
+resource = Resource("nodes")
+
+Signature = Annotated[str, Field(pattern=r"^[0-9a-f]{128}$")]
+
+
+class KeyRotation(Asked):
+    """From report `from_seq` on, the next to be sent, `public_key` signs. Both signatures (hex) are
+    over the DSSE encoding, with the payload type `org.tallystick.node.key-rotated.v1`, of four
+    lines: the node's id, `from_seq`, the previous public key and the new one (hex).
+    """
+
+    public_key: Hex32
+    previous_key_id: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
+    from_seq: Annotated[int, Field(ge=2, le=INTEGER_MAX)]
+    previous_signature: Signature
+    signature: Signature
+
+    model_config = with_examples(
+        {"public_key": "3b" * 32, "previous_key_id": "0" * 16, "from_seq": 1843,
+         "previous_signature": "0" * 128, "signature": "1" * 128}
+    )  # fmt: skip
+
+
+class NodeKeyRotatedTold(Told):
+    node_id: NodeId
+    key_id: KeyId
+    from_seq: Count
+    position: Position | None = None
+
+
+class KeyRevocation(Asked):
+    """Any key that the node has or had."""
+
+    key_id: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
+
+    model_config = with_examples({"key_id": "0" * 16})
+
+
+@resource.post(
+    "/v1/nodes/{node_id}/keys/rotate", nodes_only(), NodeKeyRotatedTold,
+    problems=[Reason.NODE_UNKNOWN, Reason.NODE_STATE, Reason.NODE_KEY_MISMATCH,
+              Reason.NODE_KEY_USED, "bad_signature"],
+)  # fmt: skip
+def rotate_node_key(node_id: NodeInPath, body: KeyRotation, call: Caller) -> Response:
+    """Sign with another key from a report on; by the node itself, with both keys."""
+
+    def commands() -> RotateNodeKey:
+        if not call.node_of_caller(node_id):
+            raise Refused(Reason.NODE_UNKNOWN, node_id=node_id)
+        _require_both(_node(call, node_id), body)
+        return RotateNodeKey(
+            node_id=node_id, public_key=body.public_key, previous_key_id=body.previous_key_id,
+            from_seq=body.from_seq, last_seq=_last_seq(call, node_id),
+            previous_signature=body.previous_signature, signature=body.signature,
+            at_us=call.now_us,
+        )  # fmt: skip
+
+    def told(after: After) -> Told:
+        state: NodeState = after.state(Stream("node", node_id))
+        return NodeKeyRotatedTold(node_id=node_id, key_id=state.key_id, from_seq=body.from_seq)
+
+    return call.record(commands, told)
+
+
+@resource.post(
+    "/v1/nodes/{node_id}/keys/revoke", with_scope("provider", "operator"), NodeStateTold,
+    problems=[Reason.NODE_UNKNOWN, Reason.NODE_KEY_MISMATCH],
+)  # fmt: skip
+def revoke_node_key(node_id: NodeInPath, body: KeyRevocation, call: Caller) -> Response:
+    """Take a lost or stolen key back: nothing the node signs or asks is taken from now on."""
+
+    def commands() -> RevokeNodeKey:
+        may_run(call, node_id)
+        return RevokeNodeKey(
+            node_id=node_id, key_id=body.key_id, by=call.principal.member_id, at_us=call.now_us
+        )
+
+    return call.record(commands, node_state(node_id))
+
+
+def _node(call: Call, node_id: str) -> NodeState:
+    state = call.service.ledger.market.load(Stream("node", node_id)).state
+    assert isinstance(state, NodeState)
+    return state
+
+
+def _require_both(state: NodeState, body: KeyRotation) -> None:
+    """Raises Problem: 401 bad_signature, where the key that signs now or the new one did not.
+
+    Of another key than the one that signs now the rule says what becomes of it, signed or not.
+    """
+    assert state.joined is not None
+    if body.previous_key_id != state.key_id:
+        return
+    message = rotation(state.joined.node_id, body.from_seq, state.public_key, body.public_key)
+    node_signatures.require(state.public_key, message, bytes.fromhex(body.previous_signature))
+    node_signatures.require(body.public_key, message, bytes.fromhex(body.signature))
+
+
+def _last_seq(call: Call, node_id: str) -> int:
+    with call.read(USAGE) as view:
+        counted = usage.read_node_reports(view.connection, node_id)
+    return counted.last_seq if counted else 0

@@ -1,0 +1,192 @@
+"""From nothing to a node that reports: the owner's command line, the operator's, and a real
+`tallystick-node` process, all against one running server.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from node_reporter import simulated
+from node_reporter.identity import key_id, load_key, public_key
+from tests.api.test_cli_remote import Server, server
+
+__all__ = ["server"]
+
+ROOT = Path(__file__).parents[2]
+
+
+def node(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """Run `tallystick-node` to its end."""
+    return subprocess.run(
+        [sys.executable, "-m", "node_reporter", *map(str, arguments)],
+        cwd=ROOT, env=os.environ, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+
+
+def until(happened: Callable[[], bool], timeout_s: float = 60) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not happened():
+        assert time.monotonic() < deadline, "it never happened"
+        time.sleep(0.05)
+
+
+@dataclass
+class Owner:
+    """Who has a region and machines to put into it."""
+
+    server: Server
+    key: str
+    region_id: str
+
+    @classmethod
+    def of(cls, server: Server, *region: str) -> Owner:
+        _, key = server.account()
+        provider = server.run("provider", "register", "--json", key=key).document["provider_id"]
+        words = ("region", "open", provider, "--name", "home", *region, "--json")
+        return cls(server, key, server.run(*words, key=key).document["region_id"])
+
+    def joined(self, state: Path, *sim: object) -> dict[str, Any]:
+        """A machine that asked to join: what it printed."""
+        code = self.server.run("node", "code", self.region_id, "--json", key=self.key).document
+        where = (self.server.url, code["code"], "--state", state)
+        done = node("join", *where, "--backend", "sim", *sim, "--json")
+        assert done.returncode == 0, done.stderr
+        told: dict[str, Any] = json.loads(done.stdout)
+        return told
+
+    def confirmed(self, state: Path, *sim: object) -> str:
+        """A machine whose key the owner has compared."""
+        told = self.joined(state, *sim)
+        words = ("node", "confirm", told["node_id"], "--fingerprint", told["fingerprint"], "--json")
+        assert self.server.run(*words, key=self.key).document["phase"] == "confirmed"
+        return str(told["node_id"])
+
+    def active(self, state: Path, *sim: object) -> str:
+        node_id = self.confirmed(state, *sim)
+        self.server.run("node", "admit", node_id)
+        self.server.run("node", "activate", node_id, key=self.key)
+        return node_id
+
+    def reports(self, node_id: str) -> int:
+        """How many reports of the node the log holds."""
+        return int(read(self.server, f"/v1/nodes/{node_id}/usage")["reports"])
+
+
+def read(server: Server, path: str) -> dict[str, Any]:
+    """What the operator sees there."""
+    headers = {"Authorization": f"Bearer {server.operator_key}"}
+    answer = httpx.get(f"{server.url}{path}", headers=headers)
+    assert answer.status_code == 200, answer.text
+    told: dict[str, Any] = answer.json()
+    return told
+
+
+def _run(state: Path, *more: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "node_reporter", "run", "--state", str(state)]
+    command += ["--backend", "sim", "--tick", "100", "--interval", "1", *more]
+    return subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
+
+
+def _stop(process: subprocess.Popen[str]) -> str:
+    process.send_signal(signal.SIGTERM)
+    return process.communicate(timeout=30)[1]
+
+
+def test_a_machine_joins_is_compared_confirmed_admitted_and_reports(
+    server: Server, tmp_path: Path
+) -> None:
+    owner = Owner.of(server)
+    told = owner.joined(tmp_path)
+    node_id = told["node_id"]
+    shown = server.run("node", "show", node_id, "--json", key=owner.key).document
+    assert shown["fingerprint"] == told["fingerprint"]
+    assert [one["model"] for one in shown["specs"]["devices"]] == ["NVIDIA H200"]
+    wrong = ("node", "confirm", node_id, "--fingerprint", "0" * 32)
+    assert server.run(*wrong, key=owner.key).code == 1
+    assert server.run("node", "admit", node_id).code == 1, "nobody compared the key yet"
+    right = ("node", "confirm", node_id, "--fingerprint", told["fingerprint"])
+    assert server.run(*right, key=owner.key).code == 0
+    assert server.run("node", "admit", node_id, key=owner.key).code == 1, "not the owner's to say"
+    assert server.run("node", "admit", node_id).code == 0
+    running = _run(tmp_path)
+    until(lambda: owner.reports(node_id) > 0)
+    _stop(running)
+    assert running.returncode == 0
+    again = node("join", server.url, "AAAAAAAA", "--state", tmp_path, "--backend", "sim")
+    assert again.returncode == 1, "a folder holds one node"
+
+
+def test_a_node_changes_its_key_and_goes_on_in_the_same_chain(
+    server: Server, tmp_path: Path
+) -> None:
+    owner = Owner.of(server)
+    node_id = owner.active(tmp_path)
+    before = key_id(public_key(load_key(tmp_path / "signing.key")))
+    running = _run(tmp_path)
+    until(lambda: owner.reports(node_id) > 0)
+    busy = node("rotate", "--state", tmp_path)
+    assert busy.returncode == 1, "the agent that runs signs with the key it has"
+    _stop(running)
+    done = node("rotate", "--state", tmp_path, "--json")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    after = key_id(public_key(load_key(tmp_path / "signing.key")))
+    assert (told["key_id"], told["told"]) == (after, True)
+    assert not (tmp_path / "signing.key.next").exists()
+    count = owner.reports(node_id)
+    running = _run(tmp_path)
+    until(lambda: owner.reports(node_id) > count)
+    _stop(running)
+    shown = server.run("node", "show", node_id, "--json", key=owner.key).document
+    assert shown["key_id"] == after != before
+    assert read(server, f"/v1/nodes/{node_id}/usage")["reports_flagged"] == 0
+    keys = read(server, f"/v1/nodes/{node_id}/keys")["data"]
+    assert [key["key_id"] for key in keys] == [before, after]
+
+
+def test_a_node_whose_key_was_taken_back_keeps_its_spool_and_says_so(
+    server: Server, tmp_path: Path
+) -> None:
+    owner = Owner.of(server)
+    node_id = owner.active(tmp_path)
+    assert server.run("node", "revoke", node_id, "--json", key=owner.key).code == 0
+    running = _run(tmp_path)
+    assert running.stderr is not None
+    line = ""
+    while "revoked" not in line:
+        line = running.stderr.readline()
+        assert line, "it ended without a word"
+    running.send_signal(signal.SIGTERM)
+    running.communicate(timeout=30)
+    assert running.returncode == 0
+    assert owner.reports(node_id) == 0
+    refused = node("rotate", "--state", tmp_path)
+    assert (refused.returncode, "does not take" in refused.stderr) == (1, True)
+
+
+def test_r_18_a_device_that_joins_through_two_agents_is_counted_once(
+    server: Server, tmp_path: Path
+) -> None:
+    """Two agents on one machine, each with a key of its own, tell of the same two GPUs."""
+    owner = Owner.of(server)
+    sim = ("--sim-gpus", 2, "--sim-seed", "one-machine")
+    first = owner.active(tmp_path / "one", *sim)
+    second = owner.confirmed(tmp_path / "two", *sim)
+    refused = server.run("node", "admit", second, "--json")
+    assert (refused.code, refused.document["code"]) == (1, "device_elsewhere")
+    assert refused.document["facts"]["device_id"] == simulated.device_uuid("one-machine", 0)
+    devices = read(server, "/v1/devices")["data"]
+    ids = [simulated.device_uuid("one-machine", index) for index in range(2)]
+    assert {one["device_id"]: one["node_id"] for one in devices} == dict.fromkeys(ids, first)
+    assert len(devices) == 2

@@ -1,0 +1,197 @@
+"""A node changes its key: one chain, two signatures, and no crash leaves it without a key."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from nacl.signing import SigningKey, VerifyKey
+
+from domain import node_key, report
+from node_reporter import rotation
+from node_reporter.config import Settings, StateFolder
+from node_reporter.delivery import Stopped
+from node_reporter.identity import key_id, load_key, make_key, public_key
+from node_reporter.rotation import RotationRefused
+from node_reporter.spool import Spool
+from tests.node_reporter.model_server import NODE, NODE_KEY, ModelServer
+from tests.node_reporter.reporter_scene import Scene
+
+
+class Rotating(Scene):
+    """A node whose key lies in its folder, as joining left it."""
+
+    def __post_init__(self) -> None:
+        self.state = StateFolder(self.folder)
+        self.key = self.state.signing_key_or_new()
+        super().__post_init__()
+
+    def settings(self) -> Settings:
+        rotation.settle(self.state)
+        return Settings(
+            url="", node_id=NODE, node_key=NODE_KEY, signing_key=load_key(self.state.signing_key),
+            spool=self.folder / "spool.db",
+        )  # fmt: skip
+
+    def rotate(self) -> bool:
+        """Stop, change the key, start; whether the server knows already."""
+        self.reporter.stop()
+        self.reporter.close()
+        self.key, is_told = rotation.rotate(self.state, self.settings(), self.wire, self.clock)
+        self.start()
+        return is_told
+
+    def reports_by_key(self) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for one in self.server.reports():
+            name = key_id(self.server.key_at(one.seq))
+            found[name] = found.get(name, 0) + 1
+        return found
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Rotating:
+    return Rotating(tmp_path)
+
+
+def test_one_report_introduces_the_next_key_and_the_one_after_it_is_signed_by_it(
+    node: Rotating,
+) -> None:
+    old = node.key
+    node.run(3)
+    assert node.rotate()
+    node.run(3)
+    (introducing,) = (one for one in node.server.reports() if _introduces(one))
+    assert introducing.rows == ()
+    assert node.server.rotations[0]["from_seq"] == introducing.seq + 1
+    data = introducing.events[0].data
+    said = node_key.introduction(NODE, public_key(old).hex(), public_key(node.key).hex())
+    VerifyKey(public_key(node.key)).verify(said, bytes.fromhex(str(data["signature"])))
+    assert set(node.reports_by_key()) == {key_id(public_key(old)), key_id(public_key(node.key))}
+    assert node.server.alerts == []
+    assert _is_one_chain(node.server)
+
+
+def test_a_key_is_changed_again_and_again(node: Rotating) -> None:
+    for _ in range(3):
+        node.run(2)
+        assert node.rotate()
+    node.run(2)
+    assert len(node.reports_by_key()) == 4
+    assert _is_one_chain(node.server)
+
+
+def test_without_the_server_nothing_is_changed(node: Rotating) -> None:
+    node.run(2)
+    node.wire.down = True
+    before = node.key
+    with pytest.raises(RotationRefused):
+        node.rotate()
+    assert load_key(node.state.signing_key) == before
+    node.wire.down = False
+    node.start()
+    node.run(2)
+    assert node.server.alerts == []
+
+
+def test_a_server_that_was_not_told_is_told_before_the_first_report_of_the_new_key(
+    node: Rotating,
+) -> None:
+    node.run(2)
+    node.reporter.stop()
+    node.reporter.close()
+    _cut_off(node, keeps_next_file=False)
+    node.start()
+    node.run(2)
+    assert node.server.alerts == []
+    assert len(node.reports_by_key()) == 2
+
+
+def test_a_crash_before_the_file_is_replaced_is_made_good_at_the_next_start(
+    node: Rotating,
+) -> None:
+    node.run(2)
+    node.reporter.stop()
+    node.reporter.close()
+    _cut_off(node, keeps_next_file=True)
+    new = load_key(node.state.next_key)
+    assert node.settings().signing_key == new
+    assert not node.state.next_key.exists()
+    node.key = new
+    node.start()
+    node.run(2)
+    assert node.server.alerts == []
+
+
+def test_a_crash_before_the_spool_changed_hands_leaves_the_old_key_in_office(
+    node: Rotating,
+) -> None:
+    node.run(2)
+    prepared = make_key(node.state.next_key)
+    node.crash()
+    assert node.settings().signing_key == node.key
+    node.run(2)
+    assert node.rotate()
+    assert node.key == prepared
+
+
+def test_a_server_that_forgot_the_change_is_told_again_and_gets_old_reports_under_the_old_key(
+    node: Rotating,
+) -> None:
+    """A server restored from a backup of before the change; three reports are the old key's."""
+    node.run(3)
+    node.rotate()
+    node.run(2)
+    known = list(node.server.bodies)
+    node.server.bodies, node.server.rotations = node.server.bodies[:1], []
+    node.crash()
+    node.run(2)
+    assert node.server.bodies[: len(known)] == known
+    assert node.server.alerts == []
+
+
+def test_a_server_that_refuses_the_new_key_stops_the_node(node: Rotating) -> None:
+    node.run(2)
+    node.reporter.stop()
+    node.reporter.close()
+    _cut_off(node, keeps_next_file=False)
+    node.server.rotations.append(
+        {"public_key": "ab" * 32, "from_seq": node.server.seq + 1, "previous_key_id": "0" * 16}
+    )
+    node.start()
+    with pytest.raises(Stopped, match="refuses this node's new key"):
+        node.run(2)
+
+
+def test_the_spool_of_another_key_is_not_taken_over(node: Rotating) -> None:
+    node.run(1)
+    node.reporter.close()
+    make_key(node.state.next_key)
+    settings = replace(node.settings(), signing_key=SigningKey.generate())
+    with pytest.raises(Exception, match="this spool is of"):
+        rotation.rotate(node.state, settings, node.wire, node.clock)
+
+
+def _cut_off(node: Rotating, *, keeps_next_file: bool) -> None:
+    """Change hands on the disk as `rotate` does, and die before the server hears of it."""
+    new = make_key(node.state.next_key)
+    spool = Spool(node.folder / "spool.db", NODE, node.key)
+    spool.hand_on(new)
+    spool.close()
+    if not keeps_next_file:
+        node.state.next_key.replace(node.state.signing_key)
+        node.key = new
+
+
+def _introduces(one: report.Report) -> bool:
+    return any(event.type == "key.rotated" for event in one.events)
+
+
+def _is_one_chain(server: ModelServer) -> bool:
+    prev = report.genesis(NODE, server.public_key)
+    for body in server.bodies:
+        if report.parse(body).prev != prev.hex():
+            return False
+        prev = report.report_hash(body)
+    return True
