@@ -21,21 +21,9 @@ import psycopg
 
 from domain.accrual import UsageRow
 from domain.capacity import Span
-from domain.close_reason import (
-    EXPIRED,
-    FUNDS_ENDED,
-    START_TIMEOUT,
-    TERM_REACHED,
-    UNREACHABLE,
-)
-from domain.lease import (
-    HOUR_US,
-    AccrueUsage,
-    CloseLease,
-    Lease,
-    SettleLease,
-    TopUpLease,
-)
+from domain.close_reason import EXPIRED, FUNDS_ENDED, START_TIMEOUT, TERM_REACHED, UNREACHABLE
+from domain.duration import HOUR_US
+from domain.lease import AccrueUsage, CloseLease, Lease, SettleLease, TopUpLease
 from domain.lease_closing import expires_us, unreachable_us
 from domain.lease_top_up import refill_due
 from domain.refusal import Reason, Refused

@@ -17,7 +17,7 @@ from api.accrual import NodeReader, proven_by
 from api.service import Service
 from domain.capacity import PROOF_GAP_US, Span, unproven
 from domain.device import AccrueCapacity, DeviceState
-from domain.lease import HOUR_US
+from domain.duration import HOUR_US
 from domain.report import lane_of
 from domain.stream import Stream
 from ledger.handle import LOG_AWAY

@@ -28,7 +28,7 @@ from domain.cash_out import (
     StartCashOut,
     stream_of,
 )
-from domain.maturity import DAY_US
+from domain.duration import DAY_US
 from domain.money import credit
 from domain.payout_matching import (
     Listed,

@@ -48,6 +48,7 @@ from domain.cash_out import (
     holds_stream,
     stream_of,
 )
+from domain.duration import SECOND_US
 from domain.maturity import (
     NETWORK,
     ForgoDust,
@@ -69,7 +70,6 @@ resource = Resource("cash-outs")
 READ = with_scope("earnings:read", "operator")
 OWN = with_scope("account:admin")
 OPERATE = with_scope("operator")
-SECOND_US = 1_000_000
 UPCOMING_MAX = 50
 
 CashOutId = Annotated[str, Field(pattern=r"^cashout_[0-9A-Za-z]{1,64}$")]

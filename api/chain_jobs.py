@@ -23,7 +23,7 @@ from typing import Any
 import psycopg
 
 from api import settlement
-from api.chain_reconcile import SECOND_US, reconcile, settled_block, tree_of
+from api.chain_reconcile import reconcile, settled_block, tree_of
 from api.chain_stores import OutboxStore, ScannerStore
 from api.payout_files import payout_path
 from api.payout_leaves import Leaves, leaves_of, rows_of
@@ -40,6 +40,7 @@ from domain import payout as payouts
 from domain.account import WalletState
 from domain.burn import Burn, BurnIntended, ConfirmBurn, FailBurn, IntendBurn
 from domain.deposit import ConfirmCreditsPurchase
+from domain.duration import SECOND_US
 from domain.epoch import TREASURY, Epoch, EpochSealed
 from domain.money import credit, token
 from domain.payout import (

@@ -23,12 +23,11 @@ from contracts.reconcile import LedgerTotals, SealedEpoch, read_chain
 from contracts.reconcile import reconcile as compare
 from contracts.tally import TOKEN_UNIT, Tally
 from domain import payout as payouts
+from domain.duration import SECOND_US
 from domain.policy import NETWORK
 from ledger.handle import Ledger
 
 Connection = psycopg.Connection[Any]
-
-SECOND_US = 1_000_000
 
 
 def settled_block(tally: Tally, scanned: ScannerStore) -> int:

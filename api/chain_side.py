@@ -20,6 +20,7 @@ from contracts.deployment import Deployment, Roles, Terms
 from contracts.devnet import Devnet
 from contracts.signers import KeystoreSigner, LocalKeySigner, Signer
 from contracts.tally import TOKEN_UNIT, Tally
+from domain.duration import SECOND_US
 from domain.emission import scheduled
 from domain.epoch import Epoch
 from domain.policy import PolicyPublished, PolicyState
@@ -32,7 +33,6 @@ GENESIS_SUPPLY = 1_000_000 * TOKEN_UNIT
 ANCHOR_PRICE = 2_000_000
 """Of the embedded chain: micro-USD per TOKEN until its oracle says otherwise."""
 EPOCHS_PER_PERIOD = 1
-SECOND_US = 1_000_000
 ADMIN, GUARDIAN, EMITTER, PROPOSER, ORACLE, TREASURY = range(6)
 """Which public key plays which role on the embedded chain."""
 

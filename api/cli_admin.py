@@ -6,11 +6,11 @@ import secrets
 
 from api.cli_settings import ConfigFile, DataDir, opened
 from api.cli_terminal import AnswerIsNo, AsJson, facts, group, note, tell
+from domain.duration import SECOND_US
 
 app = group("First steps on a new installation.", "tallystick admin bootstrap")
 
 OWNER = "operator"
-SECOND_US = 1_000_000
 
 
 @app.command(epilog="Example: tallystick admin bootstrap --json")

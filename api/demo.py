@@ -36,9 +36,9 @@ from contracts.outbox import FileStore, Outbox
 from contracts.signers import LocalKeySigner
 from contracts.tally import TOKEN_UNIT, PriceQuote, Tally
 from domain.account import BootstrapOperator
+from domain.duration import HOUR_US, MINUTE_US, SECOND_US
 from domain.emission import EmissionSegment
 from domain.epoch import OpenEpoch
-from domain.lease import HOUR_US
 from domain.money import token
 from domain.policy import PublishPolicy
 from domain.stream import derive_id
@@ -58,8 +58,6 @@ from node_reporter.simulated import SimulatedGpus
 from projections import tables
 
 START_US = 1_795_392_000_000_000  # 2026-11-23T00:00:00Z, a Monday
-MINUTE_US = 60_000_000
-SECOND_US = 1_000_000
 EPOCH_US = 24 * HOUR_US
 TIMELOCK_S = 2 * 86_400
 EMISSION_UNITS = 1_000 * TOKEN_UNIT

@@ -22,7 +22,8 @@ from decimal import Decimal, localcontext
 from itertools import islice
 from typing import Any
 
-from domain.calendar import DAY_US, day_named, day_start_us
+from domain.calendar import day_named, day_start_us
+from domain.duration import DAY_US
 from domain.gpu_time import GPU_HOUR_US
 from projections.charges import Charge
 

@@ -32,6 +32,7 @@ from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
 from api.pools import PoolId
 from api.scheduling import has_waiting, keeps_queue, pool_of_spec, wait
+from domain.duration import SECOND_US
 from domain.gang import MEMBERS_MAX, CloseGang, GangState, RequestGang
 from domain.job import JobSubmitted, SubmitJob
 from domain.lease import CANCELLED_BEFORE_START
@@ -48,7 +49,6 @@ resource = Resource("gangs")
 
 WRITE = with_scope("renter", "client")
 READ = with_scope("renter", "client", "operator", "audit:read")
-SECOND_US = 1_000_000
 TERM_SECONDS_MAX = 10 * 366 * 86_400
 
 GangId = Annotated[str, Field(pattern=r"^gang_[0-9A-Za-z]{1,64}$")]

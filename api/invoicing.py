@@ -14,7 +14,8 @@ import logging
 from api import issuer
 from api.service import Service
 from api.settings import SettingsInvalid
-from domain.calendar import DAY_US, month_of_day
+from domain.calendar import month_of_day
+from domain.duration import DAY_US
 from domain.invoice import (
     GRACE_US,
     KINDS,

@@ -43,6 +43,7 @@ from api.overflow import placed
 from api.paging import LIST_LIMIT, Cursor, Limit
 from api.service import Service
 from domain.close_reason import CANCELLED_BEFORE_START, RENTER_CLOSED, SCALED_DOWN
+from domain.duration import SECOND_US
 from domain.job import JobState, JobSubmitted, Part, ScaleJob
 from domain.job_parts import due_parts, due_run, members_for, plan_of, surplus
 from domain.job_plan import MEMBERS_MAX
@@ -77,7 +78,6 @@ OPENED_MAX = 500
 """Leases one round opens: what is left over waits for the next one."""
 TOGETHER_MAX = 20
 """Leases that are closed in the append that scales a job; the rest follow, at the same moment."""
-SECOND_US = 1_000_000
 
 PartState = Literal[
     "requested", "quoted", "reserved", "gang_waiting", "active", "paused", "degraded",

@@ -32,13 +32,8 @@ from api.restarts import run_restarts
 from api.scheduling import run_schedule
 from api.service import Service
 from api.settlement import settle_due
-from domain.lease import (
-    DEGRADED_LIMIT_US,
-    HOUR_US,
-    MIN_RUNWAY_US,
-    REQUEST_TIMEOUT_US,
-    START_TIMEOUT_US,
-)
+from domain.duration import HOUR_US, SECOND_US
+from domain.lease import DEGRADED_LIMIT_US, MIN_RUNWAY_US, REQUEST_TIMEOUT_US, START_TIMEOUT_US
 from domain.node import RecordEquivocation
 from domain.pin import PinUsage
 from domain.promotion import ExpirePromotion
@@ -50,7 +45,6 @@ from projections.runner import Connection
 logger = logging.getLogger(__name__)
 
 PAUSE_SECONDS_MAX = 300.0
-SECOND_US = 1_000_000
 EXPIRED_MAX = 500
 """Grants whose breakage is booked in one append."""
 LEASES_MAX = 1_000

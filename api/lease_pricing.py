@@ -13,6 +13,7 @@ from api.pricing import Pricing
 from api.service import Service
 from domain.auction import OpenAuction
 from domain.constraints import NOTHING, Constraints
+from domain.duration import SECOND_US
 from domain.lease import MIN_RUNWAY_US, LeaseRequested, RequestLease
 from domain.matching import Need
 from domain.offer import SETTLEMENTS
@@ -32,7 +33,6 @@ from domain.reserved_term import term_us
 from domain.standing_bid import SetStandingBid
 from domain.stream import Stream
 
-SECOND_US = 1_000_000
 STANDING_MODULE = ContinuousBid()
 
 

@@ -15,7 +15,6 @@ from api.call import After, Call, Caller
 from api.compute_jobs import EXAMPLE, JOB_PROBLEMS
 from api.leases import (
     READ,
-    SECOND_US,
     TERM_SECONDS_MAX,
     WRITE,
     LeaseOpenedTold,
@@ -46,6 +45,7 @@ from api.models import (
 from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
 from domain.close_reason import CLOSE_REASONS, fault_of
+from domain.duration import SECOND_US
 from domain.lease import Lease, ReserveLease
 from domain.lease_turns import (
     CancelReclaim,

@@ -50,6 +50,7 @@ from api.positions import ReadAsOf
 from api.pricing import Pricing
 from api.scheduling import has_waiting, keeps_queue, pool_of_spec, wait
 from domain.close_reason import CLIENT_WITHDREW
+from domain.duration import SECOND_US
 from domain.job import JobSubmitted, SubmitJob
 from domain.lease import (
     CANCELLED_BEFORE_START,
@@ -73,7 +74,6 @@ resource = Resource("leases")
 
 WRITE = with_scope("renter", "client")
 READ = with_scope("renter", "provider", "client", "operator", "audit:read")
-SECOND_US = 1_000_000
 TERM_SECONDS_MAX = 10 * 366 * 86_400
 PROVIDER_UNSPECIFIED, EMERGENCY_STOP = 10_002, 20_002
 

@@ -13,6 +13,7 @@ from api.lease_desk import Round
 from api.service import Service
 from domain.compute_client import floor_of
 from domain.constraints import NOTHING
+from domain.duration import SECOND_US
 from domain.funding import sources_of
 from domain.gpu_time import GPU_HOUR_US
 from domain.job import JobSubmitted, SubmitJob
@@ -43,7 +44,6 @@ MATCH_AGAIN = frozenset(
 DIRECT = "direct"
 """The client of a job that its renter submits without one."""
 BUDGET_PROBE = 2**62
-SECOND_US = 1_000_000
 MISSING_ROOM = "room"
 
 

@@ -46,6 +46,7 @@ from api.payments import (
 from api.processors import processor_for
 from api.reversals import reversing
 from domain.debt import FundReserve, WriteOffDebt
+from domain.duration import DAY_US
 from domain.payment import (
     AskRefund,
     ConfirmRefund,
@@ -59,16 +60,8 @@ from domain.payment import (
 from domain.payment_terms import TERMS, PublishPaymentTerms, Terms
 from domain.refusal import Reason, Refused
 from domain.stream import Stream
-from domain.top_up import (
-    THRESHOLDS_MAX,
-    SetAutoTopUp,
-    SetBalanceWarnings,
-    StopAutoTopUp,
-    TopUps,
-)
-from domain.top_up import (
-    stream_of as top_up_stream,
-)
+from domain.top_up import THRESHOLDS_MAX, SetAutoTopUp, SetBalanceWarnings, StopAutoTopUp, TopUps
+from domain.top_up import stream_of as top_up_stream
 from projections import access, payments
 from projections.access import ACCESS
 from projections.payments import PAYMENTS
@@ -620,9 +613,6 @@ class TermsTold(Told):
     chargeback_window_days: Annotated[int, Field(ge=0, le=730)]
     effective_from: Told_at
     position: Position | None = None
-
-
-DAY_US = 86_400_000_000
 
 
 def _terms_told(terms: Any) -> TermsTold:

@@ -14,14 +14,8 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from domain.maturity import (
-    DAY_US,
-    NETWORK,
-    MatureEarnings,
-    SweepEarnings,
-    Windows,
-    due_until_us,
-)
+from domain.duration import DAY_US
+from domain.maturity import NETWORK, MatureEarnings, SweepEarnings, Windows, due_until_us
 from ledger.handle import LOG_AWAY, Ledger
 from projections import money_out, read, tables
 from projections.runner import Connection

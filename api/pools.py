@@ -31,6 +31,7 @@ from api.models import (
 )
 from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
+from domain.duration import SECOND_US
 from domain.pool import (
     DEFAULT_POLICY,
     GPUS_PPM_MAX,
@@ -59,7 +60,6 @@ resource = Resource("pools")
 
 OWNER = with_scope("provider", "operator")
 PARTIES = with_scope("provider", "operator", "renter", "client", "audit:read")
-SECOND_US = 1_000_000
 
 PoolId = Annotated[str, Field(pattern=r"^pool_[0-9A-Za-z]{1,64}$")]
 PoolInPath = Annotated[str, Path(pattern=r"^pool_[0-9A-Za-z]{1,64}$")]

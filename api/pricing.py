@@ -29,6 +29,7 @@ from api.models import (
 from api.operation import Resource
 from api.providers import own_provider
 from domain.auction import BIDS_LIMIT, CLOSES_AFTER_MAX_US
+from domain.duration import SECOND_US
 from domain.offer import OfferState
 from domain.offer_prices import OfferPricesSet, SetOfferPrices, stream_of
 from domain.pricing import AUCTION, MODULES, STANDING, TERM, label
@@ -41,7 +42,6 @@ from projections.pools import POOLS
 
 resource = Resource("pricing")
 
-SECOND_US = 1_000_000
 Months = Literal[1, 3, 6]
 PoolQuery = Annotated[str | None, Query(pattern=r"^pool_[0-9A-Za-z]{1,64}$")]
 ModuleName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,63}$")]

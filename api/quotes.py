@@ -16,6 +16,7 @@ from api.matching import Wish, look
 from api.models import Asked, JobId, with_examples
 from api.operation import Resource
 from domain.constraints import require_constraints
+from domain.duration import SECOND_US
 from domain.job import JobSubmitted, SubmitJob, require_shape
 from domain.refusal import Reason
 from projections import reputation
@@ -23,7 +24,6 @@ from projections.reputation import REPUTATION
 
 resource = Resource("quotes")
 
-SECOND_US = 1_000_000
 TERM_SECONDS_MAX = 10 * 366 * 86_400
 UNNAMED = "job_0"
 

@@ -27,15 +27,9 @@ from domain import report
 from domain.account import BootstrapOperator, OpenAccount
 from domain.deposit import ConfirmDeposit
 from domain.device import AccrueCapacity
+from domain.duration import HOUR_US
 from domain.job import SubmitJob
-from domain.lease import (
-    HOUR_US,
-    TERM_REACHED,
-    CloseLease,
-    ReadyLease,
-    RequestLease,
-    ReserveLease,
-)
+from domain.lease import TERM_REACHED, CloseLease, ReadyLease, RequestLease, ReserveLease
 from domain.matching import RULE, Match, Need, choose
 from domain.money import credit
 from domain.node import (

@@ -19,6 +19,7 @@ from api.matching import MATCH_AGAIN, match, waits_for_room
 from api.service import Service
 from domain.close_reason import CANCELLED_BEFORE_START, EXPIRED, NO_MATCH
 from domain.device import DeviceState
+from domain.duration import HOUR_US
 from domain.fair_share import decayed
 from domain.gang import CloseGang, GangState
 from domain.job import JobState, JobSubmitted, SubmitJob
@@ -50,7 +51,7 @@ from domain.stream import Stream
 from ledger.handle import LOG_AWAY
 from projections import pools
 from projections.fleet import FLEET
-from projections.pools import HOUR_US, POOLS
+from projections.pools import POOLS
 from projections.runner import Connection
 
 logger = logging.getLogger(__name__)

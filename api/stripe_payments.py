@@ -44,6 +44,7 @@ from api.payments import (
     SavedCharge,
     cents,
 )
+from domain.duration import SECOND_US
 from domain.money import Amount, credit
 
 logger = logging.getLogger(__name__)
@@ -52,7 +53,6 @@ NAME = "stripe"
 CURRENCY = "usd"
 TOLERANCE_SECONDS = 300
 TIMEOUT_SECONDS = 8.0
-SECOND_US = 1_000_000
 PAGE = 100
 LOOKED_AT_MAX = 1_000
 """Objects of one customer, payment or payout that are looked through for our id."""

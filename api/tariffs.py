@@ -12,6 +12,7 @@ from api.auth import everybody, with_scope
 from api.call import After, Caller
 from api.models import Asked, Count, Moment, Position, Short, Told, Told_at, moment, with_examples
 from api.operation import Resource
+from domain.duration import SECOND_US
 from domain.money import Amount
 from domain.refusal import Reason
 from domain.tariff import (
@@ -35,7 +36,6 @@ Meter = Literal["cpu", "memory", "storage", "network"]
 Share = Annotated[int, Field(ge=0, le=1_000_000, description="Parts per million")]
 Rows = Annotated[int, Field(ge=1, le=1_000_000)]
 NoticeSeconds = Annotated[int, Field(ge=0, le=366 * 86_400)]
-SECOND_US = 1_000_000
 _EXAMPLE: dict[str, Any] = {
     "version": 2,
     "usage_fees": [

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from api.errors import Problem
+from domain.duration import DAY_US
 
-DAY_US = 86_400_000_000
 SPAN_US_MAX = 366 * DAY_US
 SPAN_US = 31 * DAY_US
 """What is told when nobody says from when."""

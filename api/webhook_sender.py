@@ -28,6 +28,7 @@ import httpx
 
 from api import secret_files
 from api.models import moment
+from domain.duration import SECOND_US
 from domain.webhook import DisableWebhook
 from ledger import webhook_deliveries
 from ledger.handle import LOG_AWAY
@@ -38,7 +39,6 @@ from projections.webhooks import WEBHOOKS, Endpoint
 
 logger = logging.getLogger(__name__)
 
-SECOND_US = 1_000_000
 RETRIES_US = tuple(
     seconds * SECOND_US
     for seconds in (0, 5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400)

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 
-DAY_US = 86_400_000_000
+from domain.duration import DAY_US
+
 _DAY = re.compile(r"([0-9]{4}-[0-9]{2})-([0-9]{2})", re.ASCII)
 _MONTH = re.compile(r"([0-9]{4})-(0[1-9]|1[0-2])", re.ASCII)
 

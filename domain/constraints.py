@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
+from domain.duration import HOUR_US
 from domain.host_kind import NETWORK_CLASSES, version_rule
 from domain.money import PPM
 from domain.refusal import Reason, Refused
@@ -90,7 +91,6 @@ QUANTITY_MAX = 2**40
 WORDS_MAX = 32
 ATTRIBUTES_MAX = 16
 SIGNERS_MAX = 8
-HOUR_US = 3_600_000_000
 RECLAIM_WINDOW_US = (HOUR_US, 720 * HOUR_US)
 """The shortest and the longest notice of a reclaim that can be agreed."""
 

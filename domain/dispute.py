@@ -26,6 +26,7 @@ from dataclasses import dataclass, replace
 from typing import Any, assert_never
 
 from domain.adjustment import ChargedLine, Part
+from domain.duration import DAY_US
 from domain.lease_life import DISPUTED_US_MAX
 from domain.money import Amount, Big
 from domain.refusal import Reason, Refused
@@ -187,7 +188,6 @@ class TimeOutDispute:
     at_us: int
 
 
-DAY_US = 86_400_000_000
 TIMEOUT_US = 90 * DAY_US
 OPEN_US_MAX = DISPUTED_US_MAX
 """A charge can be disputed for so long after its posting; held is only inside its window."""

@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from domain.gpu_time import GPU_HOUR_US, SECOND_US, charge_for
+from domain.duration import SECOND_US
+from domain.gpu_time import GPU_HOUR_US, charge_for
 from domain.refusal import Reason, Refused
 
 TIME_MAX_US = 2**53 - 1

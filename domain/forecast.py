@@ -13,8 +13,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from domain.duration import SECOND_US
 from domain.escrow import TIME_MAX_US
-from domain.gpu_time import GPU_HOUR_US, SECOND_US
+from domain.gpu_time import GPU_HOUR_US
 from domain.money import PPM
 
 

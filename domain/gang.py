@@ -18,10 +18,11 @@ from dataclasses import dataclass, replace
 from typing import Any, assert_never
 
 from domain.account import account_of, require_open
+from domain.duration import DAY_US, MINUTE_US
 from domain.job import existing_job, job_of
 from domain.lease import lease_of
 from domain.money import Amount
-from domain.pool import DAY_US, GANG_TIMEOUT_US, MINUTE_US
+from domain.pool import GANG_TIMEOUT_US
 from domain.refusal import Reason, Refused
 from domain.stream import Change, Stream, World
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from domain.money import PPM
 
-SECOND_US = 1_000_000
 GPU_HOUR_US = 3_600_000_000
 """GPU-microseconds in one hour of one whole accelerator; also microseconds in an hour."""
 

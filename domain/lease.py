@@ -36,6 +36,7 @@ from domain.close_reason import RENTER_CLOSED as RENTER_CLOSED
 from domain.close_reason import START_TIMEOUT as START_TIMEOUT
 from domain.close_reason import TERM_REACHED as TERM_REACHED
 from domain.constraints import Constraints, Weights
+from domain.duration import HOUR_US
 from domain.earnings import NOTHING, Parts
 from domain.escrow import TIME_MAX_US
 from domain.gpu_time import fee_for
@@ -48,12 +49,7 @@ from domain.lease_command import (
     evolve_work,
 )
 from domain.lease_funds import EscrowPart as EscrowPart
-from domain.lease_funds import (
-    deposits_of,
-    for_purpose,
-    total,
-    without,
-)
+from domain.lease_funds import deposits_of, for_purpose, total, without
 from domain.lease_turns import (
     FaultRevised,
     FundsEndWarned,
@@ -472,7 +468,6 @@ class SettleLease:
 
 # What is remembered.
 
-HOUR_US = 3_600_000_000
 MIN_RUNWAY_US = HOUR_US
 """An open-ended lease holds at least this much of its price before it starts."""
 START_TIMEOUT_US = 600_000_000

@@ -17,11 +17,11 @@ from domain.accrual import Pause, Reach, Watermark, Window, count, due
 from domain.auction import deposits_at_cancelling
 from domain.close_reason import may_give
 from domain.device import device_of, release
+from domain.duration import HOUR_US
 from domain.earnings import Parts, peel
 from domain.gpu_time import charge_for
 from domain.job_parts import ended
 from domain.lease import (
-    HOUR_US,
     LATE_UNITS_MAX,
     LATE_WINDOW_US,
     AccrueUsage,

@@ -12,9 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from domain.duration import SECOND_US
 from domain.escrow import TIME_MAX_US
 from domain.funding import Source
-from domain.gpu_time import GPU_HOUR_US, SECOND_US, fee_for
+from domain.gpu_time import GPU_HOUR_US, fee_for
 from domain.money import Amount, credit
 
 FEDERATED = "federated"

@@ -15,15 +15,9 @@ from typing import Any
 
 from domain.close_reason import INGRESS_FAILURE, UNREACHABLE, fault_of, may_give
 from domain.device import device_of, reserve
+from domain.duration import HOUR_US
 from domain.epoch import epoch_of
-from domain.lease import (
-    DEGRADED_AFTER_US,
-    HOUR_US,
-    PAUSES_MAX,
-    QUOTES_MAX,
-    Lease,
-    lease_of,
-)
+from domain.lease import DEGRADED_AFTER_US, PAUSES_MAX, QUOTES_MAX, Lease, lease_of
 from domain.lease_accrual import released_devices
 from domain.lease_extension import extended
 from domain.lease_terms import quoted_terms

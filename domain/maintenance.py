@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, assert_never
 
+from domain.duration import DAY_US
 from domain.node import existing_node
 from domain.refusal import Reason, Refused
 from domain.stream import Change, Stream, World
@@ -69,7 +70,6 @@ class CancelMaintenance:
 
 
 KINDS = ("planned", "emergency", "security", "network", "capacity")
-DAY_US = 86_400_000_000
 LENGTH_US_MAX = 7 * DAY_US
 AHEAD_US_MAX = 90 * DAY_US
 SCHEDULED_MAX = 100

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from domain.constraints import ISOLATIONS
+from domain.duration import SECOND_US
 from domain.host_kind import NETWORK_CLASSES, kernel_version
 from domain.lease import Narrowed
 from domain.match_dimensions import (
@@ -38,7 +39,6 @@ from domain.match_dimensions import (
 from domain.money import PPM
 from domain.sharing import MPS_STEP_PPM, slices_of
 
-SECOND_US = 1_000_000
 WORDS_TOLD_MAX = 8
 _IN_SECONDS = ("reclaim", "spec_age")
 

@@ -23,14 +23,12 @@ from typing import Any, assert_never
 
 from domain import debt
 from domain.account import account_of, existing_account, open_account, require_open
-from domain.gpu_time import SECOND_US
+from domain.duration import DAY_US, HOUR_US
 from domain.money import Amount, Big, credit
 from domain.payment_terms import CENT_UNITS
 from domain.refusal import Reason, Refused
 from domain.stream import Change, Stream, World
 
-DAY_US = 86_400 * SECOND_US
-HOUR_US = 3_600 * SECOND_US
 CLIENTS_MAX = 200
 """Compute clients that one maturing names: a fact is bounded."""
 DEFAULT_WINDOW_US = 72 * HOUR_US

@@ -24,8 +24,9 @@ from typing import Any, TypeAlias, assert_never
 
 from domain import card_money, debt
 from domain.account import account_of, open_account
+from domain.duration import DAY_US
 from domain.money import Amount, Asset, Big, credit
-from domain.payment_terms import CENT_UNITS, DAY_US, terms_at
+from domain.payment_terms import CENT_UNITS, terms_at
 from domain.refusal import Reason, Refused
 from domain.stream import Change, Stream, World
 

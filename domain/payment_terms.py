@@ -12,11 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from domain.duration import DAY_US
 from domain.money import Amount, Asset, credit
 from domain.refusal import Reason, Refused
 from domain.stream import Change, Stream, World
 
-DAY_US = 24 * 3_600_000_000
 WINDOW_US_MAX = 730 * DAY_US
 CENT_UNITS = 10_000
 """Micro-credits in a US cent: what moves outside is whole cents."""

@@ -13,9 +13,9 @@ from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from typing import Any
 
+from domain.duration import SECOND_US
 from domain.emission import EmissionSegment as EmissionSegment
 from domain.emission import check_segments, scheduled_through
-from domain.gpu_time import SECOND_US
 from domain.money import PPM, Amount, Asset, token
 from domain.refusal import Reason, Refused
 from domain.stream import Change, Stream, World

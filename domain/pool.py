@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, assert_never
 
 from domain.account import open_account
+from domain.duration import DAY_US, MINUTE_US
 from domain.node import NodeState, existing_node
 from domain.pool_node import PoolNodeAdded as PoolNodeAdded
 from domain.pool_node import PoolNodeRemoved as PoolNodeRemoved
@@ -133,8 +134,6 @@ QUEUES_MAX = 64
 NAME_MAX = 64
 WEIGHT_MAX = 1_000_000
 GPUS_PPM_MAX = 10**12  # a million GPUs
-MINUTE_US = 60_000_000
-DAY_US = 24 * 60 * MINUTE_US
 GANG_TIMEOUT_US = 10 * MINUTE_US
 GANG_PATIENCE_US = 30 * MINUTE_US
 HALF_LIFE_US = DAY_US

@@ -13,10 +13,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from domain.calendar import DAY_US, day_of, days_in, first_day, month_of_day
+from domain.calendar import day_of, days_in, first_day, month_of_day
+from domain.duration import DAY_US, MINUTE_US
 from domain.refusal import Reason, Refused
 
-MINUTE_US = 60_000_000
 DAYS_AHEAD_MAX = 41 * 366
 """Every date on every day of the week comes again within forty years, the 29th of February too."""
 TEXT_MAX = 200

@@ -21,6 +21,7 @@ from typing import Any, TypeAlias, assert_never
 
 from domain.account import open_account
 from domain.draw import Drawn, draw
+from domain.duration import HOUR_US
 from domain.money import Amount, Big, credit
 from domain.provider import existing_provider, existing_region
 from domain.refusal import Reason, Refused
@@ -114,8 +115,6 @@ class RemoveStorageNode:
     by: str
     at_us: int
 
-
-HOUR_US = 3_600_000_000
 
 # What is remembered.
 

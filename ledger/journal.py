@@ -24,12 +24,12 @@ from typing import Any
 
 import psycopg
 
+from domain.duration import DAY_US
 from domain.money import Asset
 from ledger.chart import DEBIT
 
 Connection = psycopg.Connection[Any]
 
-DAY_US = 86_400_000_000
 BATCH_ROWS = 2_000
 """Postings read, named and written together: what an export holds in memory."""
 NAMES_MAX = 50_000

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domain.constraints import weights_of
+from domain.duration import SECOND_US
 from domain.lease import Narrowed
 from domain.match_dimensions import (
     BY_NAME,
@@ -37,7 +38,6 @@ from domain.match_dimensions import (
 from domain.match_explain import (
     ANYTHING,
     PLAIN,
-    SECOND_US,
     TOGETHER,
     Explanation,
     Relaxation,

@@ -12,11 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from domain.duration import HOUR_US
 from domain.gang import GANG_WAIT_US
 from projections import read
 from projections.runner import Connection, Projection, Rule
-
-HOUR_US = 3_600_000_000
 
 _TABLES = """
     CREATE TABLE own.pool (

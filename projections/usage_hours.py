@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from domain.duration import DAY_US
 from domain.gpu_time import GPU_HOUR_US
 from projections import read
 from projections.runner import Connection, Projection, Rule
@@ -83,7 +84,6 @@ _RULES = (
 
 USAGE_HOURS = Projection("usage_hours", _TABLES, _RULES)
 
-DAY_US = 24 * GPU_HOUR_US
 _BUCKETS = {"hour": GPU_HOUR_US, "day": DAY_US}
 NAMES = ("client_id", "project_id", "end_user_ref", "model")
 

@@ -17,8 +17,9 @@ import psycopg
 from domain import report
 from domain.account import BootstrapOperator, OpenAccount
 from domain.deposit import ConfirmDeposit
+from domain.duration import HOUR_US
 from domain.job import SubmitJob
-from domain.lease import HOUR_US, CloseLease, Lease, ReadyLease, RequestLease, ReserveLease
+from domain.lease import CloseLease, Lease, ReadyLease, RequestLease, ReserveLease
 from domain.money import PPM, credit
 from domain.node import (
     ActivateNode,

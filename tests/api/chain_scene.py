@@ -29,10 +29,10 @@ from contracts.tally import TOKEN_UNIT, Tally
 from domain.account import BootstrapOperator, LinkWallet, OpenAccount
 from domain.accrual import UsageRow
 from domain.deposit import ConfirmDeposit
+from domain.duration import HOUR_US
 from domain.epoch import OpenEpoch
 from domain.job import SubmitJob
 from domain.lease import (
-    HOUR_US,
     AccrueUsage,
     CloseLease,
     ReadyLease,

@@ -16,14 +16,15 @@ from hypothesis import strategies as st
 from api.accrual import PATIENCE_US, NodeReader, accrue, rows_of
 from domain import report
 from domain.device import DeviceState
-from domain.lease import FUNDS_ENDED, HOUR_US, LATE_WINDOW_US, TERM_REACHED, UsageAccrued
+from domain.duration import HOUR_US, MINUTE_US
+from domain.lease import FUNDS_ENDED, LATE_WINDOW_US, TERM_REACHED, UsageAccrued
 from domain.money import PPM
 from domain.report import lane_of
 from domain.stream import Stream
 from ledger.chain import stored_body
 from ledger.handle import Ledger
 from ledger.usage import StoredReport
-from tests.running_market import CASH_UNITS, MINUTE_US, PRICE, RENTER, START_US, Market
+from tests.running_market import CASH_UNITS, PRICE, RENTER, START_US, Market
 
 OWNER_HOLDBACK = "party:acct_owner:holdback"
 

@@ -13,13 +13,14 @@ import ledger.handle
 from api.accrual import PATIENCE_US, accrue, due_commands
 from api.embedded_postgres import EmbeddedPostgres
 from api.jobs import due_leases
-from domain.lease import HOUR_US, START_TIMEOUT_US, UsageAccrued
+from domain.duration import HOUR_US, MINUTE_US
+from domain.lease import START_TIMEOUT_US, UsageAccrued
 from domain.money import PPM
 from domain.refusal import Reason
 from domain.stream import Stream
 from ledger.handle import Ledger
 from projections import tables
-from tests.running_market import MINUTE_US, PRICE, START_US, Market
+from tests.running_market import PRICE, START_US, Market
 from tests.written import written
 
 NOW_US = START_US + 3 * HOUR_US

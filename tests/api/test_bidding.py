@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from api.bid_jobs import run_bids
-from tests.api.scene import HOUR_US, NOW_US, Caller, Provider, Scene
-from tests.api.work import MINUTE_US, accrue_now, reported, send
+from domain.duration import HOUR_US, MINUTE_US
+from tests.api.scene import NOW_US, Caller, Provider, Scene
+from tests.api.work import accrue_now, reported, send
 
 SECOND_US = 1_000_000
 

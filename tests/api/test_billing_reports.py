@@ -6,7 +6,8 @@ from typing import Any
 
 from api import cli_billing
 from api.models import moment
-from tests.api.scene import HOUR_US, NOW_US, Scene
+from domain.duration import HOUR_US
+from tests.api.scene import NOW_US, Scene
 from tests.api.work import hours_of_work, run
 
 

@@ -37,7 +37,8 @@ from domain.cash_out import (
     ReleaseCashOuts,
     RequestCashOut,
 )
-from domain.maturity import DAY_US, EarningsForgone, ForgoDust, SetPaymentMode
+from domain.duration import DAY_US
+from domain.maturity import EarningsForgone, ForgoDust, SetPaymentMode
 from domain.money import credit
 from domain.node import RetireNode, StartMaintenance
 from domain.payout_matching import MISSING_AFTER_US, PayoutDifferenceFound, SettleDifference

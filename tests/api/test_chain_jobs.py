@@ -14,7 +14,6 @@ import pytest
 
 from api import chain_jobs, payout_leaves, settlement
 from api.chain_jobs import NETWORK_BURN_REF, Stopped, reconcile
-from api.chain_reconcile import SECOND_US
 from contracts import outbox as outboxes
 from contracts import payout_scripts
 from contracts.abi import ContractRefused
@@ -27,6 +26,7 @@ from contracts.scanner import FinalityBroken
 from contracts.tally import TOKEN_UNIT
 from domain.account import WALLET_DELAY_US
 from domain.chain_tx import stream_of
+from domain.duration import SECOND_US
 from domain.payout import stream_of as payout_stream
 from domain.refusal import Reason, Refused
 from ledger import chain_store

@@ -6,7 +6,8 @@ from typing import Any
 
 from nacl.signing import SigningKey
 
-from tests.api.scene import HOUR_US, NOW_US, Scene
+from domain.duration import HOUR_US
+from tests.api.scene import NOW_US, Scene
 from tests.api.work import hours_of_work
 
 KEY = SigningKey(b"renter" + b"\0" * 26)

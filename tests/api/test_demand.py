@@ -5,7 +5,8 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from tests.api.scene import HOUR_US, Caller, Scene
+from domain.duration import HOUR_US
+from tests.api.scene import Caller, Scene
 from tests.api.work import accrue_now, reported, send
 
 

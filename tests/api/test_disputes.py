@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from domain.duration import HOUR_US
 from domain.report import lane_of
-from tests.api.scene import HOUR_US, Scene
+from tests.api.scene import Scene
 from tests.api.test_countersign import added, half
 from tests.api.work import hours_of_work
 

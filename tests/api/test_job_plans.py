@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from api.job_parts import run_plans
+from domain.duration import HOUR_US, MINUTE_US
 from domain.job import JOB_KINDS, JobRunStarted, JobState
 from domain.stream import Stream
-from tests.api.scene import HOUR_US, NOW_US, Provider, Scene
-from tests.api.work import MINUTE_US, accrue_now, reported, send
+from tests.api.scene import NOW_US, Provider, Scene
+from tests.api.work import accrue_now, reported, send
 
 MONEY = {"asset": "CREDIT", "units": "5000000"}
 

@@ -13,18 +13,12 @@ import pytest
 import api.jobs
 from api.capacity_jobs import PROOF_WAIT_US, CapacityStopped, run_capacity
 from api.clock import SimulatedClock
-from api.jobs import (
-    AccrualStopped,
-    Job,
-    Jobs,
-    all_jobs,
-    run,
-    run_accrual,
-)
+from api.jobs import AccrualStopped, Job, Jobs, all_jobs, run, run_accrual
 from api.service import Service
 from api.settings import Settings
 from domain.device import CapacityAccrued
-from domain.lease import HOUR_US, START_TIMEOUT_US
+from domain.duration import HOUR_US, MINUTE_US
+from domain.lease import START_TIMEOUT_US
 from domain.node import NodeEquivocated, NodeState, RetireNode
 from domain.pin import UsagePinned
 from domain.report import lane_of
@@ -32,7 +26,7 @@ from domain.stream import Stream
 from ledger import job_runs, trees, usage
 from ledger.job_runs import JobRun
 from projections.runner import Connection
-from tests.running_market import MINUTE_US, START_US, Market
+from tests.running_market import START_US, Market
 
 NOW_US = START_US + 2 * HOUR_US + 15 * MINUTE_US
 

@@ -6,11 +6,12 @@ from typing import Any
 
 from api.jobs import due_leases
 from api.lease_watch import run_watch
-from domain.lease import DEGRADED_AFTER_US, DEGRADED_LIMIT_US, HOUR_US
+from domain.duration import HOUR_US, MINUTE_US
+from domain.lease import DEGRADED_AFTER_US, DEGRADED_LIMIT_US
 from domain.money import Asset
 from projections import tables
 from tests.api.scene import Scene
-from tests.api.work import MINUTE_US, accrue_now, hours_of_work, reported, run, send
+from tests.api.work import accrue_now, hours_of_work, reported, run, send
 
 WINDOW_S = 3_600
 

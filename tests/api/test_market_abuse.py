@@ -10,22 +10,14 @@ from api import bid_jobs, lease_watch
 from api.bids import resource as bids_api
 from api.models import moment
 from domain import pool_queue
+from domain.duration import MINUTE_US, SECOND_US
 from domain.gang import GANG_WAIT_US
 from tests.api.scene import Provider, Scene
-from tests.api.test_bidding import (
-    MONTH_HOURS,
-    SECOND_US,
-    Market,
-    credits_of,
-    listed,
-    market,
-    spot,
-    standing,
-)
+from tests.api.test_bidding import MONTH_HOURS, Market, credits_of, listed, market, spot, standing
 from tests.api.test_lease_turns import interruptible, watch
 from tests.api.test_pools import ask, job, pool, run, state
 from tests.api.test_work import Told, executor_of
-from tests.api.work import MINUTE_US, accrue_now
+from tests.api.work import accrue_now
 from tests.api.work import run as work_of
 
 __all__ = ["market", "spot"]

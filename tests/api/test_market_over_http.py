@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from tests.api.scene import HOUR_US, Caller, Scene
+from domain.duration import HOUR_US
+from tests.api.scene import Caller, Scene
 
 
 def test_a_lease_is_matched_reserved_started_and_closed(scene: Scene) -> None:

@@ -6,9 +6,10 @@ from typing import Any
 
 from api.usage import MEDIA_TYPE
 from domain import report
+from domain.duration import HOUR_US
 from ledger import trees
 from ledger.checkpoint import open_checkpoint, parse_verifier_key
-from tests.api.scene import HOUR_US, NOW_US, Scene
+from tests.api.scene import NOW_US, Scene
 from tests.api.work import hours_of_work, pin_and_sign, reported, send
 
 

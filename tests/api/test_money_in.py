@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from api.payment_jobs import PaymentsStopped, run_payments
-from domain.payment_terms import DAY_US
+from domain.duration import DAY_US
 from projections import payments, tables
 from tests.api.scene import Caller, opened
 from tests.api.scene import Scene as Market

@@ -8,8 +8,9 @@ import pytest
 
 from api import keys
 from api.money_out import mature
+from domain.duration import HOUR_US
 from domain.maturity import EarningsMatured
-from tests.api.scene import HOUR_US, Scene
+from tests.api.scene import Scene
 from tests.api.work import accrue_now, reported, send
 
 

@@ -8,7 +8,8 @@ import pytest
 
 from api.capacity_jobs import PROOF_WAIT_US, run_capacity
 from domain import report
-from tests.api.scene import HOUR_US, NOW_US, Scene
+from domain.duration import HOUR_US
+from tests.api.scene import NOW_US, Scene
 from tests.api.work import accrue_now, present, reported, send
 
 SECOND_US = 1_000_000

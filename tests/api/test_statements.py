@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.api.scene import HOUR_US, Scene
+from domain.duration import HOUR_US, MINUTE_US
+from tests.api.scene import Scene
 from tests.api.test_countersign import added, half
-from tests.api.work import MINUTE_US, accrue_now, hours_of_work, run
+from tests.api.work import accrue_now, hours_of_work, run
 
 
 def _units(told: list[dict[str, Any]]) -> dict[str, int]:

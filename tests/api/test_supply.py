@@ -14,8 +14,9 @@ from nacl.signing import SigningKey
 
 from domain.attribute import message_for
 from domain.device import AccrueCapacity
+from domain.duration import HOUR_US
 from domain.tariff import CLOUDBENDER, UsageFee, publish
-from tests.api.scene import HOUR_US, NOW_US, Caller, Scene, opened
+from tests.api.scene import NOW_US, Caller, Scene, opened
 
 DAY_US = 24 * HOUR_US
 

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from api.cli_pool_use import MARKS, bar
 from api.clock import SimulatedClock
 from api.jobs import Jobs
-from tests.api.scene import HOUR_US, Scene
+from domain.duration import HOUR_US
+from tests.api.scene import Scene
 
 
 def test_a_leased_half_hour_is_half_of_the_device_and_sums_are_everybodys(scene: Scene) -> None:

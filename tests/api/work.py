@@ -8,9 +8,10 @@ from typing import Any
 from api.accrual import accrue
 from api.usage import MEDIA_TYPE
 from domain import report
+from domain.duration import HOUR_US
 from domain.pin import PinUsage
 from ledger import cut, trees
-from tests.api.scene import HOUR_US, NOW_US, Provider, Scene
+from tests.api.scene import NOW_US, Provider, Scene
 
 MINUTE_US = 60_000_000
 

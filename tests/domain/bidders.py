@@ -7,11 +7,12 @@ from typing import Any
 
 from domain.auction import OpenAuction
 from domain.bidding import PlaceBid, award
+from domain.duration import HOUR_US
 from domain.lease import ReadyLease
 from domain.money import credit
 from domain.stream import Stream
 from tests.domain.booked import Booked
-from tests.domain.market import HOUR_US, LEASE, NOON_US, RENTER, job, request, scene
+from tests.domain.market import LEASE, NOON_US, RENTER, job, request, scene
 
 LETTERS = "abc"
 OWNERS = {

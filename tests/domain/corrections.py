@@ -6,13 +6,14 @@ from dataclasses import replace
 
 from domain.adjustment import ChargedLine
 from domain.dispute import Claim, OpenDispute, RuleDispute
+from domain.duration import HOUR_US
 from domain.lease import AccrueUsage
 from domain.maturity import MatureEarnings, SetMaturityWindow, SweepEarnings
 from domain.stream import Stream
 from domain.tariff import TariffPublished
 from tests.domain import market
 from tests.domain.booked import Booked
-from tests.domain.market import HOUR_US, NOON_US, OFFER, OWNER, RENTER
+from tests.domain.market import NOON_US, OFFER, OWNER, RENTER
 
 ARBITER = "acct_operator"
 HOLDBACK, PAYABLE, EARNED, OWED = (

@@ -23,9 +23,9 @@ from domain.account import (
     account_of,
 )
 from domain.account_closing import PARTS, CloseAccount, books_of
-from domain.calendar import DAY_US
 from domain.cash_out import CancelCashOut, RequestCashOut
 from domain.deposit import ConfirmCreditsPurchase, ConfirmDeposit, DepositConfirmed
+from domain.duration import DAY_US
 from domain.edge_device import ChargeDeviceFee, EdgeDeviceAdded, RemoveEdgeDevice
 from domain.edge_device import stream_of as edge_devices
 from domain.maturity import SetPaymentMode

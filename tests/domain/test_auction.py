@@ -23,23 +23,15 @@ from domain.auction import (
 )
 from domain.bidding import DECIDE_US, DropBid, award
 from domain.close_reason import NO_MATCH
+from domain.duration import HOUR_US
 from domain.lease import START_TIMEOUT_US, CloseLease, LeaseReserved, MatchDecided, lease_of
 from domain.lease_turns import LeaseQuoted
 from domain.money import credit
 from domain.offer import WithdrawOffer
 from domain.refusal import Reason, Refused
-from tests.domain.bidders import (
-    CLOSES_US,
-    LETTERS,
-    OWNERS,
-    asked,
-    awarded,
-    bid,
-    market,
-    started,
-)
+from tests.domain.bidders import CLOSES_US, LETTERS, OWNERS, asked, awarded, bid, market, started
 from tests.domain.booked import Booked
-from tests.domain.market import HOUR_US, LEASE, NODE, NOON_US, OFFER, RENTER, job, request
+from tests.domain.market import LEASE, NODE, NOON_US, OFFER, RENTER, job, request
 
 HALF = 500_000
 

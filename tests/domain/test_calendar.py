@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.calendar import (
-    DAY_US,
     day_named,
     day_of,
     day_text,
@@ -19,6 +18,7 @@ from domain.calendar import (
     month_named,
     month_of_day,
 )
+from domain.duration import DAY_US
 
 EPOCH = date(1970, 1, 1).toordinal()
 

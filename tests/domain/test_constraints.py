@@ -9,13 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.constraints import (
-    HOUR_US,
-    Constraints,
-    RequiredAttribute,
-    Weights,
-    require_constraints,
-)
+from domain.constraints import Constraints, RequiredAttribute, Weights, require_constraints
+from domain.duration import HOUR_US
 from domain.money import PPM
 from domain.offer import OfferTerms, require_terms
 from domain.refusal import Reason, Refused

@@ -18,9 +18,10 @@ from domain.countersign import (
     compare,
     message_for,
 )
+from domain.duration import HOUR_US
 from domain.refusal import Reason
 from domain.stream import Stream
-from tests.domain.market import HOUR_US, LEASE, NOON_US, OWNER, RENTER, close, job, opened, request
+from tests.domain.market import LEASE, NOON_US, OWNER, RENTER, close, job, opened, request
 from tests.domain.market import scene as market
 from tests.given import Scene
 

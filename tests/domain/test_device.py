@@ -26,10 +26,11 @@ from domain.device import (
     release,
     reserve,
 )
+from domain.duration import HOUR_US
 from domain.money import PPM, Amount, Asset
 from domain.refusal import Reason, Refused
 from domain.stream import Stream
-from tests.domain.supply import GPU_0, HOUR_US, NODE, NOON_US, device_registered
+from tests.domain.supply import GPU_0, NODE, NOON_US, device_registered
 from tests.given import Scene
 
 DEVICE_STREAM = Stream("device", GPU_0)

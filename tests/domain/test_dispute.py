@@ -21,6 +21,7 @@ from domain.dispute import (
     TimeOutDispute,
 )
 from domain.draw import Drawn
+from domain.duration import HOUR_US
 from domain.earnings import Parts
 from domain.maturity import EarningsMatured, EarningsReduced
 from domain.money import credit
@@ -43,7 +44,7 @@ from tests.domain.corrections import (
     rule,
     sweep,
 )
-from tests.domain.market import BURN_OFFER, HOUR_US, NOON_US, OWNER, RENTER
+from tests.domain.market import BURN_OFFER, NOON_US, OWNER, RENTER
 
 CHARGE, PROVIDER, PLATFORM = 2_780_000, 1_265_000, 1_265_000
 DAY_US = 24 * HOUR_US

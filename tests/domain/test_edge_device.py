@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.calendar import DAY_US, day_named, day_start_us, day_text, days_in, month_of_day
+from domain.calendar import day_named, day_start_us, day_text, days_in, month_of_day
 from domain.draw import Drawn
+from domain.duration import DAY_US
 from domain.edge_device import (
     EDGE_MODELS,
     AddEdgeDevice,

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.accrual import UsageRow
+from domain.duration import HOUR_US
 from domain.funds_taken import TakeFundsBack
 from domain.lease import AccrueUsage, Lease, LeaseClosed, LeaseSettled, TopUpLease, UsageAccrued
 from domain.lease_turns import LeaseFundsTaken
@@ -17,7 +18,6 @@ from domain.payment import PaymentStarted, ReceivePayment, ReversePayment, payme
 from domain.payment import stream_of as payment_stream
 from tests.booked import Booked
 from tests.domain.market import (
-    HOUR_US,
     LEASE,
     NOON_US,
     OWNER,

@@ -10,12 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.close_reason import COMPLETED, NO_MATCH
+from domain.duration import MINUTE_US
 from domain.job import CancelJob, JobState, JobSubmitted, ScaleJob, job_of
 from domain.job_parts import ATTEMPTS_MAX, PAUSE_US, due_parts, due_run, members_for, surplus
 from domain.job_plan import JobPlan, Reference, require_references, require_work
 from domain.lease import CloseLease, RequestLease
 from domain.refusal import Reason, Refused
-from domain.schedule import MINUTE_US, due_between, parse
+from domain.schedule import due_between, parse
 from domain.task_queue import FinishTask, PushTasks, TakeTask, Task, queue_of
 from tests.domain.market import JOB, NOON_US, RENTER, job, ready, request, reserve, scene
 from tests.given import Scene

@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 
 from domain.accrual import UsageRow
 from domain.adjustment import AdjustmentBooked, corrections_of
+from domain.duration import HOUR_US
 from domain.late_usage import BillLateUsage
 from domain.lease import LATE_WINDOW_US, LeaseSettled, UsageAccrued
 from domain.refusal import Reason, Refused
 from tests.domain import market
 from tests.domain.booked import Booked
 from tests.domain.corrections import HOLDBACK, billed
-from tests.domain.market import BURN_OFFER, HOUR_US, LEASE, NOON_US, RENTER
+from tests.domain.market import BURN_OFFER, LEASE, NOON_US, RENTER
 
 CASH, OWED_BY_RENTER = f"party:{RENTER}:cash", f"party:{RENTER}:owed"
 END_US = 2 * HOUR_US

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from domain.accrual import UsageRow
 from domain.device import DeviceReleased
 from domain.drain import DrainNode
+from domain.duration import HOUR_US
 from domain.lease import (
     LATE_WINDOW_US,
     START_TIMEOUT,
@@ -34,7 +35,6 @@ from domain.tariff import TariffPublished, UsageFee
 from tests.domain.market import (
     BURN_OFFER,
     DEVICES,
-    HOUR_US,
     LEASE,
     NODE,
     NOON_US,

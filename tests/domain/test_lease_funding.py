@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from domain.account import AccountOpened, ApiKeyIssued
 from domain.budget import ACCOUNT, KEY, PROJECT, BudgetReleased, SetBudget, budget_of
+from domain.duration import HOUR_US
 from domain.funding import PayerSet, PromotionGranted, SetPayer, stream_of
 from domain.lease import FUNDS_ENDED, LeaseRestarted, TopUpLease, lease_of
 from domain.money import Asset, credit
@@ -18,7 +19,6 @@ from domain.refusal import Reason, Refused
 from domain.stream import Stream
 from tests.booked import Booked
 from tests.domain.market import (
-    HOUR_US,
     LEASE,
     NOON_US,
     RENTER,

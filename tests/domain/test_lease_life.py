@@ -17,6 +17,7 @@ from domain.close_reason import (
     may_give,
 )
 from domain.constraints import Constraints
+from domain.duration import HOUR_US
 from domain.epoch import Epoch, EpochOpened, EpochSealed
 from domain.lease import (
     DEGRADED_AFTER_US,
@@ -60,7 +61,6 @@ from domain.stream import Stream
 from tests.booked import Booked
 from tests.domain.market import (
     DEVICES,
-    HOUR_US,
     LEASE,
     NODE,
     NOON_US,

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.account import AccountClosed, AccountOpened
+from domain.duration import HOUR_US
 from domain.lease import (
     PARTS_MAX,
     AccrueUsage,
@@ -37,7 +38,6 @@ from domain.tariff import (
 )
 from tests.domain.market import (
     DEVICES,
-    HOUR_US,
     LEASE,
     NODE,
     NOON_US,

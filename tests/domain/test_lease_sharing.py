@@ -9,6 +9,7 @@ import pytest
 
 from domain.constraints import Constraints
 from domain.device import DeviceRegistered, DeviceReserved
+from domain.duration import HOUR_US
 from domain.lease import LeaseReserved
 from domain.mig import asked_ppm
 from domain.money import PPM, credit
@@ -16,7 +17,7 @@ from domain.offer import OfferTerms, modes_of
 from domain.refusal import Reason
 from domain.sharing import SHARING_MODES
 from domain.stream import Stream
-from tests.domain.market import DEVICES, HOUR_US, OFFER, OWNER, job, request, reserve, scene
+from tests.domain.market import DEVICES, OFFER, OWNER, job, request, reserve, scene
 from tests.given import Scene
 
 PRICE = 2_780_000

@@ -25,6 +25,7 @@ from hypothesis.stateful import (
 from domain import rules
 from domain.close_reason import CLOSE_REASONS, PARTIES, UNREACHABLE
 from domain.constraints import Constraints
+from domain.duration import HOUR_US
 from domain.epoch import EpochClosing, EpochOpened, EpochSealed
 from domain.gang import RequestGang, ReserveGang
 from domain.lease import (
@@ -55,7 +56,6 @@ from domain.stream import Stream
 from tests.booked import Booked
 from tests.domain.market import (
     DEVICES,
-    HOUR_US,
     JOB,
     LEASE,
     NOON_US,

@@ -11,18 +11,12 @@ from hypothesis import strategies as st
 
 from domain.close_reason import DECOMMISSION, UNREACHABLE
 from domain.drain import DrainNode
-from domain.lease import (
-    DEGRADED_AFTER_US,
-    DEGRADED_LIMIT_US,
-    CloseLease,
-    LeaseReserved,
-    lease_of,
-)
+from domain.duration import DAY_US
+from domain.lease import DEGRADED_AFTER_US, DEGRADED_LIMIT_US, CloseLease, LeaseReserved, lease_of
 from domain.lease_closing import unreachable_us
 from domain.lease_turns import DegradeLease, ReclaimStarted, RecoverLease
 from domain.maintenance import (
     AHEAD_US_MAX,
-    DAY_US,
     LENGTH_US_MAX,
     CancelMaintenance,
     MaintenanceScheduled,

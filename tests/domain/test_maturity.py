@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from domain import debt, maturity
 from domain.account import AccountClosed, AccountOpened
+from domain.duration import DAY_US, HOUR_US
 from domain.maturity import (
-    DAY_US,
     DEFAULT_WINDOW_US,
-    HOUR_US,
     NETWORK,
     EarningsForgone,
     EarningsMatured,

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from domain.duration import HOUR_US
 from domain.gpu_time import charge_for
 from domain.lease import CloseLease, LeaseClosed, LeaseReserved, ReserveLease, lease_of
 from domain.lease_turns import QuoteLease
@@ -19,7 +20,6 @@ from domain.reserved_term import MONTH_US, MONTHS, ReservedPrice, TermEndedEarly
 from tests.domain.booked import Booked
 from tests.domain.market import (
     DEVICES,
-    HOUR_US,
     LEASE,
     NODE,
     NOON_US,

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from domain.account import AccountClosed, AccountOpened
 from domain.draw import Drawn
+from domain.duration import HOUR_US
 from domain.earnings import Parts
 from domain.money import credit
 from domain.refusal import Reason
@@ -34,7 +35,7 @@ from domain.resource_usage import (
 from domain.stream import Stream
 from domain.tariff import MeterRate, TariffPublished
 from tests.domain import market
-from tests.domain.market import HOUR_US, LEASE, NOON_US, OWNER, RENTER
+from tests.domain.market import LEASE, NOON_US, OWNER, RENTER
 from tests.given import Scene
 
 OPERATOR, CLIENT = "acct_op", "acct_client"

@@ -25,6 +25,7 @@ from domain.device import (
     release,
     reserve,
 )
+from domain.duration import HOUR_US
 from domain.money import PPM
 from domain.refusal import Reason, Refused
 from domain.sharing import (
@@ -44,7 +45,7 @@ from domain.sharing import (
     slices_of,
 )
 from domain.stream import Stream
-from tests.domain.supply import GPU_0, HOUR_US, NODE, NOON_US, device_registered
+from tests.domain.supply import GPU_0, NODE, NOON_US, device_registered
 from tests.given import Scene
 
 DEVICE_STREAM = Stream("device", GPU_0)

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.adjustment import AdjustmentBooked, GrantGoodwill, corrections_of
+from domain.duration import HOUR_US
 from domain.lease import LeaseReserved, SettleLease
 from domain.maintenance import MaintenanceScheduled, MaintenanceState, Window
 from domain.maturity import EarningsReduced
@@ -29,7 +30,7 @@ from tests.domain.corrections import (
     rule,
     sweep,
 )
-from tests.domain.market import HOUR_US, LEASE, NOON_US, OWNER, RENTER
+from tests.domain.market import LEASE, NOON_US, OWNER, RENTER
 
 STANDARD = SlaClass(
     "standard", (SlaTier(990_000, 100_000), SlaTier(950_000, 250_000), SlaTier(900_000, 1_000_000))

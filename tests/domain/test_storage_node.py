@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from domain.account_closing import CloseAccount
 from domain.draw import Drawn
+from domain.duration import HOUR_US
 from domain.money import credit
 from domain.node import IssueJoinCode
 from domain.refusal import Reason
 from domain.storage_node import (
-    HOUR_US,
     ChargeStorageNode,
     ProvisionStorageNode,
     ReadyStorageNode,

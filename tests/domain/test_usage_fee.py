@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from domain.device import DeviceRegistered
+from domain.duration import HOUR_US
 from domain.lease import AccrueUsage, LeaseSettled, UsageAccrued
 from domain.money import credit
 from tests.domain.market import (
-    HOUR_US,
     LEASE,
     NOON_US,
     OWNER,

@@ -26,8 +26,8 @@ from api.embedded_postgres import EmbeddedPostgres
 from api.service import Service
 from api.settings import Settings
 from domain.account import IssueApiKey
+from domain.duration import HOUR_US
 from domain.epoch import OpenEpoch
-from domain.lease import HOUR_US
 from domain.money import token
 from domain.payout import ConfirmEpochMint
 from domain.policy import EmissionSegment, PublishPolicy

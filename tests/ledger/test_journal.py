@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from domain.duration import DAY_US
 from domain.money import Asset, credit
 from ledger import journal
 from ledger.chart import kind_of
@@ -151,7 +152,7 @@ def test_an_export_as_of_a_position_never_changes_and_an_empty_one_is_accepted(
         empty = {form: exported(database, form) for form in Form}
         ledger.handle(told.do(told.deposited("one", 5)), key=None, now_us=told.NOW_US)
         before = {form: exported(database, form) for form in Form}
-        later = told.NOW_US + 40 * journal.DAY_US
+        later = told.NOW_US + 40 * DAY_US
         ledger.handle(
             told.do(told.withdrawn("o"), told.deposited("two", 7, "acct_Z.-")),
             key=None, now_us=later,

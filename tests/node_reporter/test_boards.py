@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from domain.duration import MINUTE_US
 from node_reporter import inventory
 from node_reporter.gpus import Device, DeviceLost, Reading, counted
 from node_reporter.simulated import SimulatedGpus
-from tests.node_reporter.reporter_scene import MINUTE_US, TICK_US, Scene
+from tests.node_reporter.reporter_scene import TICK_US, Scene
 
 
 class Cut(SimulatedGpus):

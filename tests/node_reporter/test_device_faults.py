@@ -32,9 +32,10 @@ from typing import Any
 
 import pytest
 
+from domain.duration import SECOND_US
 from node_reporter.nvml.driver import GONE, RESTART
 from tests.node_reporter.conftest import FakeMachine
-from tests.node_reporter.faulty_node import SECOND_US, WALL_US, Node
+from tests.node_reporter.faulty_node import WALL_US, Node
 
 GPU = [f"GPU-{n:08x}-0000-0000-0000-000000000000" for n in range(8)]
 RATE_MJ = 500_000

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from domain.duration import MINUTE_US
 from node_reporter import inventory
 from node_reporter.clock import SteppedClock
 from node_reporter.delivery import Backoff, Stopped
@@ -17,7 +18,7 @@ from node_reporter.gpus import DeviceLost, MonitorBlind, Reading
 from node_reporter.meter import Health
 from node_reporter.simulated import Outage, SimulatedGpus
 from node_reporter.spool import HistoryDiffers
-from tests.node_reporter.reporter_scene import MINUTE_US, TICK_US, WALL_US, Scene
+from tests.node_reporter.reporter_scene import TICK_US, WALL_US, Scene
 
 
 @pytest.fixture

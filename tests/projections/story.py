@@ -51,6 +51,7 @@ from domain import (
     webhook,
 )
 from domain.constraints import Constraints
+from domain.duration import DAY_US
 from domain.earnings import NOTHING, Parts, peel
 from domain.gpu_time import GPU_HOUR_US, charge_for
 from domain.hardware_facts import HardwareFacts
@@ -813,7 +814,7 @@ def _money_out() -> Iterator[Told]:
             amount=credit(100), at_us=at, **common,
         )  # fmt: skip
     yield stream, maturity.EarningsSwept(
-        day=at // maturity.DAY_US, amount=credit(150), to_account_id="acct_cash", at_us=at,
+        day=at // DAY_US, amount=credit(150), to_account_id="acct_cash", at_us=at,
         **common,
     )  # fmt: skip
     yield from _cash_outs(at)

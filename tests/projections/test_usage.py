@@ -11,11 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain import report
+from domain.duration import HOUR_US
 from domain.report import Device
 from ledger.chain import stored_body
 from projections import runner, tables, usage
 from projections.usage import Hour
-from tests.projections.reports import HOUR_US, START_US, append, make_report
+from tests.projections.reports import START_US, append, make_report
 from tests.projections.story import Size, Writer, story
 
 
