@@ -85,6 +85,7 @@ def _run(options: argparse.Namespace) -> int:
             tick_us=options.tick * 1_000,
             interval_us=options.interval * 1_000_000,
             tell=_tell,
+            lease_files=folder.lease_files,
         )
         loop = Loop(reporter, backend, clock)
         for number in (signal.SIGTERM, signal.SIGINT):

@@ -23,12 +23,13 @@ from node_reporter.client import Transport, Unreachable, UsageClient
 from node_reporter.clock import Clock, Moment
 from node_reporter.delivery import BATCH_BYTES_MAX, REPORTS_MAX, Delivery, jitter
 from node_reporter.gpus import Backend, Device, Fault, counted
-from node_reporter.leases import Window
+from node_reporter.lease_files import read_lease_files
 from node_reporter.meter import Bucket, Health, Meter, Step
 from node_reporter.polling import Outcome, Sight
 from node_reporter.reports import AGENT, SignedReport, key_id_of
 from node_reporter.rows import Stretch
 from node_reporter.spool import DeviceEnd, PendingEvent, Spool, SpoolBlocked, Verdict
+from node_reporter.tenants import Tenants
 
 TICK_US = 1_000_000
 INTERVAL_US = 60_000_000
@@ -86,8 +87,10 @@ class Reporter:
         tell: Callable[[str], None] = say_nothing,
         draw: Callable[[int, int], int] = jitter,
         agent: str = AGENT,
+        lease_files: Path | None = None,
     ) -> None:
-        """`tell` gets lines for the owner; `draw(low, high)` is the source of jitter.
+        """`tell` gets lines for the owner; `draw(low, high)` is the source of jitter;
+        `lease_files` is the folder `leases.d`, if there may be one.
 
         Raises SpoolUnreadable; MonitorBlind where the driver cannot be opened.
         """
@@ -98,7 +101,7 @@ class Reporter:
         self.delivery = Delivery(self.spool, self._client, clock, tell, draw)
         backend.open()
         self._driver_epoch = self.spool.next_driver_epoch()
-        self._windows: tuple[Window, ...] = self.spool.windows()
+        self._tenants, self._lease_files = Tenants(self.spool.windows()), lease_files
         self._events: list[PendingEvent] = []
         self._cut_at = self._checkpoint_at = clock.now()
         self._interval_now_us = interval_us
@@ -280,7 +283,9 @@ class Reporter:
         since_us = now.mono_us - self._cut_at.mono_us
         if since_us >= self._interval_now_us:
             return True
-        edge_us = leases.next_edge(self._windows, self._cut_at.wall_us + self._offset_us())
+        edge_us = leases.next_edge(
+            self._tenants.windows(), self._cut_at.wall_us + self._offset_us()
+        )
         return edge_us is not None and edge_us <= now.wall_us + self._offset_us()
 
     def _relieve(self) -> int:
@@ -303,6 +308,7 @@ class Reporter:
             self._deliver(sends_max)
 
     def _checkpoint(self, now: Moment) -> None:
+        self._read_lease_files(now)
         try:
             self._record([], now)
         except SpoolBlocked as blocked:
@@ -319,6 +325,7 @@ class Reporter:
 
     def _cut(self, now: Moment, reason: str) -> None:
         """Close the rows up to now. What is cut leaves memory only once it is on disk."""
+        self._read_lease_files(now)
         closed: list[Stretch] = []
         rest: dict[str, list[Step]] = {}
         for device_id, metered in self._metered.items():
@@ -352,7 +359,8 @@ class Reporter:
             self._tell("the disk takes the spool again")
 
     def _rows(self, device: Device, steps: Sequence[Step], reason: str) -> list[Stretch]:
-        return rows.rows_of(device, steps, self._windows, self._offset_us(), reason)
+        windows = self._tenants.of(device, self.devices)
+        return rows.rows_of(device, steps, windows, self._offset_us(), reason)
 
     def _end(self, metered: _Metered) -> DeviceEnd | None:
         last = metered.meter.last
@@ -372,9 +380,14 @@ class Reporter:
             windows = self._client.assignments()
         except Unreachable:
             return
-        if windows is not None and windows != self._windows:
-            self._windows = windows
+        if windows is not None and windows != self._tenants.assigned:
+            self._tenants.assigned = windows
             self.spool.remember_windows(windows)
+
+    def _read_lease_files(self, now: Moment) -> None:
+        if self._lease_files is not None:
+            found = read_lease_files(self._lease_files)
+            self._tenants.learn(found, self._offset_us(), now.wall_us + self._offset_us())
 
     def _deliver(self, sends_max: int) -> None:
         """Handshake if needed, then sign and send until nothing waits or the server fails."""

@@ -61,6 +61,11 @@ class StateFolder:
     def lock(self) -> Path:
         return self.path / "agent.lock"
 
+    @property
+    def lease_files(self) -> Path:
+        """Where a scheduler on this machine may say what works on which device."""
+        return self.path / "leases.d"
+
     def signing_key_or_new(self) -> SigningKey:
         """The node's key, made on first use. Raises KeyUnreadable."""
         return key_or_new(self.signing_key)

@@ -31,6 +31,7 @@ class Window:
     mem_ppm: int = report.PPM
     mode: str | None = None  # how the lease shares the device; None: by its share
     mig_profile: str | None = None
+    mig_start: int | None = None  # the memory slice at which the ledger has placed the instance
 
     def covers(self, wall_us: int) -> bool:
         return self.from_us <= wall_us and (self.until_us is None or wall_us < self.until_us)
@@ -98,6 +99,7 @@ def _window(item: Any) -> Window:
         mem_ppm=_whole(item.get("mem_ppm", report.PPM)),
         mode=_word_or_none(item.get("mode")),
         mig_profile=_word_or_none(item.get("mig_profile")),
+        mig_start=None if item.get("mig_start") is None else _whole(item["mig_start"]),
     )
     if not (1 <= window.share_ppm <= report.PPM and 1 <= window.mem_ppm <= report.PPM):
         raise AssignmentsUnreadable(f"share of {window.lease_id}")

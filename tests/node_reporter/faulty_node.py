@@ -75,6 +75,7 @@ class _Program:
     """What answers the commands."""
 
     def __init__(self, folder: Path) -> None:
+        self._folder = folder
         self._clock = SteppedClock(wall_us=WALL_US, mono_us=10**9)
         self._fake = ctypes.CDLL("libnvidia-ml.so.1")
         self._fake.fake_nvml_set_ms.argtypes = [ctypes.c_ulonglong]
@@ -83,7 +84,7 @@ class _Program:
         self.gpus = NvmlGpus(lambda: self._clock.now().mono_us / SECOND_US)
         self._reporter = Reporter(
             NODE, KEY, self.gpus, self._clock, folder / "spool.db", Wire(self._server),
-            node_key=NODE_KEY, tick_us=SECOND_US, draw=min,
+            node_key=NODE_KEY, tick_us=SECOND_US, draw=min, lease_files=folder / "leases.d",
         )  # fmt: skip
         self._look()
 
@@ -100,6 +101,33 @@ class _Program:
         self._server.windows.append(window)
         self._reporter.flush()
         return lease_id
+
+    def write(self, device_id: str, text: str) -> None:
+        """A scheduler on this machine writes or takes away what works on a device."""
+        file = self._folder / "leases.d" / device_id
+        file.parent.mkdir(exist_ok=True)
+        if text:
+            file.write_text(text)
+            now_ns = self._clock.now().wall_us * 1_000
+            os.utime(file, ns=(now_ns, now_ns))
+        else:
+            file.unlink()
+        self._reporter.flush()
+
+    def by_lease(self) -> dict[str, list[Any]]:
+        """[device, shape, share, microseconds available] of every lease that was told."""
+        self._reporter.flush()
+        found: dict[str, list[Any]] = {}
+        for one in self._server.reports():
+            for row in one.rows:
+                if row.lease is None or row.available_us == 0:
+                    continue
+                device = one.devices[row.device]
+                start = [device.id, device.shape, device.share_ppm, 0]
+                sums = found.setdefault(one.leases[row.lease], start)
+                assert sums[:3] == start[:3], "a lease stays where it is"
+                sums[3] += row.available_us
+        return found
 
     def told(self) -> dict[str, dict[str, Any]]:
         self._reporter.flush()

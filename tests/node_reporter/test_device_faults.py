@@ -332,6 +332,33 @@ def test_compute_instances_of_one_gpu_instance_share_its_slices(node: Nodes) -> 
     assert told["MIG-x"]["busy_us"] is None, "GPM knows the GPU instance only"
 
 
+def test_a_lease_of_a_profile_is_counted_on_an_instance_and_ends_with_it(node: Nodes) -> None:
+    one = node()
+    one.machine.cut(0, instance("a", 1), instance("b", 2))
+    first = one("lease", 1, GPU[0], {"mode": "mig", "mig_profile": "3g.71gb", "mig_start": 0})
+    second = one("lease", 2, GPU[0], {"mode": "mig", "mig_profile": "3g.71gb", "mig_start": 4})
+    one.run(6)
+    one.machine.cut(0, instance("b", 2))
+    one.run(5)
+    assert one("by_lease") == {
+        first: ["MIG-a", "mig:3g.71gb", 428_571, 5 * SECOND_US],
+        second: ["MIG-b", "mig:3g.71gb", 428_571, 10 * SECOND_US],
+    }
+    assert faults(one.told(), "MIG-a") == ["reshaped"]
+
+
+def test_a_scheduler_on_the_machine_says_in_a_file_how_a_lease_shares_a_gpu(node: Nodes) -> None:
+    one = node()
+    lease = f"lease_{9:032d}"
+    one.run(2)
+    one("write", GPU[0], f"{lease} mps:25")
+    one.run(4)
+    one("write", GPU[0], "")
+    one.run(3)
+    assert one("by_lease") == {lease: [GPU[0], "mps:25", 250_000, 4 * SECOND_US]}
+    assert buckets(one.told(), GPU[0]) == (9, 0, 0)
+
+
 # --- what the driver reports by itself -------------------------------------------------------
 
 
