@@ -27,7 +27,6 @@ EvidenceOption = Annotated[
         help="report:LANE/POSITION, fact:POSITION or sha256:HEX; as often as you like.",
     ),
 ]
-_MONEY = ("claimed", "reserved", "upheld")
 
 
 @dispute.command(

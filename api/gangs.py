@@ -12,6 +12,7 @@ from api.auth import with_scope
 from api.call import After, Call, Caller
 from api.compute_jobs import EXAMPLE, JOB_PROBLEMS, NewJob, own_job
 from api.gang_orders import reservation, streams_read
+from api.leases import TERM_SECONDS_MAX
 from api.matching import MATCH_AGAIN
 from api.models import (
     AccountId,
@@ -49,7 +50,6 @@ resource = Resource("gangs")
 
 WRITE = with_scope("renter", "client")
 READ = with_scope("renter", "client", "operator", "audit:read")
-TERM_SECONDS_MAX = 10 * 366 * 86_400
 
 GangId = Annotated[str, Field(pattern=r"^gang_[0-9A-Za-z]{1,64}$")]
 GangInPath = Annotated[str, Path(pattern=r"^gang_[0-9A-Za-z]{1,64}$")]

@@ -12,6 +12,7 @@ from api.auth import with_scope
 from api.call import Call, Caller
 from api.compute_jobs import EXAMPLE, NewJob, own_job
 from api.explanations import JobQuoteTold, quote_told
+from api.leases import TERM_SECONDS_MAX
 from api.matching import Wish, look
 from api.models import Asked, JobId, with_examples
 from api.operation import Resource
@@ -24,7 +25,6 @@ from projections.reputation import REPUTATION
 
 resource = Resource("quotes")
 
-TERM_SECONDS_MAX = 10 * 366 * 86_400
 UNNAMED = "job_0"
 
 

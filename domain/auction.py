@@ -11,8 +11,8 @@
 A deposit is the bidder's own earned or paid credits, aside in `party:{id}:bid.{source}`: nobody's
 income. Losers have theirs back in the transaction that reserves the lease, the winner when the
 lease opens. A winner that does not start (its provider's close code) forfeits it to the renter who
-waited, from the source it came from. How an auction is awarded: `domain/auction_award.py`. Source:
-design marketplace 4.
+waited, from the source it came from. Bids are made and awarded in `domain/bidding.py`, and an award
+is checked in `domain/price_gate.py`. Source: design marketplace 4.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, assert_never
 
 from domain.account import open_account
+from domain.close_reason import fault_of
 from domain.funding import sources_of
 from domain.gpu_time import charge_for
 from domain.lease import MIN_RUNWAY_US, Lease, LeaseRequested, lease_of
@@ -200,7 +201,6 @@ DEPOSIT_SOURCES = ("earned", "cash")
 """What a deposit is taken from, in this order: never grants or card money, which could not become
 the renter's.
 """
-PROVIDER_FAULT = range(10_000, 20_000)
 
 # State.
 
@@ -434,7 +434,7 @@ def deposits_at_cancelling(world: World, lease: Lease, code: int, at_us: int) ->
         return [Change(stream, ended)]
     if auction.winner is None:
         return []
-    if code not in PROVIDER_FAULT:
+    if fault_of(code) != "provider":
         return deposits_at_opening(world, asked.lease_id, at_us)
     forfeited = WinnerDepositForfeited(
         lease_id=asked.lease_id,

@@ -21,7 +21,6 @@ from domain.money import PPM
 
 STEPS = 64
 """Steps of one half-life in the table: an age is rounded down to one of them."""
-_ONE = 1 << 32
 
 
 @dataclass(frozen=True, slots=True)

@@ -151,8 +151,6 @@ GANG_WAIT_US = 7 * DAY_US
 """A gang that has not had its turn by then ends: it could have all of its pool after the patience
 of it, and what others hold ends, too.
 """
-GANG_TIMEOUT = 20_003
-"""What members that were ready are closed with; the others are `start_timeout`."""
 
 # State.
 

@@ -4,16 +4,16 @@
     or all members close at charge 0, in one append      when one of them is late, or leaves
 
 A member that was late, or whose provider left, is closed with that party's code; the others with
-`gang_timeout`, which is nobody's fault. Once a gang is open its members are leases like any other.
+`gang_timeout`, which is no fault of theirs. Once a gang is open its members are leases like any
+other.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from domain.close_reason import EXPIRED, may_give
+from domain.close_reason import EXPIRED, GANG_TIMEOUT, may_give
 from domain.gang import (
-    GANG_TIMEOUT,
     GANG_WAIT_US,
     CloseGang,
     GangClosed,

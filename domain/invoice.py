@@ -136,7 +136,6 @@ KINDS = ("charges", "earnings")
 LINES_MAX = 100
 GRACE_US = 3_600_000_000
 """A month is closed an hour after its end: nothing is recorded in it any more."""
-TEXT_MAX = 256
 
 # State.
 

@@ -53,8 +53,6 @@ from domain.stream import Change, Stream, World
 
 QUOTE_US_MAX = 24 * HOUR_US
 """A quote binds its provider no longer than this."""
-RECLAIM_WINDOW_US = (HOUR_US, 720 * HOUR_US)
-"""The shortest and the longest window that may be quoted."""
 DISPUTED_US_MAX = 90 * 24 * HOUR_US
 """For so long after its posting a charge can be disputed (`domain/dispute.py`)."""
 PAUSE_REASONS = ("outbid", "renter")

@@ -3,7 +3,8 @@
     stopping(node) == failing(node) - what its region does not insist on - what was waived for it
 
 Rules that were relaxed are still told as failing. A verdict becomes a fact when what it stops
-changes, so that whoever matches leases need not know the rules. Rules: `domain/hardware_admission`.
+changes, so that whoever matches leases need not know the rules, which are those of
+`domain/hardware_admission.py`.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, assert_never
 
 from domain.account import open_account
+from domain.constraints import RANKS
 from domain.duration import DAY_US, MINUTE_US
 from domain.node import NodeState, existing_node
 from domain.pool_node import PoolNodeAdded as PoolNodeAdded
@@ -126,7 +127,6 @@ class RemovePoolNode:
 IMMEDIATE, FIRST_COME, FAIR_SHARE, DRF = "immediate", "first_come", "fair_share", "drf"
 SCHEDULERS = (IMMEDIATE, FIRST_COME, FAIR_SHARE, DRF)
 """`immediate` refuses what cannot be placed now; with the others it waits in the pool's queue."""
-RANKS = ("lowest_cost", "best_score")
 PRIORITY, SHARE, ARRIVAL = "priority", "share", "arrival"
 PRECEDENCE = (PRIORITY, SHARE, ARRIVAL)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, assert_never
 
 from domain.account import open_account
+from domain.constraints import SETTINGS
 from domain.hardware_admission import WAIVABLE
 from domain.refusal import Reason, Refused
 from domain.stream import Change, Stream, World
@@ -124,7 +125,6 @@ class SetRegionPolicy:
 
 PROVIDER_KINDS = ("physical", "gcp")
 STORAGE_MODES = ("local", "central")
-SETTINGS = ("edge", "datacenter")
 ADMISSIONS = ("operator", "permissionless")
 IP_LEASE, LARGE_STORAGE = "ip_lease", "large_storage"
 """Workload classes that machines at home do badly (K-8); any other word is a class too."""

@@ -2,10 +2,10 @@
 
     lb <= G / N,  a success never lowers lb,  a failure never raises it        0 <= lb <= 10^6
 
-The range of a close code names the party at fault; free text never counts. For nodes and providers
-a lease that was served is a success and a provider's fault a failure; what the renter never
-started, no match, and every fault of the network or of a client are outside the total, so they
-cost nobody. For renters a reversed payment and a breach of policy are failures.
+A close code names the party at fault (`domain/close_reason.py`); free text never counts. For nodes
+and providers a lease that was served is a success and a provider's fault a failure; what the renter
+never started, no match, and every fault of the network or of a client are outside the total, so
+they cost nobody. For renters a reversed payment and a breach of policy are failures.
 
 The score is the Wilson lower bound of the completion with a prior of 800,000 ppm that weighs ten
 leases: one good lease proves little, a newcomer has a start. Below MINIMUM leases it is
@@ -19,6 +19,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from domain.close_reason import (
+    COMPLETED,
+    FUNDS_ENDED,
+    PAYMENT_REVERSED,
+    POLICY_BREACH,
+    RECLAIMED,
+    RENTER_CLOSED,
+    SCALED_DOWN,
+    TERM_REACHED,
+    fault_of,
+)
 from domain.money import PPM
 
 PRIOR_MEAN_PPM = 800_000
@@ -30,36 +41,24 @@ MINIMUM = 10
 
 NOBODY, RENTER, PROVIDER, NETWORK, CLIENT = "none", "renter", "provider", "network", "client"
 PARTIES = (NOBODY, RENTER, PROVIDER, NETWORK, CLIENT)
-_RANGES = (
-    (range(100), NOBODY),
-    (range(100, 10_000), RENTER),
-    (range(10_000, 20_000), PROVIDER),
-    (range(20_000, 30_000), NETWORK),
-    (range(30_000, 40_000), CLIENT),
-)
-SERVED = frozenset({0, 1, 2, 3, 4, 100})
+SERVED = frozenset({COMPLETED, RENTER_CLOSED, RECLAIMED, TERM_REACHED, SCALED_DOWN, FUNDS_ENDED})
 """Codes of leases that ran as long as somebody wanted and paid for them."""
-RENTER_FAILED = frozenset({102, 103})
+RENTER_FAILED = frozenset({PAYMENT_REVERSED, POLICY_BREACH})
 """Money taken back, and a breach of policy."""
-
-
-def party_at_fault(code: int) -> str:
-    """Whose fault a close code names."""
-    return next(party for codes, party in _RANGES if code in codes)
 
 
 def completion(code: int) -> tuple[int, int]:
     """(good, total) that a close adds to its node and its provider, in leases."""
     if code in SERVED:
         return 1, 1
-    return (0, 1) if party_at_fault(code) == PROVIDER else (0, 0)
+    return (0, 1) if fault_of(code) == PROVIDER else (0, 0)
 
 
 def conduct(code: int) -> tuple[int, int]:
     """(good, total) that a close adds to its renter, in leases."""
     if code in RENTER_FAILED:
         return 0, 1
-    is_served = code in SERVED or party_at_fault(code) == PROVIDER
+    is_served = code in SERVED or fault_of(code) == PROVIDER
     return (1, 1) if is_served else (0, 0)
 
 

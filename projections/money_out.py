@@ -353,7 +353,6 @@ class Difference:
 
 
 _CASH_OUT = "SELECT * FROM proj_money_out.cash_out"
-OPEN_STATES = ("requested", "started", "sent")
 
 
 def read_cash_outs(

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from domain.close_reason import GANG_TIMEOUT
 from domain.device import DeviceReserved
 from domain.gang import (
-    GANG_TIMEOUT,
     CloseGang,
     GangClosed,
     GangGrown,

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from domain.close_reason import fault_of
 from domain.reputation import (
     CLIENT_PRIOR_LEASES,
     PARTIES,
@@ -14,7 +15,6 @@ from domain.reputation import (
     completion,
     conduct,
     lower_bound,
-    party_at_fault,
     posterior_mean,
     score,
 )
@@ -67,7 +67,7 @@ def test_one_lease_proves_little_and_ten_make_it_known() -> None:
 
 @given(st.integers(min_value=0, max_value=39_999))
 def test_a_range_names_one_party_and_network_and_clients_cost_nobody(code: int) -> None:
-    party = party_at_fault(code)
+    party = fault_of(code)
     assert party in PARTIES
     if party in ("network", "client"):
         assert completion(code) == conduct(code) == (0, 0)

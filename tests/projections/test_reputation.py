@@ -10,8 +10,9 @@ import psycopg
 import pytest
 
 from domain import lease, provider
+from domain.close_reason import fault_of
 from domain.node import NodeJoinRequested
-from domain.reputation import Tally, completion, conduct, party_at_fault, score
+from domain.reputation import Tally, completion, conduct, score
 from domain.stream import Stream
 from projections import tables
 from projections.reputation import REPUTATION, SCORE_SQL, read_reputation, read_settings
@@ -128,7 +129,7 @@ def test_each_party_is_named_as_often_as_leases_ended_through_it(connection: Any
     told = _told(connection)
     found = read_reputation(connection, "provider", "prov_1").by_party
     for party, count in found.items():
-        assert count == sum(party_at_fault(code) == party for _, code, _ in told), party
+        assert count == sum(fault_of(code) == party for _, code, _ in told), party
 
 
 def test_edge_and_datacenter_are_told_in_numbers(connection: Any) -> None:
