@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import base64
 import os
+import platform
 import re
 import signal
 import sys
@@ -38,13 +39,15 @@ from api.cli_terminal import (
 )
 
 if TYPE_CHECKING:
-    from api.client import Client, NewJob, NewLease
+    from api.client import CheckIn, Client, NewJob, NewLease
 
 LOOK_SECONDS = (0.1, 1.0)
 """How long between two looks: at first, and when nothing happens for long."""
 AWAY_SECONDS_MAX = 300
 LOST_SECONDS = 30
 """After its lease is closed, how long the node has to say what the program printed last."""
+CHECK_IN_SECONDS = 60
+"""How often this machine says that it is still there."""
 PPM = 1_000_000
 OVER = ("closing", "settled", "disputed", "resolved", "archived")
 
@@ -182,6 +185,7 @@ class Session:
     lease: dict[str, Any] = field(default_factory=dict)
     is_local: bool = False
     _next_seq: int = 0
+    _check_in_at: float = 0.0
 
     @property
     def lease_id(self) -> str:
@@ -215,6 +219,7 @@ class Session:
     def _to_its_end(self, command: list[str]) -> int:
         from api import run_here
 
+        self._check_in()
         here = run_here.executor_of(self.lease["node_id"])
         if here is None:
             return self._follow()
@@ -243,6 +248,7 @@ class Session:
                 quiet = LOOK_SECONDS[0]
                 continue
             waits.look(told)
+            self._check_in()
             state = str(self._patiently(self._read)["state"])
             if state in OVER:
                 closed_since = closed_since or time.monotonic()
@@ -289,7 +295,24 @@ class Session:
         note(f"the program's end is not known; the lease was closed with {lease.get('close_code')}")
         return EXIT_NO
 
+    def _check_in(self) -> None:
+        """The renter's half of the lease is watched too: a word a minute. A server that does not
+        take it, or is away, is none of the program's business.
+        """
+        now = time.monotonic()
+        if now < self._check_in_at:
+            return
+        self._check_in_at = now + CHECK_IN_SECONDS
+        lease_id = self.lease_id
+        body: CheckIn = {
+            "machine": platform.node()[:100] or "unnamed", "arch": platform.machine() or None,
+            "os": platform.system().lower() or None, "kernel": platform.release() or None,
+        }  # fmt: skip
+        with suppress(AnswerIsNo):
+            self.remote.ask(lambda c: c.report_renter_health(lease_id, body))
+
     def _is_over(self) -> bool:
+        self._check_in()
         return self._patiently(self._read)["state"] in OVER
 
     def _read(self) -> dict[str, Any]:

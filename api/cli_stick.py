@@ -106,3 +106,16 @@ def key_of(path: Path) -> Any:
         return SigningKey(read_or_make(path))
     except (OSError, SecretUnreadable) as error:
         raise InputUnusable(f"{path}: {error}") from None
+
+
+@lease.command("health", epilog="Example: tallystick lease health lease_1f0c...")
+@reads
+def health(remote: Remote, lease_id: LeaseId) -> None:
+    """How both halves of a lease are: the renter's machine, and the node with its work."""
+    told = remote.ask(lambda c: c.read_lease_health(lease_id))
+    names = ("health", "detail", "machine", "node_id", "kernel", "arch", "seen_at", "reported_at")
+    shown = {"state": told["state"]}
+    for half in ("initiator", "acceptor"):
+        found: Any = told[half]
+        shown |= {f"{half} {name}": found[name] for name in names if found.get(name)}
+    remote.tell(told, facts(shown))

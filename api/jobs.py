@@ -37,7 +37,7 @@ from domain.lease import DEGRADED_LIMIT_US, MIN_RUNWAY_US, REQUEST_TIMEOUT_US, S
 from domain.node import RecordEquivocation
 from domain.pin import PinUsage
 from domain.promotion import ExpirePromotion
-from ledger import cut, job_runs, lease_logs, trees
+from ledger import cut, job_runs, lease_health, lease_logs, trees
 from ledger.handle import LOG_AWAY
 from projections import funding, tables
 from projections.runner import Connection
@@ -235,8 +235,8 @@ def run_corrections(service: Service, connection: Connection, now_us: int) -> in
 
 
 def run_lease_logs(_service: Service, connection: Connection, now_us: int) -> int:
-    """What work printed is forgotten a week after its last word."""
-    return lease_logs.forget(connection, now_us)
+    """What work printed, and how its halves were, is forgotten a week after the last word."""
+    return lease_logs.forget(connection, now_us) + lease_health.forget(connection, now_us)
 
 
 def run_webhooks(service: Service, connection: Connection, now_us: int) -> int:

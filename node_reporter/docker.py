@@ -39,6 +39,8 @@ def arguments(docker: str, grant: Grant) -> list[str]:
         "--volume", f"{grant.folder / 'work'}:/work", "--workdir", "/work",
         "--stop-timeout", str(limits.grace_s), "--log-driver", "none",
     ]  # fmt: skip
+    if grant.network and grant.port is not None:
+        argv += ["--publish", f"{grant.port}:{grant.port}"]
     if limits.cpu_seconds is not None:
         argv += ["--ulimit", f"cpu={limits.cpu_seconds}"]
     for path in grant.read_only:

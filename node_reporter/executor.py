@@ -15,6 +15,7 @@ import json
 import os
 import secrets
 import shutil
+import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -47,6 +48,20 @@ FOLDER_EVERY_US = 2_000_000
 SECOND_US = 1_000_000
 
 
+WELL_EVERY_US, UNWELL_EVERY_US = 10_000_000, 1_000_000
+"""How often an endpoint is looked at; every look is told, so that silence is told apart."""
+ANSWER_SECONDS_MAX = 0.2
+
+
+def answers(port: int) -> bool:
+    """Whether something on this machine takes connections on a port."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=ANSWER_SECONDS_MAX):
+            return True
+    except OSError:
+        return False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowed:
     """What the owner of the machine lets every job have."""
@@ -70,6 +85,8 @@ class Job:
     port: int | None = None
     token: str = ""
     is_ready: bool = False
+    is_well: bool | None = None  # whether its endpoint answers; None: not told yet
+    looked_us: int = 0  # when that was last seen
     is_told: bool = False  # its end
     is_limited: bool = False
     is_lost: bool = False  # it ended because we went away
@@ -197,7 +214,7 @@ class Executor:
             environment={**granted, **self._variables(job)}, folder=job.folder,
             device_ids=start.device_ids, device_files=self._devices.of(start.device_ids),
             read_only=self._allowed.read_only, network=self._allowed.network,
-            limits=self._allowed.limits,
+            limits=self._allowed.limits, port=job.port,
         )  # fmt: skip
         job.run = job.runner.start(grant)
         job.log = JobLog(*job.run.outputs)
@@ -249,8 +266,9 @@ class Executor:
                 job.log.wait_read(LOG_SECONDS_MAX)
                 self._tell(f"{job.start.lease_id} ended with {job.exit_code}")
         try:
-            if not job.is_ready:
+            if not job.is_ready and self._may_be_used(job):
                 self._say_ready(job)
+            self._watch_endpoint(job)
             assert job.log is not None
             is_sent = self._send_log(job)
             if job.is_over and is_sent and job.is_ready and not job.is_told:
@@ -259,6 +277,24 @@ class Executor:
             return
         if job.is_over and job.is_told and job.stopping_since_us is None:
             self._clean(job)
+
+    def _may_be_used(self, job: Job) -> bool:
+        """An endpoint is ready when it answers, and billing starts then; other work at once."""
+        return job.port is None or job.is_over or answers(job.port)
+
+    def _watch_endpoint(self, job: Job) -> None:
+        """Tell the server whether an endpoint answers, soon after it ceases to and all along.
+
+        Raises Unreachable.
+        """
+        now_us = self._clock.now().mono_us
+        due_us = job.looked_us + (WELL_EVERY_US if job.is_well else UNWELL_EVERY_US)
+        if job.port is None or not job.is_ready or job.is_over or now_us < due_us:
+            return
+        is_well = answers(job.port)
+        detail = "" if is_well else f"port {job.port} does not answer"
+        self._client.tell(job.start.lease_id, "health", {"well": is_well, "detail": detail})
+        job.is_well, job.looked_us = is_well, now_us
 
     def _say_ready(self, job: Job) -> None:
         body: dict[str, Any] = {}

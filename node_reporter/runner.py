@@ -47,6 +47,7 @@ class Grant:
     device_files: tuple[str, ...] = ()
     read_only: tuple[str, ...] = ()  # more of the machine that the owner lets jobs read
     network: bool = False
+    port: int | None = None  # of this machine, where its endpoint is reached
     limits: Limits = field(default_factory=Limits)
 
 

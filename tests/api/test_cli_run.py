@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import os
+import platform
+import re
 import signal
 import subprocess
 import sys
@@ -153,6 +155,11 @@ def test_a_program_runs_on_the_leased_node_and_its_exit_code_comes_back(pool: Po
     assert told["countersigned_gpu_us"] == str(gpu_us), "the renter's half of the stick"
     stick = pool.server.run("lease", "stick", lease["lease_id"], "--json", key=pool.renter_key)
     assert stick.document["signed_until"] == lease["closed_at"]
+    health = pool.server.run("lease", "health", lease["lease_id"], "--json", key=pool.renter_key)
+    initiator = health.document["initiator"]
+    assert (initiator["health"], initiator["kernel"]) == ("well", platform.release())
+    shown = pool.server.run("lease", "health", lease["lease_id"], key=pool.renter_key).out
+    assert re.search(r"^initiator health +well$", shown, re.MULTILINE)
 
 
 def test_v_11_memory_is_asked_for_in_megabytes_and_given_back_after(pool: Pool) -> None:

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from domain.node import NodeJoinRequested
 from tests.api.scene import Scene
+from tests.api.test_job_plans import parts, tick
 
 CAPABILITIES = ["docker", "cuda-remoting", "cudnn"]
 
@@ -88,3 +90,79 @@ def test_after_an_upgrade_the_next_inventory_is_matched(scene: Scene) -> None:
     path = f"/v1/nodes/{scene.provider.node_id}/specs"
     scene.provider.node.made(path, {"devices": told["devices"], "host": host})
     assert scene.renter.made("/v1/leases", body)["node_id"] == scene.provider.node_id
+
+
+def test_v_17_a_program_that_a_tool_parts_is_several_leases_of_one_job(scene: Scene) -> None:
+    """One program, one remoting session, a lease for each part; their costs are the job's."""
+    under = machine(
+        scene, "under", {"substrate": ["esxi", "kubernetes"]}, capabilities=CAPABILITIES
+    )
+    demands = {"substrate": "kubernetes", "capabilities": ["cuda-remoting"]}
+    job_id = scene.renter.made("/v1/jobs", scene.job(constraints=demands))["job_id"]
+    node = scene.provider.node
+    leases = []
+    for part in ("tensorflow", "rest of the program"):
+        body = {"job_id": job_id, "remoting_session_id": "session-7", "split_label": part}
+        leases.append(scene.renter.made("/v1/leases", body))
+    assert {lease["node_id"] for lease in leases} == {under}
+    assert len({lease["lease_id"] for lease in leases}) == 2
+    told = [scene.renter.read(f"/v1/leases/{lease['lease_id']}") for lease in leases]
+    assert {one["job_id"] for one in told} == {job_id}
+    health = scene.renter.read(f"/v1/leases/{leases[0]['lease_id']}/health")
+    assert health["acceptor"]["substrate"] == ["esxi", "kubernetes"]
+    assert scene.renter.read(f"/v1/jobs/{job_id}/cost")["leases"] == 2
+    assert node.get(f"/v1/nodes/{under}/assignments").status_code == 404, "another node's"
+
+
+@pytest.mark.parametrize("kind", ["batch", "queue"])
+def test_j_9_containers_in_batches_run_where_docker_is_and_each_is_done_once(
+    scene: Scene, kind: str
+) -> None:
+    """Nobody names a machine: chunks of an image, or tasks that its members pull."""
+    able = machine(scene, "able", {}, capabilities=["docker"])
+    plan = {"chunks": 2} if kind == "batch" else {
+        "min_members": 0, "max_members": 2, "tasks_per_member": 1
+    }  # fmt: skip
+    job = scene.job(kind=kind, image="registry/score:1", plan=plan,
+                    constraints={"capabilities": ["docker"]})  # fmt: skip
+    job_id = scene.renter.made("/v1/jobs", job)["job_id"]
+    if kind == "queue":
+        tasks = [{"task_id": f"t{number}", "payload": f"s3://in/{number}"} for number in range(2)]
+        scene.renter.made(f"/v1/jobs/{job_id}/tasks", {"tasks": tasks})
+    while tick(scene):
+        pass
+    found = parts(scene, job_id)
+    leases = [scene.renter.read(f"/v1/leases/{one['lease_id']}") for one in found]
+    assert [lease["node_id"] for lease in leases] == [able, able]
+    pending = scene.owner.read(f"/v1/nodes/{able}/assignments")["pending"]
+    assert {one["work"]["image"] for one in pending} == {"registry/score:1"}
+
+
+def test_r_18_a_device_that_joins_through_two_agents_is_counted_once(scene: Scene) -> None:
+    """Each agent has a key and a client of its own; the hardware's identity is one."""
+    devices = scene.provider.joining("", "NVIDIA A100-PCIE-80GB")["devices"]
+    before = len(scene.operator.read("/v1/devices")["data"])
+    code = scene.owner.made("/v1/nodes/join-codes", {"region_id": scene.provider.region_id})["code"]
+    client = scene.client()
+    second = scene.provider.joining(code, "", hashlib.sha256(b"second agent").hexdigest())
+    body = {**second, "devices": devices, "client_id": client.account_id}
+    node_id = scene.anybody.made("/v1/nodes/join", body)["node_id"]
+    joined = [
+        fact
+        for fact in facts_of(scene, NodeJoinRequested)
+        if fact.node_id in (node_id, scene.provider.node_id)
+    ]
+    assert [fact.client_id for fact in joined] == [None, client.account_id], "each by its client"
+    scene.owner.made(f"/v1/nodes/{node_id}/confirm", {"key_id": second["key_id"]})
+    refused = scene.operator.post(f"/v1/nodes/{node_id}/admit").json()
+    assert refused["code"] == "device_elsewhere"
+    assert len(scene.operator.read("/v1/devices")["data"]) == before, "counted once"
+
+
+def facts_of(scene: Scene, kind: type[Any]) -> list[Any]:
+    """Every fact of a kind, in order."""
+    found, after = [], 0
+    while page := scene.service.ledger.market.read_facts(after, 500):
+        found += [one.fact for one in page if isinstance(one.fact, kind)]
+        after = page[-1].position
+    return found

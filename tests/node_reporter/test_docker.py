@@ -44,6 +44,13 @@ def test_a_container_has_no_network_no_capability_and_its_limits() -> None:
     assert following(arguments("docker", grant(network=True)), "--network") == ["bridge"]
 
 
+def test_an_endpoint_in_a_container_is_reached_by_its_port_alone() -> None:
+    argv = arguments("docker", grant(network=True, port=9_001))
+    assert following(argv, "--publish") == ["9001:9001"]
+    assert "--publish" not in arguments("docker", grant(port=9_001)), "nothing is reached"
+    assert "--publish-all" not in argv
+
+
 def test_a_container_gets_variables_by_name_so_no_value_is_in_the_command_line() -> None:
     argv = arguments("docker", grant())
     assert "s3cret" not in " ".join(argv)

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import time
+import urllib.request
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -301,6 +302,51 @@ def test_an_endpoint_is_told_with_credentials_that_only_the_renter_opens(world: 
     opened = SealedBox(KEY).decrypt(base64.b64decode(ready["credentials"]))
     assert json.loads(opened) == {"token": token}
     assert token not in json.dumps(ready)
+
+
+def test_a_rest_service_is_ready_when_it_answers_and_its_health_is_told(world: Make) -> None:
+    """A real server in the sandbox: it answers late, is asked over HTTP, and stops answering."""
+    allowed = Allowed(network=True, host="127.0.0.1", ports=range(9_310, 9_330),
+                      limits=Limits(memory_bytes=256 * MIB, grace_s=1))  # fmt: skip
+    here = world(allowed)
+    service = """
+import http.server, os, sys, threading, time
+class Answer(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        body = self.headers["Authorization"].removeprefix("Bearer ").encode()
+        self.send_response(200); self.end_headers(); self.wfile.write(b"token " + body)
+    def log_message(self, *_): pass
+while not os.path.exists("go"):
+    print("not yet", flush=True); time.sleep(0.1)
+server = http.server.HTTPServer(("", int(os.environ["TALLYSTICK_PORT"])), Answer)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+while not os.path.exists("hang"): time.sleep(0.05)
+server.shutdown(); server.server_close()
+time.sleep(600)
+"""
+    lease = here.server.asks(
+        "a", "", work={"kind": "endpoint", "command": ["python3", "-c", service]},
+        encryption_key=bytes(KEY.public_key).hex(),
+    )  # fmt: skip
+    here.until(lambda: "not yet" in here.server.out(lease), "it runs")
+    assert here.server.said(lease, "ready") == [], "nobody pays for what does not answer"
+    folder = here.executor.jobs[lease].folder
+    assert folder is not None
+    (folder / "work" / "go").touch()
+    here.until(lambda: here.server.said(lease, "health"), "it answers")
+    (ready,) = here.server.said(lease, "ready")
+    token = json.loads(SealedBox(KEY).decrypt(base64.b64decode(ready["credentials"])))["token"]
+    request = urllib.request.Request(
+        ready["endpoint"], headers={"Authorization": f"Bearer {token}"}
+    )
+    with urllib.request.urlopen(request, timeout=5) as answer:
+        assert answer.read().decode() == f"token {token}"
+    assert here.server.said(lease, "health")[0] == {"well": True, "detail": ""}
+    (folder / "work" / "hang").touch()
+    here.until(lambda: not here.server.said(lease, "health")[-1]["well"], "it hangs")
+    assert "does not answer" in here.server.said(lease, "health")[-1]["detail"]
+    here.server.closes(lease)
+    here.until_settled(lease)
 
 
 def test_two_jobs_share_a_device_at_the_same_time(here: World) -> None:
