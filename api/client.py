@@ -132,6 +132,25 @@ class Acceptance(TypedDict):
     milestone_id: NotRequired[str | None]
 
 
+class Acceptor(TypedDict):
+    """`reported_at`: when the node's last signed report was stored; work of a node that is
+    silent is silent, whatever its executor says.
+    """
+
+    account_id: str
+    machine: NotRequired[str]
+    arch: NotRequired[str]
+    os: NotRequired[str]
+    kernel: NotRequired[str]
+    health: Literal["well", "unwell", "silent", "unknown"]
+    detail: NotRequired[str]
+    since: NotRequired[str]
+    seen_at: NotRequired[str]
+    node_id: NotRequired[str]
+    substrate: NotRequired[list[str]]
+    reported_at: NotRequired[str]
+
+
 class Account(TypedDict):
     account_id: str
     kind: Literal["operator", "party", "client", "auditor"]
@@ -676,6 +695,19 @@ class Challenge(TypedDict):
 
 class ChallengeAsked(TypedDict):
     address: str
+
+
+class CheckIn(TypedDict):
+    """A machine of the renter's that uses the lease. `well`: it reaches the node and goes
+    on.
+    """
+
+    machine: str
+    arch: NotRequired[str | None]
+    os: NotRequired[str | None]
+    kernel: NotRequired[str | None]
+    well: NotRequired[bool]
+    detail: NotRequired[str]
 
 
 class Claim(TypedDict):
@@ -1627,6 +1659,23 @@ class GroupQuota(TypedDict):
     gpu_ppm_max: NotRequired[int | None]
 
 
+class Half(TypedDict):
+    """`health`: well or unwell, as it says; silent, when nothing was heard for three
+    minutes while the lease runs; unknown, when nothing was ever said. `since`: since when
+    it says so.
+    """
+
+    account_id: str
+    machine: NotRequired[str]
+    arch: NotRequired[str]
+    os: NotRequired[str]
+    kernel: NotRequired[str]
+    health: Literal["well", "unwell", "silent", "unknown"]
+    detail: NotRequired[str]
+    since: NotRequired[str]
+    seen_at: NotRequired[str]
+
+
 class HardwareForm(TypedDict):
     """What the rules of joining and selling need; null: not known, an empty list: none.
     Drives in decimal gigabytes; `ram_gb` is what is built in, `cpu_cores` counts no
@@ -1658,6 +1707,13 @@ class HardwareRules(TypedDict):
             "cpu_cores",
         ]
     ]
+
+
+class Heard(TypedDict):
+    lease_id: str
+    half: Literal["initiator", "acceptor"]
+    well: bool
+    position: NotRequired[int]
 
 
 class Hold(TypedDict):
@@ -2200,6 +2256,31 @@ class LeaseForecast(TypedDict):
     funds_end_at: NotRequired[str]
     term_end_at: NotRequired[str]
     ends_at: NotRequired[str]
+
+
+class LeaseHealth(TypedDict):
+    """The initiator pays, the acceptor's owner earns."""
+
+    lease_id: str
+    state: Literal[
+        "requested",
+        "quoted",
+        "reserved",
+        "gang_waiting",
+        "active",
+        "paused",
+        "degraded",
+        "reclaiming",
+        "closing",
+        "settled",
+        "disputed",
+        "resolved",
+        "archived",
+    ]
+    remoting_session_id: NotRequired[str]
+    initiator: Half
+    acceptor: Acceptor
+    position: NotRequired[int]
 
 
 class LeaseHour(TypedDict):
@@ -5192,6 +5273,15 @@ class WorkEnd(TypedDict):
     exit_code: NotRequired[int | None]
 
 
+class WorkHealth(TypedDict):
+    """How the work of a lease is, as its executor finds it: an endpoint that answers is
+    well.
+    """
+
+    well: bool
+    detail: NotRequired[str]
+
+
 class WorkState(TypedDict):
     """The work of a lease as far as its node has told."""
 
@@ -6877,6 +6967,50 @@ class Client(_Calls):
             query={"lease_id": lease_id, "after": after, "seconds": seconds},
         )
         return cast("bytes", found)
+
+    def report_renter_health(
+        self,
+        lease_id: str,
+        body: CheckIn,
+    ) -> Heard:
+        """The renter's half says how it is; said again, the last word counts."""
+        found = self._call(
+            "POST",
+            _at("/v1/leases/{lease_id}/check-in", lease_id=lease_id),
+            body=body,
+        )
+        return cast("Heard", found)
+
+    def report_work_health(
+        self,
+        node_id: str,
+        lease_id: str,
+        body: WorkHealth,
+    ) -> Heard:
+        """The node's half says how the work is."""
+        found = self._call(
+            "POST",
+            _at(
+                "/v1/nodes/{node_id}/assignments/{lease_id}/health",
+                node_id=node_id,
+                lease_id=lease_id,
+            ),
+            body=body,
+        )
+        return cast("Heard", found)
+
+    def read_lease_health(
+        self,
+        lease_id: str,
+    ) -> LeaseHealth:
+        """How both halves of a lease are, each with its machine, its kernel and when it was
+        heard.
+        """
+        found = self._call(
+            "GET",
+            _at("/v1/leases/{lease_id}/health", lease_id=lease_id),
+        )
+        return cast("LeaseHealth", found)
 
     def pause_lease(
         self,
