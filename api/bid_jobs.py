@@ -40,7 +40,7 @@ NOT_NOW = frozenset(
         Reason.COUNT_OUT_OF_RANGE, Reason.PRICE_ABOVE_CAP, Reason.NODE_IN_MAINTENANCE,
         Reason.COUNTERPARTY_DENIED, Reason.QUOTA_EXHAUSTED, Reason.CLIENT_NOT_AUTHORISED,
         Reason.GPU_CLASS_UNPRICED, Reason.TARIFF_UNKNOWN, Reason.ACCOUNT_CLOSED, Reason.JOB_STATE,
-        Reason.MODE_NOT_SUPPORTED,
+        Reason.MODE_NOT_SUPPORTED, Reason.QUEUE_MOVED,
     }
 )  # fmt: skip
 """A standing bid that is refused so waits on."""
@@ -169,7 +169,7 @@ def serve(service: Service, connection: Connection, one: Standing, now_us: int) 
     }
     need = placing.need_of(asked, one.price_units)
     rooms = placing.rooms(
-        service, connection, need, bid=one.price_units, pricing=asked.pricing, floors=floors
+        service, connection, need, now_us, bid=one.price_units, pricing=asked.pricing, floors=floors
     )
     return _first_of(
         service,

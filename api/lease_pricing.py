@@ -106,19 +106,25 @@ def following(service: Service, request: RequestLease, spec: Any, pricing: Prici
     return placing.taking(lease_id, label(module), placed, now_us)
 
 
-def outranking(service: Service, request: RequestLease, spec: Any, refused: Refused) -> list[Any]:
+def outranking(
+    service: Service,
+    request: RequestLease | LeaseRequested,
+    spec: Any,
+    refused: Refused,
+    now_us: int,
+) -> list[Any]:
     """A lease on demand outranks every standing bid: where nothing is free, the lowest of them
-    makes room. Raises the refusal again when there is none to pause, and in a pool, whose
-    scheduler alone says who comes first.
+    makes room. Raises the refusal again when there is none to pause.
+
+    In a pool that keeps a queue this is asked when it is decided whose turn it is.
     """
-    in_pool = spec.constraints is not None and spec.constraints.pool_id is not None
-    if refused.reason is not Reason.NO_MATCH or in_pool:
+    if refused.reason is not Reason.NO_MATCH:
         raise refused
     need = need_for(request, spec)
-    room = placing.room_on_demand(service, need)
+    room = placing.room_on_demand(service, need, now_us)
     if room is None:
         raise refused
-    return placing.reserving(request.lease_id, room, None, label(STANDING_MODULE), request.at_us)
+    return placing.reserving(request.lease_id, room, None, label(STANDING_MODULE), now_us)
 
 
 def need_for(request: RequestLease | LeaseRequested, spec: Any) -> Need:

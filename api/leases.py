@@ -382,7 +382,7 @@ def opening(body: NewLease, call: Call, lease_id: str, here: Round | None) -> li
     except Refused as refused:
         if refused.reason is Reason.NO_MATCH and may_wait:
             return [*commands, _wait(body, call, spec, lease_id)]
-        return [*commands, *outranking(call.service, request, spec, refused)]
+        return [*commands, *outranking(call.service, request, spec, refused, call.now_us)]
     return [*commands, matched]
 
 

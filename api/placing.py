@@ -14,9 +14,10 @@ from typing import Any
 from api.matching import fitting
 from api.service import Service
 from domain.constraints import NOTHING
-from domain.device import DeviceState
+from domain.duration import SECOND_US
 from domain.lease import MIN_RUNWAY_US, Lease, LeaseRequested, ReserveLease
 from domain.lease_turns import PauseLease, QuoteLease, ResumeLease
+from domain.match_dimensions import DIMENSIONS
 from domain.matching import RULE, Match, Need, choose
 from domain.money import credit
 from domain.offer import PRICE_UNITS_MAX, SETTLEMENTS
@@ -31,12 +32,18 @@ from domain.stream import Stream, derive_id
 from projections import bids, fleet
 from projections.bids import BIDS, Standing
 from projections.fleet import FLEET
+from projections.fleet_match import devices_meeting
 from projections.runner import Connection
 
 NODES_MAX = 500
 """Nodes that are looked at for one request of a priced kind."""
 QUOTE_US = 60_000_000
 MATCHER = "matcher"
+ALL_BUT_ROOM_AND_PRICE = tuple(
+    one.name for one in DIMENSIONS
+    if one.name not in ("free", "usage_fee", "price", "budget", "funds")
+)  # fmt: skip
+"""What devices have to meet whose present holders would make room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,28 +184,49 @@ def rooms(
     service: Service,
     connection: Connection,
     need: Need,
+    now_us: int,
     *,
     bid: int | None,
     pricing: str,
     floors: Mapping[str, int] | None,
 ) -> Iterator[Room]:
-    """Where room could be made, the lowest bids first: by the pricing module. `bid` None: for a
-    lease on demand, which outranks every bid. `floors`: offers that let at the bid; None: any.
+    """Where room could be made on nodes that meet the need, the lowest bids first: by the pricing
+    module. `bid` None: for a lease on demand, which outranks every bid. `floors`: offers that let
+    at the bid; None: any.
     """
     held = bids.read_holding(connection)
     by_node: dict[str, list[Standing]] = {}
     for one in held:
         if one.node_id is not None and (floors is None or one.offer_id in floors):
             by_node.setdefault(one.node_id, []).append(one)
+    if not by_node:
+        return
+    wanted = _devices_wanted(service, connection, need, now_us)
     ranked = sorted(by_node.values(), key=lambda group: group[0].price_units)
     for group in ranked:
-        room = _room(service, need, group, bid, pricing)
+        room = _room(service, need, group, bid, pricing, wanted)
         if room is not None:
             yield room
 
 
+def _devices_wanted(
+    service: Service, connection: Connection, need: Need, now_us: int
+) -> frozenset[str]:
+    """Devices that meet all but what others hold of them and what they cost."""
+    ttl_us = service.settings.spec_ttl_s * SECOND_US
+    need = replace(need, at_us=now_us, until_us=now_us + MIN_RUNWAY_US, spec_ttl_us=ttl_us)
+    return service.fleet.ask(
+        connection, lambda columns, _: devices_meeting(columns, need, ALL_BUT_ROOM_AND_PRICE)
+    )
+
+
 def _room(
-    service: Service, need: Need, group: Sequence[Standing], bid: int | None, pricing: str
+    service: Service,
+    need: Need,
+    group: Sequence[Standing],
+    bid: int | None,
+    pricing: str,
+    wanted: frozenset[str],
 ) -> Room | None:
     """The fewest of the lowest bids of one node that give enough devices."""
     active = [one for one in group if _can_pause(service, one)]
@@ -217,7 +245,7 @@ def _room(
     for one in active:
         if one.lease_id not in beaten or len(devices) >= need.gpu_count:
             continue
-        fitting = [each for each in one.device_ids or () if _is_wanted(service, need, each)]
+        fitting = [each for each in one.device_ids or () if each in wanted]
         if fitting:
             chosen.append(one)
             devices += fitting
@@ -236,18 +264,12 @@ def _can_pause(service: Service, one: Standing) -> bool:
     return lease.status == "active"
 
 
-def _is_wanted(service: Service, need: Need, device_id: str) -> bool:
-    device: DeviceState = service.ledger.market.load(Stream("device", device_id)).state
-    registered = device.registered
-    return registered is not None and (not need.models or registered.model in need.models)
-
-
-def room_on_demand(service: Service, need: Need) -> Room | None:
+def room_on_demand(service: Service, need: Need, now_us: int) -> Room | None:
     """Room for a lease at an offer's own price, which the decision asks for again."""
     with service.connection() as connection:
         service.follow(connection, [FLEET, BIDS])
         for room in rooms(
-            service, connection, need, bid=None, pricing="continuous_bid", floors=None
+            service, connection, need, now_us, bid=None, pricing="continuous_bid", floors=None
         ):
             offer = fleet.read_offer(connection, room.offer_id)
             is_payable = offer is not None and offer.settlement in need.settlements

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from api.gang_orders import growth, reservation, streams_read
+from api.lease_pricing import outranking
 from api.matching import MATCH_AGAIN, match, waits_for_room
 from api.service import Service
 from domain.close_reason import CANCELLED_BEFORE_START, EXPIRED, NO_MATCH
@@ -211,12 +212,14 @@ def _commands_of(service: Service, one: RequestQueued, now_us: int) -> Sequence[
     job = market.load(Stream("job", asked.job_id)).state
     assert isinstance(job, JobState)
     assert job.submitted is not None
-    return [
-        match(
-            service, asked.account_id, one.request_id, job.submitted, asked.term_us,
-            asked.settlement, now_us,
+    spec = job.submitted
+    try:
+        matched = match(
+            service, asked.account_id, one.request_id, spec, asked.term_us, asked.settlement, now_us
         )
-    ]  # fmt: skip
+    except Refused as refused:
+        return outranking(service, asked, spec, refused, now_us)
+    return [matched]
 
 
 def _inputs(

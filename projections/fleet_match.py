@@ -142,6 +142,17 @@ def offers_meeting(columns: Columns, need: Need, names: Iterable[str]) -> list[s
     return [columns.offer_ids[row] for row in np.flatnonzero(met).tolist()]
 
 
+def devices_meeting(columns: Columns, need: Need, names: Iterable[str]) -> frozenset[str]:
+    """Devices under open offers that meet these demands of a need, whoever holds them now."""
+    question = _Question(columns, need, {})
+    met = question.there & question.flag("is_offered")
+    for name in names:
+        if BY_NAME[name].required(need) is not None:
+            met = met & question.mask(BY_NAME[name])
+    rows = np.flatnonzero(met).tolist()
+    return frozenset(one for row in rows for one in columns.device_ids[row])
+
+
 class _Question:
     """One request against all rows; every array has one entry per row."""
 

@@ -13,7 +13,16 @@ from domain import pool_queue
 from domain.duration import MINUTE_US, SECOND_US
 from domain.gang import GANG_WAIT_US
 from tests.api.scene import Provider, Scene
-from tests.api.test_bidding import MONTH_HOURS, Market, credits_of, listed, market, spot, standing
+from tests.api.test_bidding import (
+    MONTH_HOURS,
+    Market,
+    credits_of,
+    listed,
+    market,
+    spot,
+    standing,
+    started,
+)
 from tests.api.test_lease_turns import interruptible, watch
 from tests.api.test_pools import ask, job, pool, run, state
 from tests.api.test_work import Told, executor_of
@@ -253,6 +262,45 @@ def test_high_bids_that_nobody_pays_keep_no_other_bid_waiting(
     spot.tick()
     assert spot.lease(mine)["state"] == "reserved"
     assert spot.scene.operator.read(f"/v1/leases/{poor}")["state"] == "requested"
+
+
+def held_by_bids(spot: Market) -> list[str]:
+    """Both devices of the first node, at 1.5 credits."""
+    low = [standing(spot, 1_500_000)["lease_id"] for _ in range(2)]
+    spot.tick()
+    for lease_id in low:
+        assert started(spot, lease_id)["state"] == "active"
+    return low
+
+
+def states_of(spot: Market, lease_ids: list[str]) -> list[str]:
+    return sorted(spot.lease(lease_id)["state"] for lease_id in lease_ids)
+
+
+def test_a_bid_makes_no_room_on_a_node_that_does_not_meet_the_demands(spot: Market) -> None:
+    scene, low = spot.scene, held_by_bids(spot)
+    demanding = scene.job(constraints={"capabilities": ["cudnn"]})
+    refused = scene.renter.post("/v1/leases", {"job": demanding})
+    assert refused.json()["code"] == "no_match"
+    higher = {"module": "continuous_bid", "bid": credits_of(1_900_000)}
+    waits = scene.renter.made("/v1/leases", {"job": demanding, "pricing": higher})["lease_id"]
+    assert spot.tick() == 0
+    assert spot.lease(waits)["state"] == "requested"
+    assert states_of(spot, low) == ["active", "active"]
+
+
+@pytest.mark.parametrize("scheduler", ["first_come", "immediate"])
+def test_a_lease_on_demand_outranks_standing_bids_in_a_pool_too(
+    spot: Market, scheduler: str
+) -> None:
+    scene, low = spot.scene, held_by_bids(spot)
+    pool_id = pool(scene, scene.provider, scheduler=scheduler)
+    asked = ask(scene, pool_id)["lease_id"]
+    run(scene)
+    assert state(scene, asked) == "reserved"
+    assert states_of(spot, low) == ["active", "paused"]
+    spot.tick()
+    assert states_of(spot, low) == ["active", "paused"]
 
 
 def test_who_was_warned_keeps_nobody_else_from_the_warning(
