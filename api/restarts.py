@@ -10,6 +10,7 @@ old one asked for, and holds as much of it as there is.
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import Any
 
 from fastapi import Response
@@ -25,7 +26,8 @@ from api.service import Service
 from domain.funding import sources_of
 from domain.gpu_time import charge_for
 from domain.job import JobState
-from domain.lease import MIN_RUNWAY_US, Lease, RequestLease
+from domain.lease import MIN_RUNWAY_US, Lease
+from domain.lease_request import asked_again
 from domain.money import PPM, credit
 from domain.refusal import Reason, Refused
 from domain.stream import Stream, derive_id
@@ -101,10 +103,9 @@ def going_on(
     funds = asked.funds
     if funds is not None:
         funds = credit(max(1, min(funds.units, _available(service, before, now_us))))
-    request = RequestLease(
-        lease_id=lease_id, job_id=asked.job_id, account_id=asked.account_id, term_us=None,
-        funds=funds, at_us=now_us, settlement=asked.settlement, project_id=asked.project_id,
-        refill=bool(asked.refill), key_id=key_id, restart_of=asked.lease_id,
+    request = replace(
+        asked_again(asked, lease_id, now_us), term_us=None, funds=funds, key_id=key_id,
+        pricing=None, overflow=False,
     )  # fmt: skip
     reserve = match(
         service,

@@ -366,7 +366,7 @@ def _require_funds(asked: LeaseRequested, at_us: int, world: World) -> None:
 
 
 def decide_withdraw(command: WithdrawBid, world: World) -> list[Change]:
-    """While the auction is open a bidder may take its bid back, and has its deposit with it.
+    """Until a bid has won its bidder may take it back, and has the deposit with it.
 
     Raises Refused: LEASE_UNKNOWN, BID_UNKNOWN.
     """

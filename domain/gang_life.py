@@ -26,7 +26,6 @@ from domain.lease import (
     CANCELLED_BEFORE_START,
     START_TIMEOUT,
     CloseLease,
-    Lease,
     LeaseOpened,
     ReadyLease,
     lease_of,
@@ -47,7 +46,9 @@ def decide_ready_together(command: ReadyLease, world: World) -> list[Change]:
         return decide_ready(command, world)
     gang = gang_of(world, asked.gang_id)
     if gang.status != "reserved" or command.lease_id not in gang.lease_ids:
-        return decide_ready(command, world) if gang.status == "open" else _not_yet(command, lease)
+        if gang.status == "open":
+            return decide_ready(command, world)
+        raise Refused(Reason.LEASE_STATE, lease_id=command.lease_id, status=lease.status)
     if lease.status == "gang_waiting" and reserved.node_id == command.node_id:
         return []
     # As alone, but for its opening: that waits for the others.
@@ -69,10 +70,6 @@ def decide_ready_together(command: ReadyLease, world: World) -> list[Change]:
         ),
         Change(stream, fact),
     ]
-
-
-def _not_yet(command: ReadyLease, lease: Lease) -> list[Change]:
-    raise Refused(Reason.LEASE_STATE, lease_id=command.lease_id, status=lease.status)
 
 
 def decide_close_together(command: CloseLease, world: World) -> list[Change]:

@@ -15,7 +15,7 @@ from typing import Any
 
 from domain.close_reason import INGRESS_FAILURE, UNREACHABLE, fault_of, may_give
 from domain.device import device_of, reserve
-from domain.duration import HOUR_US
+from domain.duration import DAY_US, HOUR_US, MINUTE_US
 from domain.epoch import epoch_of
 from domain.lease import DEGRADED_AFTER_US, PAUSES_MAX, QUOTES_MAX, Lease, lease_of
 from domain.lease_accrual import released_devices
@@ -51,12 +51,12 @@ from domain.maintenance import kept_until_us
 from domain.refusal import Reason, Refused
 from domain.stream import Change, Stream, World
 
-QUOTE_US_MAX = 24 * HOUR_US
+QUOTE_US_MAX = DAY_US
 """A quote binds its provider no longer than this."""
-DISPUTED_US_MAX = 90 * 24 * HOUR_US
+DISPUTED_US_MAX = 90 * DAY_US
 """For so long after its posting a charge can be disputed (`domain/dispute.py`)."""
 PAUSE_REASONS = ("outbid", "renter")
-WARNINGS_US = (600_000_000, HOUR_US, 24 * HOUR_US)
+WARNINGS_US = (10 * MINUTE_US, HOUR_US, DAY_US)
 """How long before the funds end the renter is warned, the last warning first."""
 
 
@@ -162,8 +162,10 @@ def decide_degrade(command: DegradeLease, world: World) -> list[Change]:
     Raises Refused: LEASE_UNKNOWN, LEASE_STATE, LEASE_NOT_DUE.
     """
     lease = lease_of(world, command.lease_id)
+    if lease.status == "degraded":
+        return []
     if lease.status != "active":
-        return [] if lease.status == "degraded" else _refuse(lease, command.lease_id)
+        raise _wrong_state(lease, command.lease_id)
     assert lease.reserved is not None
     since_us = max(command.since_us, runs_since_us(lease))
     if command.at_us < since_us + DEGRADED_AFTER_US:
@@ -398,10 +400,6 @@ def _turned(lease_id: str, fact: Turn) -> list[Change]:
 
 def _wrong_state(lease: Lease, lease_id: str) -> Refused:
     return Refused(Reason.LEASE_STATE, lease_id=lease_id, status=lease.status)
-
-
-def _refuse(lease: Lease, lease_id: str) -> list[Change]:
-    raise _wrong_state(lease, lease_id)
 
 
 STREAMS: dict[str, tuple[Any, Any]] = {}

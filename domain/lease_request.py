@@ -164,6 +164,30 @@ def demands_of(spec: JobSubmitted | SubmitJob, *, overflow: bool = False) -> Con
     return replace(demands, pool_id=None)
 
 
+def asked_again(asked: LeaseRequested, lease_id: str, at_us: int) -> RequestLease:
+    """The request of the lease that goes on where another one ended: for the same time and money,
+    and what its node answers is sealed to the same key.
+    """
+    return RequestLease(
+        lease_id=lease_id,
+        job_id=asked.job_id,
+        account_id=asked.account_id,
+        term_us=asked.term_us,
+        funds=asked.funds,
+        at_us=at_us,
+        settlement=asked.settlement,
+        project_id=asked.project_id,
+        refill=bool(asked.refill),
+        key_id=asked.key_id,
+        restart_of=asked.lease_id,
+        encryption_key=asked.encryption_key,
+        remoting_session_id=asked.remoting_session_id,
+        split_label=asked.split_label,
+        pricing=asked.pricing,
+        overflow=bool(asked.overflow),
+    )
+
+
 def _restarted(command: RequestLease, world: World) -> list[Change]:
     """What links a lease whose funds ended to the one that goes on; each goes on once.
 

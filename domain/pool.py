@@ -197,7 +197,14 @@ def decide_create(command: CreatePool, world: World) -> list[Change]:
     """
     open_account(world, command.account_id)
     stream = Stream("pool", command.pool_id)
-    present = world.state(stream).created
+    if world.state(stream).created is not None:
+        raise Refused(Reason.POOL_EXISTS, pool_id=command.pool_id)
+    if not 1 <= len(command.name) <= NAME_MAX:
+        raise _invalid("a name has 1 to 64 characters", "name")
+    address = command.controller_address
+    if address is not None and not _ADDRESS.fullmatch(address):
+        raise Refused(Reason.BAD_ADDRESS, controller_address=address)
+    check_policy(command.policy)
     fact = PoolCreated(
         pool_id=command.pool_id,
         account_id=command.account_id,
@@ -207,14 +214,6 @@ def decide_create(command: CreatePool, world: World) -> list[Change]:
         by=command.by,
         at_us=command.at_us,
     )
-    if present is not None:
-        raise Refused(Reason.POOL_EXISTS, pool_id=command.pool_id)
-    if not 1 <= len(command.name) <= NAME_MAX:
-        raise _invalid("a name has 1 to 64 characters", "name")
-    address = command.controller_address
-    if address is not None and not _ADDRESS.fullmatch(address):
-        raise Refused(Reason.BAD_ADDRESS, controller_address=address)
-    check_policy(command.policy)
     return [Change(stream, fact)]
 
 

@@ -12,14 +12,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from domain.close_reason import RENTER_CLOSED
-from domain.lease import CloseLease, Lease, RequestLease, ReserveLease
+from domain.duration import MINUTE_US
+from domain.lease import CloseLease, Lease, ReserveLease
+from domain.lease_request import asked_again
 from domain.lease_turns import QuoteLease
 from domain.money import Amount
 from domain.refusal import Reason, Refused
 from domain.standing_bid import SetStandingBid
 from domain.stream import derive_id
 
-KEPT_US = 60_000_000
+KEPT_US = MINUTE_US
+"""How long the quote of a raised bid stands: it is taken in the same append."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +49,7 @@ def rebidding(lease: Lease, bid: Amount, next_id: str, at_us: int) -> Rebid:
         lease_id=asked.lease_id, closed_at_us=at_us, party="renter", code=RENTER_CLOSED,
         at_us=at_us,
     )  # fmt: skip
-    again = RequestLease(
-        lease_id=next_id, job_id=asked.job_id, account_id=asked.account_id, term_us=asked.term_us,
-        funds=asked.funds, at_us=at_us, settlement=asked.settlement, project_id=asked.project_id,
-        refill=bool(asked.refill), key_id=asked.key_id, restart_of=asked.lease_id,
-        pricing=asked.pricing, encryption_key=asked.encryption_key,
-    )  # fmt: skip
+    again = asked_again(asked, next_id, at_us)
     first = SetStandingBid(lease_id=next_id, price_per_gpu_hour=bid, at_us=at_us)
     return Rebid(next_id, (close, again, first, *_keeping(lease, bid, next_id, at_us)))
 

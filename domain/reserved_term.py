@@ -16,15 +16,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from domain.duration import DAY_US
 from domain.earnings import Parts
-from domain.gpu_time import GPU_HOUR_US
 from domain.lease_funds import EscrowPart
 from domain.money import PPM, Amount
 from domain.refusal import Reason, Refused
 from domain.revenue_share import OwnerPart
 
 MONTHS = (1, 3, 6)
-MONTH_US = 30 * 24 * GPU_HOUR_US
+MONTH_US = 30 * DAY_US
 """A month of a reserved term: 30 days of 24 hours, whatever the calendar says."""
 
 

@@ -14,6 +14,7 @@ from domain.budget import ACCOUNT, KEY, PROJECT, BudgetReleased, SetBudget, budg
 from domain.duration import HOUR_US
 from domain.funding import PayerSet, PromotionGranted, SetPayer, stream_of
 from domain.lease import FUNDS_ENDED, LeaseRestarted, TopUpLease, lease_of
+from domain.lease_request import asked_again
 from domain.money import Asset, credit
 from domain.refusal import Reason, Refused
 from domain.stream import Stream
@@ -215,6 +216,17 @@ def test_a_lease_whose_funds_ended_goes_on_as_another_one_exactly_once() -> None
     assert refused(made, replace(again, lease_id="lease_3")) is Reason.LEASE_STATE
     made.do(settle(HOUR_US, (usage(0, HOUR_US),)))
     assert lease_of(made, LEASE).status == "settled"
+
+
+def test_the_lease_that_goes_on_is_asked_for_as_the_first_one_was() -> None:
+    first = replace(
+        request(funds=PRICE), project_id="p", refill=True, encryption_key="ab" * 32,
+        remoting_session_id="r-1", split_label="decoder", settlement="cash",
+    )  # fmt: skip
+    asked = lease_of(scene().after(job()).after(first), LEASE).requested
+    assert asked is not None
+    once_more = asked_again(asked, AGAIN, again.at_us)
+    assert once_more == replace(first, lease_id=AGAIN, restart_of=LEASE, at_us=again.at_us)
 
 
 def test_only_a_lease_whose_funds_ended_is_restarted_and_only_for_its_job() -> None:
