@@ -3503,7 +3503,9 @@ class Node(TypedDict):
 
 
 class NodeHour(TypedDict):
-    """What a node reported for one UTC hour. Busy time and energy count where measurable."""
+    """What a node reported for one UTC hour. Busy time and energy count where measurable;
+    `throttled_us`, when power or heat held a clock down, is out of `throttle_known_us`.
+    """
 
     hour: str
     rows: int
@@ -3513,6 +3515,8 @@ class NodeHour(TypedDict):
     unknown_us: str
     busy_us: str
     energy_mj: str
+    throttled_us: str
+    throttle_known_us: str
 
 
 class NodeHourPage(TypedDict):
@@ -3626,7 +3630,8 @@ class OfferPage(TypedDict):
 
 class OfferSupply(TypedDict):
     """`expect`: what strangers' leases got in this setting so far, absent where nothing was
-    measured. `reputation_ppm` of the node, a mere start while `provisional`.
+    measured. `reputation_ppm` of the node, a mere start while `provisional`. `performance`:
+    what is known of its speed, and who says it.
     """
 
     setting: Literal["edge", "datacenter"]
@@ -3639,6 +3644,7 @@ class OfferSupply(TypedDict):
     statements: list[Said]
     next_maintenance_from: NotRequired[str]
     next_maintenance_until: NotRequired[str]
+    performance: NotRequired[list[Performance]]
 
 
 class OfferWithdrawn(TypedDict):
@@ -3650,6 +3656,7 @@ class OfferWithdrawn(TypedDict):
 class Offered(TypedDict):
     """Where a lease would go now. An `edge` node stands in a home or an office: expect
     lower performance and that it goes offline more often than one in a `datacenter`.
+    `performance`: what is known of this machine's speed, each with who says it.
     """
 
     node_id: str
@@ -3664,6 +3671,7 @@ class Offered(TypedDict):
     lower_performance: bool
     higher_offline_odds: bool
     expected: NotRequired[Expected]
+    performance: list[Performance]
 
 
 class Owner(TypedDict):
@@ -3793,6 +3801,19 @@ class Pending(TypedDict):
     memory_mib: NotRequired[int]
     encryption_key: NotRequired[str]
     executor: NotRequired[str]
+
+
+class Performance(TypedDict):
+    """`source`: who says it. The `registry` of hardware classes, the `inventory` of the
+    node, the `offer` of the provider, `reports` signed by the node over seven days, or a
+    third party's `statement`. `throttled_ppm`: how much of the time in which it could be
+    told power or heat held a clock down.
+    """
+
+    name: str
+    value: str
+    source: Literal["registry", "inventory", "offer", "reports", "statement"]
+    signer_account_id: NotRequired[str]
 
 
 class Placement(TypedDict):

@@ -32,6 +32,7 @@ from api.models import (
 )
 from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
+from api.performance import performance_of_match
 from domain import mig
 from domain.constraints import NOTHING
 from domain.job import (
@@ -58,8 +59,10 @@ from domain.schedule import TEXT_MAX
 from domain.stream import Stream
 from ledger import codec
 from projections import leases, reputation
+from projections.fleet import FLEET
 from projections.leases import LEASES
 from projections.reputation import REPUTATION
+from projections.usage import USAGE
 
 resource = Resource("jobs")
 
@@ -350,7 +353,7 @@ def cancel_job(job_id: JobInPath, body: Nothing, call: Caller) -> Response:
 @resource.get("/v1/jobs/{job_id}/explain", READ, ExplanationTold, problems=[Reason.JOB_UNKNOWN])
 def explain_job(job_id: JobInPath, call: Caller) -> Response:
     """Why the leases of a job are where they are; for a job without one, what stands in its way."""
-    with call.read(LEASES, REPUTATION) as view:
+    with call.read(FLEET, LEASES, REPUTATION, USAGE) as view:
         job = leases.read_job(view.connection, job_id, account_id=call.principal.only)
         if job is None:
             raise Refused(Reason.JOB_UNKNOWN, job_id=job_id)
@@ -371,7 +374,7 @@ def _now(call: Call, connection: Any, job_id: str) -> JobQuoteTold | None:
     spec = state.submitted
     found = look(call.service, Wish(spec.account_id, spec), call.now_us)
     known = {one.setting: one for one in reputation.read_settings(connection)}
-    return quote_told(found, known)
+    return quote_told(found, known, performance_of_match(connection, found, call.now_us))
 
 
 def _matches(connection: Any, positions: list[int]) -> list[MatchDecided]:

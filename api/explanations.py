@@ -12,6 +12,7 @@ from api.constraints import WeightsAsked
 from api.matching import Found
 from api.models import Count, DeviceId, LeaseId, NodeId, OfferId, Position, RegionId, Told, Told_at
 from api.models import moment as told_at
+from api.performance import PerformanceTold
 from domain.constraints import weights_of
 from domain.lease import Candidate, MatchDecided, Narrowed
 from domain.match_dimensions import OfferedNode
@@ -110,7 +111,8 @@ class ExpectedTold(Told):
 
 class OfferedTold(Told):
     """Where a lease would go now. An `edge` node stands in a home or an office: expect lower
-    performance and that it goes offline more often than one in a `datacenter`.
+    performance and that it goes offline more often than one in a `datacenter`. `performance`: what
+    is known of this machine's speed, each with who says it.
     """
 
     node_id: NodeId
@@ -125,6 +127,7 @@ class OfferedTold(Told):
     lower_performance: bool
     higher_offline_odds: bool
     expected: ExpectedTold | None = None
+    performance: list[PerformanceTold]
 
 
 class JobQuoteTold(Told):
@@ -190,7 +193,9 @@ def relaxation_told(one: Relaxation) -> RelaxationTold:
     )  # fmt: skip
 
 
-def quote_told(found: Found, settings: Mapping[str, Setting]) -> JobQuoteTold:
+def quote_told(
+    found: Found, settings: Mapping[str, Setting], performance: list[PerformanceTold]
+) -> JobQuoteTold:
     """What the fleet answered, with what its setting was worth to others so far."""
     explained, match = found.explanation, found.match
     ranked = () if match is None else match.candidates
@@ -198,7 +203,7 @@ def quote_told(found: Found, settings: Mapping[str, Setting]) -> JobQuoteTold:
     if match is not None:
         node = next(one for one in found.nodes
                     if (one.node_id, one.offer_id) == (match.node_id, match.offer_id))  # fmt: skip
-        offered = _offered_told(node, found.need.account_id, settings)
+        offered = _offered_told(node, found.need.account_id, settings, performance)
         again = recompute(_as_fact(found, match.candidates))
         runner_up, deciding = again.runner_up, again.deciding
     return JobQuoteTold(
@@ -223,7 +228,12 @@ def _as_fact(found: Found, candidates: tuple[Candidate, ...]) -> MatchDecided:
     )  # fmt: skip
 
 
-def _offered_told(node: OfferedNode, renter: str, settings: Mapping[str, Setting]) -> OfferedTold:
+def _offered_told(
+    node: OfferedNode,
+    renter: str,
+    settings: Mapping[str, Setting],
+    performance: list[PerformanceTold],
+) -> OfferedTold:
     setting: Any = node.setting
     is_edge = node.setting == "edge"
     return OfferedTold(
@@ -231,7 +241,7 @@ def _offered_told(node: OfferedNode, renter: str, settings: Mapping[str, Setting
         model=node.device_model, memory_mib=node.memory_mib, devices=len(node.devices),
         price_per_gpu_hour=credits_(node.price), own_node=node.account_id == renter,
         setting=setting, lower_performance=is_edge, higher_offline_odds=is_edge,
-        expected=_expected(settings.get(node.setting)),
+        expected=_expected(settings.get(node.setting)), performance=performance,
     )  # fmt: skip
 
 

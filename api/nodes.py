@@ -1043,7 +1043,9 @@ class NodeUsageTold(Told):
 
 
 class NodeHourTold(Told):
-    """What a node reported for one UTC hour. Busy time and energy count where measurable."""
+    """What a node reported for one UTC hour. Busy time and energy count where measurable;
+    `throttled_us`, when power or heat held a clock down, is out of `throttle_known_us`.
+    """
 
     hour: Told_at
     rows: Count
@@ -1053,6 +1055,8 @@ class NodeHourTold(Told):
     unknown_us: Units
     busy_us: Units
     energy_mj: Units
+    throttled_us: Units
+    throttle_known_us: Units
 
 
 @resource.get(
@@ -1211,6 +1215,7 @@ def _hour(row: usage.NodeHour) -> NodeHourTold:
         hour=moment(row.hour_us), rows=row.rows, leased_gpu_us=str(row.leased_gpu_us),
         idle_gpu_us=str(row.idle_gpu_us), unavailable_us=str(row.unavailable_us),
         unknown_us=str(row.unknown_us), busy_us=str(row.busy_us), energy_mj=str(row.energy_mj),
+        throttled_us=str(row.throttled_us), throttle_known_us=str(row.throttle_known_us),
     )  # fmt: skip
 
 

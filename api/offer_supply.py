@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from api.models import AccountId, Count, Told, Told_at, moment
+from api.performance import Machine, PerformanceTold, performance_of
 from api.reputation import SettingTold, setting_told
 from projections import fleet, reputation, supply
 from projections.runner import Connection
@@ -25,7 +26,8 @@ class SaidTold(Told):
 
 class OfferSupplyTold(Told):
     """`expect`: what strangers' leases got in this setting so far, absent where nothing was
-    measured. `reputation_ppm` of the node, a mere start while `provisional`.
+    measured. `reputation_ppm` of the node, a mere start while `provisional`. `performance`: what is
+    known of its speed, and who says it.
     """
 
     setting: Literal["edge", "datacenter"]
@@ -38,6 +40,7 @@ class OfferSupplyTold(Told):
     statements: list[SaidTold]
     next_maintenance_from: Told_at | None = None
     next_maintenance_until: Told_at | None = None
+    performance: list[PerformanceTold] | None = None
 
 
 def supply_of(
@@ -51,6 +54,10 @@ def supply_of(
     kinds = supply.read_kinds_of_nodes(connection, nodes)
     windows = supply.read_next_maintenance(connection, nodes, now_us)
     said = _said(connection, offers, nodes, now_us)
+    machines = {
+        one.offer_id: Machine(one.node_id, one.gpu_classes, one.terms or {}) for one in offers
+    }
+    performance = performance_of(connection, machines, now_us)
     told: dict[str, OfferSupplyTold] = {}
     for offer in offers:
         policy, window = policies[offer.region_id], windows.get(offer.node_id)
@@ -63,6 +70,7 @@ def supply_of(
             statements=[*said.get(offer.node_id, []), *said.get(offer.provider_id, [])],
             next_maintenance_from=None if window is None else moment(window.from_us),
             next_maintenance_until=None if window is None else moment(window.until_us),
+            performance=performance[offer.offer_id],
         )  # fmt: skip
     return told
 

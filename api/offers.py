@@ -49,6 +49,7 @@ from projections.fleet import FLEET
 from projections.fleet_match import offers_meeting
 from projections.reputation import REPUTATION
 from projections.runner import Connection
+from projections.usage import USAGE
 
 resource = Resource("offers")
 
@@ -200,7 +201,7 @@ def search_offers(
         min_reputation_ppm=min_reputation_ppm, regions=_one(region_id), pool_id=pool_id,
     )  # fmt: skip
     place = call.place(cursor, [-1, 0])
-    with call.read(FLEET, REPUTATION) as view:
+    with call.read(FLEET, REPUTATION, USAGE) as view:
         among = _meeting(call, view.connection, asked, gpu_count, sla_class)
         rows = fleet.read_offers(
             view.connection, model=model, gpu_class=gpu_class, price_max=price_max,
@@ -250,7 +251,7 @@ def _one(word: str | None) -> tuple[str, ...] | None:
 @resource.get("/v1/offers/{offer_id}", everybody(), OfferTold, problems=[Reason.OFFER_UNKNOWN])
 def read_offer(offer_id: OfferInPath, call: Caller) -> Response:
     """Read an offer, with what is known of its machine."""
-    with call.read(FLEET, REPUTATION) as view:
+    with call.read(FLEET, REPUTATION, USAGE) as view:
         found = fleet.read_offer(view.connection, offer_id)
         if found is None:
             raise Refused(Reason.OFFER_UNKNOWN, offer_id=offer_id)

@@ -16,12 +16,15 @@ from api.leases import TERM_SECONDS_MAX
 from api.matching import Wish, look
 from api.models import Asked, JobId, with_examples
 from api.operation import Resource
+from api.performance import performance_of_match
 from domain.constraints import require_constraints
 from domain.duration import SECOND_US
 from domain.job import JobSubmitted, SubmitJob, require_shape
 from domain.refusal import Reason
 from projections import reputation
+from projections.fleet import FLEET
 from projections.reputation import REPUTATION
+from projections.usage import USAGE
 
 resource = Resource("quotes")
 
@@ -65,9 +68,10 @@ def quote_job(body: JobQuoteAsked, call: Caller) -> Response:
         call.principal.key_id,
     )  # fmt: skip
     found = look(call.service, wish, call.now_us)
-    with call.read(REPUTATION) as view:
+    with call.read(FLEET, REPUTATION, USAGE) as view:
         known = {one.setting: one for one in reputation.read_settings(view.connection)}
-        return call.answer(view, quote_told(found, known))
+        performance = performance_of_match(view.connection, found, call.now_us)
+        return call.answer(view, quote_told(found, known, performance))
 
 
 def _spec(body: JobQuoteAsked, call: Call) -> SubmitJob | JobSubmitted:

@@ -458,6 +458,12 @@ def read_node(connection: Connection, node_id: str) -> Node | None:
     return read.one(connection, Node, _NODE + "WHERE n.node_id = %(id)s", id=node_id)
 
 
+def read_specs(connection: Connection, node_ids: list[str]) -> dict[str, dict[str, Any]]:
+    """The inventories of nodes as last told."""
+    sql = "SELECT node_id, specs FROM proj_fleet.node WHERE node_id = ANY(%s) AND specs IS NOT NULL"
+    return dict(connection.execute(sql, (node_ids,)).fetchall())
+
+
 def read_unretired(connection: Connection, account_id: str, limit: int = 50) -> list[str]:
     """Ids of an account's nodes that have not left for good, first joined first."""
     sql = """SELECT n.node_id FROM proj_fleet.node n JOIN proj_fleet.provider p USING (provider_id)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
-from itertools import accumulate, repeat
+from itertools import accumulate, islice, repeat
 from typing import Any
 
 import msgspec
@@ -26,7 +26,9 @@ _TABLES = """
         node_id text COLLATE "C", hour_us bigint, rows bigint NOT NULL,
         leased_ppm_us bigint NOT NULL, idle_ppm_us bigint NOT NULL,
         unavailable_us bigint NOT NULL, unknown_us bigint NOT NULL, busy_us bigint NOT NULL,
-        energy_mj bigint NOT NULL, PRIMARY KEY (node_id, hour_us)) WITH (fillfactor = 50);
+        energy_mj bigint NOT NULL, throttled_us bigint NOT NULL,
+        throttle_known_us bigint NOT NULL, PRIMARY KEY (node_id, hour_us)
+    ) WITH (fillfactor = 50);
     COMMENT ON TABLE own.node_hour IS 'What nodes reported, flagged reports left out';
     CREATE TABLE own.node_reports (
         node_id text COLLATE "C" PRIMARY KEY, lane int NOT NULL, reports bigint NOT NULL,
@@ -99,6 +101,8 @@ class _Cols(msgspec.Struct, gc=False):
     unknown_us: Column
     busy_us: Nullable
     energy_mj: Nullable
+    throttle_power_ns: Nullable = None
+    throttle_thermal_ns: Nullable = None
 
 
 class _Body(msgspec.Struct, gc=False):
@@ -122,6 +126,8 @@ class Hour:
     unknown_us: int = 0
     busy_us: int = 0
     energy_mj: int = 0
+    throttled_us: int = 0
+    throttle_known_us: int = 0
 
 
 SUM_MAX = 2**63 - 1
@@ -198,6 +204,20 @@ def _add(report: Report, hours: dict[tuple[str, int], Hour]) -> None:
     hour.unknown_us += _sum(cols.unknown_us, n)
     hour.busy_us += _sum(cols.busy_us, n)
     hour.energy_mj += _sum(cols.energy_mj, n)
+    if cols.throttle_power_ns is not None or cols.throttle_thermal_ns is not None:
+        columns = (cols.throttle_power_ns, cols.throttle_thermal_ns, cols.len_us)
+        for power, thermal, length in islice(zip(*map(_each, columns), strict=False), n):
+            _throttle(hour, power, thermal, length)
+
+
+def _throttle(hour: Hour, power_ns: int | None, thermal_ns: int | None, length_us: int) -> None:
+    """A clock held down by power and by heat at once is held down once, and never longer than the
+    row; what could not be told is not counted as well.
+    """
+    if power_ns is None and thermal_ns is None:
+        return
+    hour.throttled_us += min(max(power_ns or 0, thermal_ns or 0) // 1_000, length_us)
+    hour.throttle_known_us += length_us
 
 
 def _add_rows(
@@ -211,7 +231,8 @@ def _add_rows(
         accumulate(steps), _each(devices), _each(cols.lease), _each(cols.len_us),
         _each(cols.wall_minus_mono_us), _each(cols.wall_slew_us), _each(cols.available_us),
         _each(cols.unavailable_us), _each(cols.unknown_us), _each(cols.busy_us),
-        _each(cols.energy_mj), strict=False,
+        _each(cols.energy_mj), _each(cols.throttle_power_ns), _each(cols.throttle_thermal_ns),
+        strict=False,
     )  # fmt: skip
     hour, low_us, high_us = Hour(), 0, 0  # rows of one hour mostly follow one another
     for (
@@ -226,6 +247,8 @@ def _add_rows(
         unknown,
         busy,
         mj,
+        power,
+        thermal,
     ) in rows:
         end_us = start + length + offset + slew + offset_us
         if not low_us < end_us <= high_us:
@@ -241,6 +264,7 @@ def _add_rows(
         hour.unknown_us += unknown
         hour.busy_us += busy or 0
         hour.energy_mj += mj or 0
+        _throttle(hour, power, thermal, length)
 
 
 def _hour(hours: dict[tuple[str, int], Hour], node_id: str, hour_us: int) -> Hour:
@@ -325,7 +349,8 @@ def _added(column: str) -> str:
 
 _ADD_HOURS = f"""
     INSERT INTO own.node_hour AS t SELECT * FROM unnest(%s::text[], %s::int8[], %s::int8[],
-        %s::int8[], %s::int8[], %s::int8[], %s::int8[], %s::int8[], %s::int8[])
+        %s::int8[], %s::int8[], %s::int8[], %s::int8[], %s::int8[], %s::int8[], %s::int8[],
+        %s::int8[])
     ON CONFLICT (node_id, hour_us) DO UPDATE SET rows = t.rows + excluded.rows,
         {", ".join(map(_added, _SUMS))}
 """
@@ -343,7 +368,7 @@ _ADD_FLAGGED = """
         %s::int4[], %s::int8[])
 """
 
-USAGE = Projection("usage", _TABLES, _RULES, _INDEXES, Reports(fold, _apply), version=2)
+USAGE = Projection("usage", _TABLES, _RULES, _INDEXES, Reports(fold, _apply), version=3)
 
 
 # --- reading ---------------------------------------------------------------------------------
@@ -353,7 +378,8 @@ USAGE = Projection("usage", _TABLES, _RULES, _INDEXES, Reports(fold, _apply), ve
 class NodeHour:
     """What a node reported for one UTC hour: ppm-microseconds, microseconds, millijoules.
 
-    `busy_us` and `energy_mj` count only rows in which they could be measured.
+    `busy_us` and `energy_mj` count only rows in which they could be measured; `throttled_us`, when
+    power or heat held the clock down, is out of `throttle_known_us`.
     """
 
     node_id: str
@@ -365,6 +391,8 @@ class NodeHour:
     unknown_us: int
     busy_us: int
     energy_mj: int
+    throttled_us: int
+    throttle_known_us: int
 
     @property
     def leased_gpu_us(self) -> int:
@@ -487,6 +515,17 @@ def read_node_hours(
         connection, NodeHour, sql, node=node_id, to=to_us, after=after, limit=limit,
         **{"from": from_us},
     )  # fmt: skip
+
+
+def read_throttling(
+    connection: Connection, node_ids: Sequence[str], from_us: int
+) -> dict[str, tuple[int, int]]:
+    """By node, since an hour: microseconds throttled, and those in which that could be told."""
+    sql = """SELECT node_id, sum(throttled_us)::numeric, sum(throttle_known_us)::numeric
+        FROM proj_usage.node_hour WHERE node_id = ANY(%(nodes)s) AND hour_us >= %(from)s
+        GROUP BY node_id HAVING sum(throttle_known_us) > 0"""
+    rows = connection.execute(sql, {"nodes": list(node_ids), "from": from_us})
+    return {node_id: (int(held), int(known)) for node_id, held, known in rows}
 
 
 def read_node_reports(connection: Connection, node_id: str) -> NodeReports | None:

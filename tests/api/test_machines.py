@@ -6,10 +6,15 @@ import hashlib
 from typing import Any
 
 import pytest
+from nacl.signing import SigningKey
 
+from api.models import moment
+from domain import report
+from domain.attribute import message_for
 from domain.node import NodeJoinRequested
-from tests.api.scene import Scene
+from tests.api.scene import NOW_US, Scene
 from tests.api.test_job_plans import parts, tick
+from tests.api.work import MINUTE_US, reported, send
 
 CAPABILITIES = ["docker", "cuda-remoting", "cudnn"]
 
@@ -166,3 +171,55 @@ def facts_of(scene: Scene, kind: type[Any]) -> list[Any]:
         found += [one.fact for one in page if isinstance(one.fact, kind)]
         after = page[-1].position
     return found
+
+
+def test_k_4_what_is_known_of_a_machines_speed_is_told_before_buying_with_who_says_it(
+    scene: Scene,
+) -> None:
+    """A class, a link, a promise, a measurement and a third party's word: each by its source."""
+    clock: Any = scene.clock
+    signed = _stated(scene)
+    scene.owner.made("/v1/attributes", signed)
+    told = scene.provider.joining("", "NVIDIA A100-PCIE-80GB")
+    devices = [{**one, "pcie_gen": 4, "pcie_lanes": lanes}
+               for one, lanes in zip(told["devices"], (16, 8), strict=True)]  # fmt: skip
+    specs = {"devices": devices, "host": told["host"]}
+    scene.provider.node.made(f"/v1/nodes/{scene.provider.node_id}/specs", specs)
+    clock.advance(MINUTE_US)
+    rows = tuple(
+        report.Row(
+            device=index, lease=None, driver_epoch=1, mono_start_us=0, len_us=MINUTE_US,
+            wall_minus_mono_us=NOW_US, available_us=MINUTE_US, unavailable_us=0, unknown_us=0,
+            samples=60, throttle_power_ns=index * 15_000_000_000, throttle_thermal_ns=0,
+        )
+        for index in range(2)
+    )  # fmt: skip
+    both = tuple(report.Device(id=each) for each in scene.provider.device_ids)
+    body = reported(scene.provider, devices=both, rows=rows, mono_us=MINUTE_US,
+                    wall_us=NOW_US + MINUTE_US)  # fmt: skip
+    assert send(scene, scene.provider, body).is_success
+    expected = [
+        {"name": "gpu_class", "value": "datacenter", "source": "registry"},
+        {"name": "pcie_megatransfers", "value": str(8 * 16_000), "source": "inventory"},
+        {"name": "throttled_ppm", "value": "125000", "source": "reports"},
+        {"name": "benchmark.resnet50", "value": "1410", "source": "statement",
+         "signer_account_id": scene.stranger.account_id},
+    ]  # fmt: skip
+    offer = scene.anybody.read(f"/v1/offers/{scene.provider.offer_id}")
+    assert offer["supply"]["performance"] == expected
+    quote = scene.renter.made("/v1/quotes", {"job": scene.job()})["offered"]
+    assert quote["performance"] == expected
+    other = scene.anybody.read(f"/v1/offers/{scene.other.offer_id}")["supply"]["performance"]
+    assert {one["source"] for one in other} == {"registry"}, "what nobody says is left out"
+
+
+def _stated(scene: Scene) -> dict[str, Any]:
+    """A benchmark of the provider's node, signed by the stranger."""
+    node_id, name, value = scene.provider.node_id, "benchmark.resnet50", "1410"
+    key = SigningKey(hashlib.sha256(b"a lab").digest())
+    message, told_at = message_for(node_id, name, value, NOW_US, None), moment(NOW_US)
+    path = f"/v1/accounts/{scene.stranger.account_id}/signing-keys"
+    key_id = scene.stranger.made(path, {"public_key": bytes(key.verify_key).hex()})["key_id"]
+    return {"subject_id": node_id, "name": name, "value": value, "key_id": key_id,
+            "signer_account_id": scene.stranger.account_id,
+            "signature": key.sign(message).signature.hex(), "stated_at": told_at}  # fmt: skip

@@ -40,6 +40,8 @@ def make_report(
                 available_us=length_us - 3_000 - number, unavailable_us=2_000,
                 unknown_us=1_000 + number, samples=60,
                 busy_us=None if number % 3 == 0 else 500 + number, energy_mj=10,
+                throttle_power_ns=None if number % 4 == 0 else number * 10**6,
+                throttle_thermal_ns=None if number % 4 < 2 else 10**13,
             )
             for number in range(rows)
         ),

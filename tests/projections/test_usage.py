@@ -43,6 +43,11 @@ def _reference(bodies: list[bytes]) -> dict[tuple[str, int], Hour]:
             hour.unknown_us += row.unknown_us
             hour.busy_us += row.busy_us or 0
             hour.energy_mj += row.energy_mj or 0
+            held = (row.throttle_power_ns, row.throttle_thermal_ns)
+            if held != (None, None):
+                longest = max(one or 0 for one in held) // 1_000
+                hour.throttled_us += min(longest, row.len_us)
+                hour.throttle_known_us += row.len_us
     return hours
 
 
