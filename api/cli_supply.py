@@ -151,6 +151,28 @@ def show_node(remote: Remote, node_id: NodeId) -> None:
     remote.tell(told, lines)
 
 
+@node.command("trust", epilog="Example: tallystick node trust node_1f0c... --epoch 3")
+@reads
+def show_trust(
+    remote: Remote,
+    node_id: NodeId,
+    epoch: Annotated[
+        int | None, typer.Option(help="Of this epoch; the newest if left out.")
+    ] = None,
+) -> None:
+    """How far each device of a node is believed, and every rule that keeps it from more."""
+    told = remote.ask(lambda c: c.read_node_trust(node_id, epoch=epoch))
+    lines = [f"epoch: {told.get('epoch', 'none')}"]
+    for device in told["devices"]:
+        mark = " (simulated)" if device["simulated"] else ""
+        lines.append(f"{device['device_id']}: tier {device['tier']}{mark}")
+        lines += [
+            f"  not tier {one['denies']}: {one['rule']}, {one['detail']}"
+            for one in device["findings"]
+        ]
+    remote.tell(told, lines)
+
+
 @node.command(
     "confirm", epilog='Example: tallystick node confirm node_1f0c... --fingerprint "3c9b 7f02..."'
 )

@@ -34,6 +34,14 @@ from api.service import Service
 from api.settlement import settle_due
 from domain.duration import HOUR_US, SECOND_US
 from domain.lease import DEGRADED_LIMIT_US, MIN_RUNWAY_US, REQUEST_TIMEOUT_US, START_TIMEOUT_US
+from api.trust_jobs import run_trust
+from domain.lease import (
+    DEGRADED_LIMIT_US,
+    HOUR_US,
+    MIN_RUNWAY_US,
+    REQUEST_TIMEOUT_US,
+    START_TIMEOUT_US,
+)
 from domain.node import RecordEquivocation
 from domain.pin import PinUsage
 from domain.promotion import ExpirePromotion
@@ -298,6 +306,7 @@ def all_jobs(service: Service) -> tuple[Job, ...]:
         Job("corrections", 60, 7_200, run_corrections),
         Job("epochs", 60, 900, run_epochs),
         *((chain_job(service),) if is_wanted(service.settings) else ()),
+        Job("trust", 30, 7_200, run_trust),
         Job("invoices", 600, 93_600, run_invoices),
         Job("lease_logs", 600, 93_600, run_lease_logs),
         Job("webhooks", 5, 86_400, run_webhooks),

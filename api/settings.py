@@ -61,6 +61,7 @@ class Settings:
     requests_burst: int = 200
     pin_every_s: int = 60
     spec_ttl_s: int = 900  # nodes not heard of for so long get no new leases; 0: they do
+    challenge_account: str | None = None  # pays for challenges of nodes; None: there are none
     jobs: bool = True  # run background jobs inside `serve`
     console: bool = True  # pages under /console, where `serve` is one process
     billing_file: Path | None = None  # TOML: who issues invoices, and which tax rates apply

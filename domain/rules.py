@@ -21,6 +21,7 @@ from domain import (
     card_money,
     cash_out,
     chain_tx,
+    challenge,
     compute_client,
     counterparty,
     countersign,
@@ -80,6 +81,7 @@ from domain import (
     tariff,
     task_queue,
     top_up,
+    trust_record,
     webhook,
 )
 from domain.stream import Change, World
@@ -99,6 +101,7 @@ _FILES = (
     card_money,
     cash_out,
     chain_tx,
+    challenge,
     compute_client,
     counterparty,
     countersign,
@@ -158,6 +161,7 @@ _FILES = (
     tariff,
     task_queue,
     top_up,
+    trust_record,
     webhook,
 )
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from nacl.signing import SigningKey
 
 from domain import report
-from node_reporter import inventory, leases, polling, rows
+from node_reporter import evidence, inventory, leases, polling, rows
 from node_reporter.client import Transport, Unreachable, UsageClient
 from node_reporter.clock import Clock, Moment
 from node_reporter.delivery import BATCH_BYTES_MAX, REPORTS_MAX, Delivery, jitter
@@ -429,7 +429,12 @@ class Reporter:
             "backend": self._backend.vendor,
             "driver": next((device.driver for device in self.devices), None),
         }
+        library, proc_nvidia = evidence.library_digest(), evidence.proc_driver()
+        data["library_sha256"] = library
         self._event("agent.started", self._clock.now(), None, data)
+        for device in self.devices:
+            told = evidence.inventory(device, library, proc_nvidia)
+            self._event("device.inventory", self._clock.now(), device, told)
         self._announced = True
         self._record([], self._clock.now())
         self._tell_specs()

@@ -42,6 +42,7 @@ from projections.pools import POOLS
 from projections.reputation import REPUTATION
 from projections.runner import LANES, REBUILD_FACTS_MAX, RETIRED, Connection, Projection, own
 from projections.statements import STATEMENTS
+from projections.trust import TRUST
 from projections.usage import USAGE
 from projections.usage_hours import USAGE_HOURS
 from projections.utilisation import UTILISATION
@@ -73,6 +74,7 @@ PROJECTIONS: tuple[Projection, ...] = (
     DEMAND,
     POOLS,
     BIDS,
+    TRUST,
 )
 BY_NAME = {projection.name: projection for projection in PROJECTIONS}
 

@@ -42,6 +42,7 @@ def _nothing(_scene: Scene) -> dict[str, Any]:
     return {}
 
 
+_LIBRARY = {"driver": "580.95.05", "sha256": "5e" * 32}
 RENTERS = Row("renter", "stranger")
 OWNERS = Row("owner", "rival")
 OWNERS_ACCOUNT = RENTERS
@@ -109,6 +110,16 @@ ROWS: dict[str, Row] = {
     "start_lease": Row("node", "other_node", _nothing),
     "read_usage_head": Row("node", "other_node"),
     "ingest_usage": Row("anybody", None, _nothing),
+    "read_node_trust": Row("node", "other_node"),
+    "list_driver_libraries": Row("anybody"),
+    "know_driver_library": Row("operator", body=lambda _s: _LIBRARY),
+    "forget_driver_library": Row("operator", body=lambda _s: _LIBRARY),
+    "issue_attestation_nonce": Row("node", "other_node", _nothing),
+    "attest_device": Row(
+        "node",
+        "other_node",
+        lambda _s: {"server_nonce": "0" * 64, "plugin": "none", "evidence": "AAAA"},
+    ),
     "read_node_usage": Row("node", "other_node"),
     "list_node_hours": OWNERS,
     "list_devices": Row("owner"),

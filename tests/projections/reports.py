@@ -45,6 +45,12 @@ def make_report(
             )
             for number in range(rows)
         ),
+        events=(
+            report.Event(
+                type="device.inventory", mono_us=0, wall_us=start_us, device=seq % len(devices),
+                data={"name": "A100", "pci_id": None, "mem_bytes": seq, "vbios": "unread"},
+            ),
+        ),
     )  # fmt: skip
     return report.encode(body)
 

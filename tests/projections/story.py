@@ -20,6 +20,7 @@ from domain import (
     burn,
     card_money,
     cash_out,
+    challenge,
     counterparty,
     countersign,
     deposit,
@@ -48,6 +49,7 @@ from domain import (
     sla,
     storage_node,
     top_up,
+    trust_record,
     webhook,
 )
 from domain.constraints import Constraints
@@ -129,6 +131,7 @@ def _story(size: Size, charges: list[int]) -> Iterator[Told]:
     yield from supplied(tuple(map(size.node, range(size.nodes))), _at(0))
     yield from demanding(_at(0))
     yield from _dealings(size)
+    yield from _trust(size)
 
 
 def _at(minutes: int) -> int:
@@ -709,7 +712,7 @@ def _accrual(
         watermarks=(
             accrual.Watermark(device_id, "boot", hour * GPU_HOUR_US, until_us, now_us * PPM),
         ),
-        refused=(accrual.RefusedTime("overlap", 17),) if hour == 1 else (), at_us=until_us,
+        refused=_REFUSED if hour == 1 else (), at_us=until_us,
     )  # fmt: skip
 
 
@@ -1019,6 +1022,47 @@ def _invoices() -> Iterator[Told]:
         series="CN", number=1, corrects="INV-000001", lines=(invoice.CreditLine(1, credit(11)),),
         cause="adjustment:9", reason="dispute", at_us=at + 1, **common,
     )  # fmt: skip
+
+
+_REFUSED = (accrual.RefusedTime("overlap", 16), accrual.RefusedTime("faster_than_time", 1))
+
+
+def _trust(size: Size) -> Iterator[Told]:
+    at = _at(10**5)
+    for known in (trust_record.DriverLibraryKnown, trust_record.DriverLibraryForgotten):
+        for number in (1, 2) if known is trust_record.DriverLibraryKnown else (2,):
+            yield (
+                trust_record.LIBRARIES,
+                known(driver=f"580.{number}", sha256="0b" * 32, by="mem_a", at_us=at),
+            )
+    one, other, device_id = size.node(0), size.node(1), size.device(0, 0)
+    stream = Stream("device-trust", device_id)
+    yield stream, trust_record.DeviceTwice(
+        device_id=device_id, first_node_id=one, first_lane=1, first_position=1,
+        second_node_id=other, second_lane=2, second_position=1, seen_us=at, at_us=at,
+    )  # fmt: skip
+    yield stream, trust_record.NonceIssued(
+        device_id=device_id, node_id=one, server_nonce="0c" * 32, acked_seq=1, head="0d" * 32,
+        at_us=at,
+    )  # fmt: skip
+    yield stream, trust_record.DeviceAttested(
+        device_id=device_id, node_id=one, plugin="test", nonce="0e" * 32,
+        evidence_sha256="0f" * 32, passed=True, detail="", at_us=at,
+    )  # fmt: skip
+    for number, rule in enumerate((None, "too_late", "open")):
+        name = f"chal_{number:032x}"
+        named: dict[str, Any] = {
+            "challenge_id": name, "node_id": one, "device_id": device_id, "program": "reference",
+        }  # fmt: skip
+        yield Stream("challenge", name), challenge.ChallengeIssued(
+            job_id=f"job_{number:032x}", lease_id=f"lease_{number:032x}", seed="aa", size=2,
+            rounds=1, fill_kib=1, limit_us=1, at_us=at, **named,
+        )  # fmt: skip
+        if rule != "open":
+            yield (
+                Stream("challenge", name),
+                challenge.ChallengeJudged(rule=rule, took_us=1, at_us=at, **named),
+            )
 
 
 # --- writing ---------------------------------------------------------------------------------

@@ -1,0 +1,474 @@
+"""What is there to believe a device by? Its identity as told, and what its rows moved between.
+
+    rows == a sum, a minimum or a maximum over the node's reports     in whatever order they came
+
+Nothing is judged here: `domain/trust.py` does, for an epoch, from these rows. A row of a report is
+filed under the UTC hour of its end, and an hour belongs to the epoch in which it begins. Reports
+with flags say nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from itertools import accumulate, repeat
+from typing import Any
+
+import msgspec
+
+from domain.gpu_time import GPU_HOUR_US
+from domain.trust import Evidence, Identity, Metered, Place
+from projections.runner import Connection, Projection, Report, Reports, Rule, run
+
+LONG_ROW_US = 10_000_000
+"""Shorter rows tell no mean power: the counter of energy moves in steps."""
+TEXT_MAX = 200
+INVENTORY = b'"device.inventory"'
+
+_TABLES = """
+    CREATE TABLE own.identity (
+        node_id text COLLATE "C", device_id text COLLATE "C", told json NOT NULL,
+        lane int NOT NULL, position bigint NOT NULL, recorded_us bigint NOT NULL,
+        PRIMARY KEY (node_id, device_id));
+    COMMENT ON TABLE own.identity IS 'What a node last said of a device in device.inventory';
+    CREATE TABLE own.metered (
+        node_id text COLLATE "C", device_id text COLLATE "C", hour_us bigint, lane int NOT NULL,
+        last_position bigint NOT NULL, recorded_us bigint NOT NULL,
+        from_us bigint NOT NULL, to_us bigint NOT NULL,
+        rows bigint NOT NULL, available_us bigint NOT NULL, energy_us bigint NOT NULL,
+        energy_mj bigint NOT NULL, power_rows bigint NOT NULL, power_mw_min bigint,
+        power_mw_max bigint, busy_rows bigint NOT NULL, busy_ppm_min bigint, busy_ppm_max bigint,
+        PRIMARY KEY (node_id, device_id, hour_us)) WITH (fillfactor = 50);
+    CREATE INDEX ON own.metered (device_id, hour_us);
+    CREATE INDEX ON own.metered (recorded_us);
+    CREATE TABLE own.faster (
+        node_id text COLLATE "C", position bigint, lease_id text COLLATE "C" NOT NULL,
+        at_us bigint NOT NULL, us bigint NOT NULL, PRIMARY KEY (node_id, position));
+    COMMENT ON TABLE own.faster IS 'Time that was claimed faster than the clock; by its accrual';
+    CREATE TABLE own.library (
+        driver text COLLATE "C", sha256 text COLLATE "C", known boolean NOT NULL,
+        at_us bigint NOT NULL, position bigint NOT NULL, PRIMARY KEY (driver, sha256));
+    CREATE TABLE own.proof (
+        node_id text COLLATE "C", device_id text COLLATE "C", kind text, verdict text NOT NULL,
+        rule text, at_us bigint NOT NULL, position bigint, PRIMARY KEY (position));
+    CREATE INDEX ON own.proof (node_id, device_id, kind, at_us);
+    CREATE TABLE own.challenge (
+        challenge_id text COLLATE "C" PRIMARY KEY, node_id text COLLATE "C" NOT NULL,
+        device_id text COLLATE "C" NOT NULL, lease_id text COLLATE "C" NOT NULL,
+        at_us bigint NOT NULL, judged_at_us bigint, position bigint NOT NULL);
+    CREATE INDEX ON own.challenge (device_id, at_us);
+    CREATE INDEX ON own.challenge (position) WHERE judged_at_us IS NULL;
+    CREATE TABLE own.epoch (
+        epoch int PRIMARY KEY, start_us bigint NOT NULL, end_us bigint NOT NULL);
+    CREATE TABLE own.quarantined (
+        node_id text COLLATE "C" PRIMARY KEY, position bigint NOT NULL);
+    CREATE TABLE own.twice (
+        device_id text COLLATE "C", first_node_id text COLLATE "C",
+        second_node_id text COLLATE "C", position bigint NOT NULL,
+        PRIMARY KEY (device_id, first_node_id, second_node_id));
+    COMMENT ON TABLE own.twice IS 'Pairs of nodes that metered one device at once, as recorded';
+"""
+
+_RULES = (
+    Rule(
+        ("epoch.opened.v1",),
+        "epoch int, start_us bigint, end_us bigint",
+        "INSERT INTO own.epoch SELECT epoch, start_us, end_us FROM facts",
+    ),
+    Rule(
+        ("node.equivocated.v1",),
+        "node_id text",
+        """INSERT INTO own.quarantined SELECT node_id, min(position) FROM facts GROUP BY node_id
+        ON CONFLICT DO NOTHING""",
+    ),
+    Rule(
+        ("lease.usage_accrued.v1",),
+        "lease_id text, node_id text, until_us bigint, refused json",
+        """INSERT INTO own.faster
+        SELECT f.node_id, f.position, f.lease_id, f.until_us, (r->>'us')::bigint
+        FROM facts f CROSS JOIN LATERAL json_array_elements(f.refused) r
+        WHERE r->>'rule' = 'faster_than_time'""",
+    ),
+    Rule(
+        ("trust.library_known.v1", "trust.library_forgotten.v1"),
+        "driver text, sha256 text, at_us bigint",
+        """INSERT INTO own.library
+        SELECT DISTINCT ON (driver, sha256) driver, sha256, topic = 'trust.library_known.v1',
+            at_us, position
+        FROM facts ORDER BY driver, sha256, position DESC
+        ON CONFLICT (driver, sha256) DO UPDATE SET known = excluded.known, at_us = excluded.at_us,
+            position = excluded.position""",
+    ),
+    Rule(
+        ("trust.device_twice.v1",),
+        "device_id text, first_node_id text, second_node_id text",
+        """INSERT INTO own.twice
+        SELECT device_id, first_node_id, second_node_id, min(position) FROM facts
+        GROUP BY device_id, first_node_id, second_node_id ON CONFLICT DO NOTHING""",
+    ),
+    Rule(
+        ("challenge.issued.v1",),
+        "challenge_id text, node_id text, device_id text, lease_id text, at_us bigint",
+        """INSERT INTO own.challenge
+        SELECT challenge_id, node_id, device_id, lease_id, at_us, NULL, position FROM facts""",
+    ),
+    Rule(
+        ("challenge.judged.v1",),
+        "challenge_id text, at_us bigint",
+        """UPDATE own.challenge c SET judged_at_us = f.at_us FROM facts f
+        WHERE c.challenge_id = f.challenge_id""",
+    ),
+    Rule(
+        ("challenge.judged.v1",),
+        "node_id text, device_id text, program text, rule text, at_us bigint",
+        """INSERT INTO own.proof
+        SELECT node_id, device_id, 'challenge', CASE WHEN rule IS NOT NULL THEN 'failed'
+            WHEN program = 'reference' THEN 'passed_reference' ELSE 'passed' END,
+            rule, at_us, position FROM facts""",
+    ),
+    Rule(
+        ("trust.device_attested.v1",),
+        "node_id text, device_id text, passed boolean, detail text, at_us bigint",
+        """INSERT INTO own.proof
+        SELECT node_id, device_id, 'attestation', CASE WHEN passed THEN 'passed' ELSE 'failed' END,
+            detail, at_us, position FROM facts""",
+    ),
+)
+
+
+# --- reports ---------------------------------------------------------------------------------
+
+
+class _Device(msgspec.Struct, gc=False):
+    id: str
+
+
+class _Cols(msgspec.Struct, gc=False):
+    device: int | list[int]
+    step_us: int | list[int]
+    len_us: int | list[int]
+    wall_minus_mono_us: int | list[int]
+    wall_slew_us: int | list[int]
+    available_us: int | list[int]
+    busy_us: int | list[int | None] | None
+    energy_mj: int | list[int | None] | None
+    energy_gaps: int | list[int]
+
+
+class _Body(msgspec.Struct, gc=False):
+    n: int
+    clock_offset_us: int | None
+    devices: list[_Device]
+    cols: _Cols | None = None
+
+
+class _Event(msgspec.Struct, gc=False):
+    type: str
+    device: int | None
+    data: dict[str, int | str | bool | None]
+
+
+class _Events(msgspec.Struct, gc=False):
+    devices: list[_Device]
+    events: list[_Event]
+
+
+_decode = msgspec.json.Decoder(_Body).decode
+_decode_events = msgspec.json.Decoder(_Events).decode
+
+
+@dataclass(slots=True)
+class Hour:
+    """Sums and bounds of one device and hour; a bound that nothing was measured for is None."""
+
+    lane: int
+    last_position: int
+    recorded_us: int
+    from_us: int
+    to_us: int
+    rows: int = 0
+    available_us: int = 0
+    energy_us: int = 0
+    energy_mj: int = 0
+    power_rows: int = 0
+    power_mw_min: int | None = None
+    power_mw_max: int | None = None
+    busy_rows: int = 0
+    busy_ppm_min: int | None = None
+    busy_ppm_max: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One device.inventory event and where it stands."""
+
+    told: dict[str, Any]
+    lane: int
+    position: int
+    recorded_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    hours: dict[tuple[str, str, int], Hour]
+    identities: dict[tuple[str, str], Told]
+
+
+IDENTITY_FIELDS: dict[str, type] = {
+    "name": str, "pci_id": str, "mem_bytes": int, "compute_capability": str, "driver": str,
+    "library_sha256": str, "proc_nvidia": str, "power_limit_mw": int, "counter_mj": int,
+    "integrated_mj": int,
+}  # fmt: skip
+
+
+def fold(reports: Sequence[Report]) -> Folded:
+    """Add up reports in any order: sums, bounds, and the newest identity by position."""
+    folded = Folded({}, {})
+    for report in reports:
+        if report.flags:
+            continue
+        stored = memoryview(report.body)
+        signed = stored[4 : 4 + int.from_bytes(stored[:4], "big")]
+        body = _decode(signed)
+        if body.cols is not None:
+            _add_rows(report, body, body.cols, folded.hours)
+        if INVENTORY in bytes(signed):
+            _add_identities(report, _decode_events(signed), folded.identities)
+    return folded
+
+
+def _add_rows(
+    report: Report, body: _Body, cols: _Cols, hours: dict[tuple[str, str, int], Hour]
+) -> None:
+    starts = accumulate(cols.step_us if isinstance(cols.step_us, list) else [cols.step_us] * body.n)
+    rows = zip(
+        starts, *map(_each, (
+            cols.device, cols.len_us, cols.wall_minus_mono_us, cols.wall_slew_us,
+            cols.available_us, cols.busy_us, cols.energy_mj, cols.energy_gaps,
+        )),
+        strict=False,
+    )  # fmt: skip
+    offset_us = body.clock_offset_us or 0
+    for start, device, length, wall, slew, available_us, busy_us, energy_mj, gaps in rows:
+        from_us = start + wall + offset_us
+        to_us = from_us + length + slew
+        hour_us = (to_us - 1) // GPU_HOUR_US * GPU_HOUR_US
+        key = (report.node_id, body.devices[device].id, hour_us)
+        hour = hours.get(key)
+        if hour is None:
+            hour = hours[key] = Hour(
+                report.lane, report.position, report.recorded_us, from_us, to_us
+            )
+        hour.last_position = max(hour.last_position, report.position)
+        hour.recorded_us = max(hour.recorded_us, report.recorded_us)
+        hour.from_us, hour.to_us = min(hour.from_us, from_us), max(hour.to_us, to_us)
+        hour.rows += 1
+        hour.available_us += available_us
+        if energy_mj is not None:
+            hour.energy_us += available_us
+            hour.energy_mj += energy_mj
+        if available_us >= LONG_ROW_US:
+            _add_bounds(hour, available_us, busy_us, None if gaps else energy_mj)
+
+
+def _add_bounds(hour: Hour, available_us: int, busy_us: int | None, energy_mj: int | None) -> None:
+    if energy_mj is not None:
+        power_mw = energy_mj * 1_000_000 // available_us
+        hour.power_rows += 1
+        hour.power_mw_min = _least(hour.power_mw_min, power_mw)
+        hour.power_mw_max = max(hour.power_mw_max or 0, power_mw)
+    if busy_us is not None:
+        busy_ppm = busy_us * 1_000_000 // available_us
+        hour.busy_rows += 1
+        hour.busy_ppm_min = _least(hour.busy_ppm_min, busy_ppm)
+        hour.busy_ppm_max = max(hour.busy_ppm_max or 0, busy_ppm)
+
+
+def _least(before: int | None, now: int) -> int:
+    return now if before is None else min(before, now)
+
+
+def _add_identities(report: Report, body: _Events, identities: dict[tuple[str, str], Told]) -> None:
+    for event in body.events:
+        if event.type != "device.inventory" or event.device is None:
+            continue
+        told = {
+            name: value[:TEXT_MAX] if isinstance(value, str) else value
+            for name, kind in IDENTITY_FIELDS.items()
+            if type(value := event.data.get(name)) is kind
+        }
+        key = (report.node_id, body.devices[event.device].id)
+        before = identities.get(key)
+        if before is None or before.position <= report.position:
+            identities[key] = Told(told, report.lane, report.position, report.recorded_us)
+
+
+def _each(column: Any) -> Any:
+    return column if isinstance(column, list) else repeat(column)
+
+
+SUM_MAX = 2**63 - 1
+_SUMS = ("rows", "available_us", "energy_us", "energy_mj", "power_rows", "busy_rows")
+_COLUMNS = tuple(field.name for field in fields(Hour))
+_BOUNDS = {
+    "power_mw_min": "least", "power_mw_max": "greatest", "busy_ppm_min": "least",
+    "busy_ppm_max": "greatest", "last_position": "greatest", "recorded_us": "greatest",
+    "from_us": "least", "to_us": "greatest",
+}  # fmt: skip
+_SET = [f"{n} = least(t.{n}::numeric + excluded.{n}, {SUM_MAX})::bigint" for n in _SUMS]
+_SET += [f"{name} = {bound}(t.{name}, excluded.{name})" for name, bound in _BOUNDS.items()]
+_INT8S = ", ".join(["%s::int8[]"] * len(_COLUMNS))
+_ADD_HOURS = f"""
+    INSERT INTO own.metered AS t
+    SELECT * FROM unnest(%s::text[], %s::text[], %s::int8[], {_INT8S})
+    ON CONFLICT (node_id, device_id, hour_us) DO UPDATE SET {", ".join(_SET)}
+"""
+_ADD_IDENTITIES = """
+    INSERT INTO own.identity AS t
+    SELECT * FROM unnest(%s::text[], %s::text[], %s::json[], %s::int4[], %s::int8[], %s::int8[])
+    ON CONFLICT (node_id, device_id) DO UPDATE SET told = excluded.told, lane = excluded.lane,
+        position = excluded.position, recorded_us = excluded.recorded_us
+    WHERE t.position < excluded.position
+"""
+
+
+def _apply(connection: Connection, schema: str, folded: Folded) -> None:
+    if folded.hours:
+        rows = [
+            (*key, *(_bounded(getattr(hour, name)) for name in _COLUMNS))
+            for key, hour in folded.hours.items()
+        ]
+        run(connection, schema, _ADD_HOURS, *map(list, zip(*rows, strict=True)))
+    if folded.identities:
+        told = [
+            (*key, msgspec.json.encode(one.told).decode(), one.lane, one.position, one.recorded_us)
+            for key, one in folded.identities.items()
+        ]
+        run(connection, schema, _ADD_IDENTITIES, *map(list, zip(*told, strict=True)))
+
+
+def _bounded(value: int | None) -> int | None:
+    return None if value is None else min(value, SUM_MAX)
+
+
+TRUST = Projection("trust", _TABLES, _RULES, "", Reports(fold, _apply))
+
+
+# --- reading ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """An epoch, or all time when `epoch` is None: [from_us, to_us)."""
+
+    epoch: int | None
+    from_us: int
+    to_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Twice:
+    """A device that two nodes metered within one hour, and the last report of each there."""
+
+    device_id: str
+    first_node_id: str
+    first_lane: int
+    first_position: int
+    second_node_id: str
+    second_lane: int
+    second_position: int
+    seen_us: int
+
+
+_EVER = Span(None, 0, 2**62)
+_IDENTITIES = "SELECT device_id, told, lane, position FROM proj_trust.identity WHERE node_id = %s"
+_METERED = """
+    SELECT device_id, min(lane), max(last_position), sum(rows)::bigint,
+        least(sum(available_us), 9e18)::bigint, least(sum(energy_us), 9e18)::bigint,
+        least(sum(energy_mj), 9e18)::bigint, sum(power_rows)::bigint,
+        coalesce(min(power_mw_min), 0), coalesce(max(power_mw_max), 0), sum(busy_rows)::bigint,
+        coalesce(min(busy_ppm_min), 0), coalesce(max(busy_ppm_max), 0)
+    FROM proj_trust.metered WHERE node_id = %s AND hour_us >= %s AND hour_us < %s
+    GROUP BY device_id
+"""
+_ELSEWHERE = """
+    SELECT m.device_id, array_agg(DISTINCT o.node_id ORDER BY o.node_id)
+    FROM proj_trust.metered m JOIN proj_trust.metered o USING (device_id, hour_us)
+    WHERE m.node_id = %s AND m.hour_us >= %s AND m.hour_us < %s AND o.node_id <> m.node_id
+        AND greatest(m.from_us, o.from_us) < least(m.to_us, o.to_us)
+    GROUP BY m.device_id
+"""
+_FASTER = """
+    SELECT min(position) FROM proj_trust.faster
+    WHERE node_id = %s AND at_us >= %s AND at_us < %s
+"""
+_PROOFS = """
+    SELECT DISTINCT ON (device_id, kind) device_id, kind, verdict, position FROM proj_trust.proof
+    WHERE node_id = %s AND at_us >= %s AND at_us < %s ORDER BY device_id, kind, position DESC
+"""
+_PAIRS = """
+    SELECT DISTINCT ON (m.device_id, m.node_id, o.node_id) m.device_id, m.node_id, m.lane,
+        m.last_position, o.node_id, o.lane, o.last_position, m.hour_us
+    FROM proj_trust.metered r JOIN proj_trust.metered m USING (device_id, hour_us)
+    JOIN proj_trust.metered o USING (device_id, hour_us)
+    LEFT JOIN proj_trust.twice t ON t.device_id = m.device_id
+        AND t.first_node_id = m.node_id AND t.second_node_id = o.node_id
+    WHERE r.recorded_us >= %s AND m.node_id < o.node_id AND t.position IS NULL
+        AND greatest(m.from_us, o.from_us) < least(m.to_us, o.to_us)
+    ORDER BY m.device_id, m.node_id, o.node_id, m.hour_us LIMIT %s
+"""
+
+
+def read_span(connection: Connection, epoch: int | None) -> Span | None:
+    """The epoch; without a number the newest, or all time before there is any."""
+    found = connection.execute(
+        "SELECT epoch, start_us, end_us FROM proj_trust.epoch"
+        " WHERE %(epoch)s::int IS NULL OR epoch = %(epoch)s ORDER BY epoch DESC LIMIT 1",
+        {"epoch": epoch},
+    ).fetchone()
+    if found is None:
+        return _EVER if epoch is None else None
+    return Span(*found)
+
+
+def read_libraries(connection: Connection) -> list[tuple[str, str]]:
+    """Driver versions and digests of their library that the operator knows, in order."""
+    found = connection.execute(
+        "SELECT driver, sha256 FROM proj_trust.library WHERE known ORDER BY driver, sha256"
+    )
+    return [(str(driver), str(digest)) for driver, digest in found]
+
+
+def read_evidence(connection: Connection, node_id: str, span: Span) -> list[Evidence]:
+    """What is known of every device a node has told of or metered in a span, by device."""
+    within = (node_id, span.from_us, span.to_us)
+    found: dict[str, dict[str, Any]] = {}
+    for device_id, told, lane, position in connection.execute(_IDENTITIES, (node_id,)):
+        found[device_id] = {"identity": Identity(**told), "told_at": Place(lane, position)}
+    for device_id, lane, position, *sums in connection.execute(_METERED, within):
+        metered = Metered(**dict(zip(_METERED_FIELDS, sums, strict=True)))
+        found.setdefault(device_id, {}).update(
+            metered=metered, metered_at=Place(lane, position)
+        )  # fmt: skip
+    for device_id, nodes in connection.execute(_ELSEWHERE, within):
+        found[device_id]["elsewhere"] = tuple(nodes)
+    for device_id, kind, verdict, position in connection.execute(_PROOFS, within):
+        when = "challenged_at" if kind == "challenge" else "attested_at"
+        found.setdefault(device_id, {}).update({kind: verdict, when: Place(None, position)})
+    row = connection.execute(_FASTER, within).fetchone()
+    faster = None if row is None or row[0] is None else Place(None, row[0])
+    quarantined = connection.execute(
+        "SELECT 1 FROM proj_trust.quarantined WHERE node_id = %s", (node_id,)
+    ).fetchone()
+    return [
+        Evidence(device_id=one, faster_at=faster, quarantined=quarantined is not None, **told)
+        for one, told in sorted(found.items())
+    ]
+
+
+_METERED_FIELDS = tuple(field.name for field in fields(Metered))
+
+
+def read_pairs(connection: Connection, since_us: int, limit: int) -> list[Twice]:
+    """Devices metered by two nodes at once, by reports recorded since then, not recorded yet."""
+    return [Twice(*row) for row in connection.execute(_PAIRS, (since_us, limit))]
