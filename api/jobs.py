@@ -32,9 +32,8 @@ from api.restarts import run_restarts
 from api.scheduling import run_schedule
 from api.service import Service
 from api.settlement import settle_due
-from domain.duration import HOUR_US, SECOND_US
-from domain.lease import DEGRADED_LIMIT_US, MIN_RUNWAY_US, REQUEST_TIMEOUT_US, START_TIMEOUT_US
 from api.trust_jobs import run_trust
+from domain.duration import HOUR_US, SECOND_US
 from domain.lease import (
     DEGRADED_LIMIT_US,
     HOUR_US,
