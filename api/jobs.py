@@ -36,7 +36,6 @@ from api.trust_jobs import run_trust
 from domain.duration import HOUR_US, SECOND_US
 from domain.lease import (
     DEGRADED_LIMIT_US,
-    HOUR_US,
     MIN_RUNWAY_US,
     REQUEST_TIMEOUT_US,
     START_TIMEOUT_US,
