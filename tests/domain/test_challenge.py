@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import random
 import subprocess
 import sys
@@ -70,9 +69,9 @@ def test_the_programs_answer_is_right_for_its_seed_and_no_other(answer: bytes) -
 def test_one_wrong_number_of_a_product_is_found(answer: bytes, number: int) -> None:
     lines = answer.splitlines()
     head, _, text = lines[number].rpartition(b" ")
-    product = bytearray(base64.b64decode(text))
+    product = bytearray(bytes.fromhex(text.decode()))
     product[-1] ^= 1
-    lines[number] = head + b" " + base64.b64encode(bytes(product))
+    lines[number] = head + b" " + product.hex().encode()
     assert check(b"\n".join(lines)) == "wrong_product"
 
 
@@ -81,7 +80,7 @@ def test_other_answers_fail_by_name(answer: bytes) -> None:
     assert check(b"") == "no_answer"
     assert check(b"\n".join(lines[:-1])) == "no_answer"
     assert check(b"\n".join(lines[1:])) == "malformed"
-    assert check(b"\n".join([b"product 0 AAAA", *lines[1:]])) == "malformed"
+    assert check(b"\n".join([b"product 0 00ff", *lines[1:]])) == "malformed"
     assert check(b"\n".join([*lines[:-1], b"filled " + b"00" * 32])) == "wrong_fill"
 
 
