@@ -361,6 +361,22 @@ class Assignments(TypedDict):
     position: int
 
 
+class Attestation(TypedDict):
+    node_id: str
+    device_id: str
+    passed: bool
+    detail: str
+    position: NotRequired[int]
+
+
+class AttestationAsked(TypedDict):
+    """Evidence in base64, as the plug-in of this name reads it."""
+
+    server_nonce: str
+    plugin: str
+    evidence: str
+
+
 class Attribute(TypedDict):
     """`valid`: neither taken back by its signer nor expired."""
 
@@ -1070,6 +1086,18 @@ class DevicePage(TypedDict):
     data: list[Device]
 
 
+class DeviceTrust(TypedDict):
+    """One device in the epoch; `simulated`: its driver says so itself."""
+
+    device_id: str
+    tier: int
+    simulated: bool
+    rows: int
+    available_us: int
+    energy_mj: int
+    findings: list[Finding]
+
+
 class Difference(TypedDict):
     """A payout of the processor's list and our cash-outs do not agree; open until it is
     settled.
@@ -1445,6 +1473,18 @@ class FieldError(TypedDict):
 
     pointer: str
     detail: str
+
+
+class Finding(TypedDict):
+    """A rule that does not hold: the device stays below tier `denies`. The evidence is a
+    report of a usage lane, or without `lane` a fact of the market log.
+    """
+
+    rule: str
+    denies: int
+    detail: str
+    lane: NotRequired[int]
+    evidence_position: NotRequired[int]
 
 
 class Flagged(TypedDict):
@@ -2525,6 +2565,25 @@ class LeaseWork(TypedDict):
     credentials: NotRequired[str]
 
 
+class Libraries(TypedDict):
+    data: list[Library]
+    position: int
+
+
+class Library(TypedDict):
+    driver: str
+    sha256: str
+    known: bool
+    position: NotRequired[int]
+
+
+class LibraryAsked(TypedDict):
+    """The file `libnvidia-ml.so` of a driver version, by its SHA-256."""
+
+    driver: str
+    sha256: str
+
+
 Licence = TypedDict(
     "Licence",
     {
@@ -3575,6 +3634,17 @@ class NodeState(TypedDict):
     position: NotRequired[int]
 
 
+class NodeTrust(TypedDict):
+    """Without `epoch` there is none yet, and all that was reported counts."""
+
+    node_id: str
+    epoch: NotRequired[int]
+    start: NotRequired[str]
+    end: NotRequired[str]
+    devices: list[DeviceTrust]
+    position: int
+
+
 class NodeUsage(TypedDict):
     """Counts of what was stored; flagged reports after `after_seq`, refused time after
     `after_position`, at most 500 of each.
@@ -3589,6 +3659,19 @@ class NodeUsage(TypedDict):
     flagged: list[Flagged]
     refused: list[RefusedTime]
     position: int
+
+
+class Nonce(TypedDict):
+    """Sign `nonce` within ten minutes: it covers the node's reports up to `acked_seq`."""
+
+    node_id: str
+    device_id: str
+    server_nonce: str
+    acked_seq: int
+    head: str
+    nonce: str
+    expires_at: str
+    position: NotRequired[int]
 
 
 class Nothing(TypedDict):
@@ -6510,6 +6593,52 @@ class Client(_Calls):
         )
         return cast("IngressLoads", found)
 
+    def issue_attestation_nonce(
+        self,
+        node_id: str,
+        device_id: str,
+        body: Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Nonce:
+        """What a device is to sign, bound to how far the node's chain has come."""
+        found = self._call(
+            "POST",
+            _at(
+                "/v1/nodes/{node_id}/devices/{device_id}/attestation-nonce",
+                node_id=node_id,
+                device_id=device_id,
+            ),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Nonce", found)
+
+    def attest_device(
+        self,
+        node_id: str,
+        device_id: str,
+        body: AttestationAsked,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Attestation:
+        """Evidence for a nonce that was issued; the verdict counts for the epoch it falls
+        into.
+        """
+        found = self._call(
+            "POST",
+            _at(
+                "/v1/nodes/{node_id}/devices/{device_id}/attestation",
+                node_id=node_id,
+                device_id=device_id,
+            ),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Attestation", found)
+
     def add_attribute(
         self,
         body: NewAttribute,
@@ -8103,6 +8232,64 @@ class Client(_Calls):
             records=True,
         )
         return cast("Tariff", found)
+
+    def read_node_trust(
+        self,
+        node_id: str,
+        *,
+        epoch: int | None = None,
+    ) -> NodeTrust:
+        """The tier of each device of a node in an epoch, the newest if none is named."""
+        found = self._call(
+            "GET",
+            _at("/v1/nodes/{node_id}/trust", node_id=node_id),
+            query={"epoch": epoch},
+        )
+        return cast("NodeTrust", found)
+
+    def list_driver_libraries(
+        self,
+    ) -> Libraries:
+        """The driver libraries that the operator vouches for; a device under another fails
+        tier 2.
+        """
+        found = self._call(
+            "GET",
+            "/v1/trust/libraries",
+        )
+        return cast("Libraries", found)
+
+    def know_driver_library(
+        self,
+        body: LibraryAsked,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Library:
+        """Vouch for a driver library."""
+        found = self._call(
+            "POST",
+            "/v1/trust/libraries",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Library", found)
+
+    def forget_driver_library(
+        self,
+        body: LibraryAsked,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Library:
+        """Vouch for a driver library no longer."""
+        found = self._call(
+            "POST",
+            "/v1/trust/libraries/forget",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Library", found)
 
     def list_events(
         self,
