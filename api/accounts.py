@@ -215,6 +215,7 @@ def close_account(account_id: AccountInPath, body: Nothing, call: Caller) -> Res
                 lease_ids=tuple(leases.read_unsettled(connection, account_id)),
                 node_ids=tuple(fleet.read_unretired(connection, account_id)),
                 cash_out_ids=tuple(money_out.read_unfinished(connection, account_id)),
+                escrow_ids=tuple(leases.read_filled_escrows(connection, account_id)),
                 region_ids=tuple(meters.read_storage_regions(connection, account_id)),
                 by=call.principal.member_id, at_us=call.now_us,
             )  # fmt: skip

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from api.cli_arguments import AccountId, JobId
-from api.cli_remote import Limit, Remote, ppm_of, reads, records
+from api.cli_remote import Limit, Remote, credits_of, ppm_of, reads, records
 from api.cli_terminal import InputUnusable, amount, columns, facts, group, note
 from api.cli_work import Command, Image, MaxPrice, Models, Project, Share, work_of
 
 if TYPE_CHECKING:
-    from api.client import NewClient, NewClientQuota, NewGroup, NewJob, PlanAsked
+    from api.client import EscrowFunding, NewClient, NewClientQuota, NewGroup, NewJob, PlanAsked
 
 job = group("Jobs: work, and the leases its plan opens.", "tallystick job list")
 client = group("Compute clients and their instances.", "tallystick client show ACCOUNT")
@@ -177,6 +177,33 @@ def scale_job(
         lambda c: c.scale_job(job_id, {"members": members}, idempotency_key=remote.key)
     )
     remote.tell(told, facts({**told, "closing": ",".join(told["closing"])}))
+
+
+@job.command("escrow", epilog="Example: tallystick job escrow job_1f0c... --add 25")
+@records
+def use_escrow(
+    remote: Remote,
+    job_id: JobId,
+    add: Annotated[
+        str | None, typer.Option(metavar="CREDITS", help="Put so much into it, like 25.00.")
+    ] = None,
+    withdraw: Annotated[
+        bool, typer.Option("--withdraw", help="Have back what is left, once no lease draws on it.")
+    ] = False,
+) -> None:
+    """Show the escrow that the leases of a job share; put credits into it, or have them back."""
+    key = remote.key
+    if add is not None:
+        body: EscrowFunding = {"amount": credits_of(add)}
+        told = remote.ask(lambda c: c.fund_escrow(job_id, body, idempotency_key=key))
+    elif withdraw:
+        told = remote.ask(lambda c: c.withdraw_escrow(job_id, {}, idempotency_key=key))
+    else:
+        told = remote.ask(lambda c: c.read_escrow(job_id))
+    note(f"held {amount(told['held'])} of {amount(told['put_in'])}, until "
+         f"{told.get('funds_end_at', 'a lease runs')}")  # fmt: skip
+    rows = [{**row, "charged": amount(row["charged"])} for row in told["leases"]]
+    remote.tell(told, columns(rows, ("lease_id", "phase", "gpu_ppm", "charged")))
 
 
 @job.command("push", epilog="Example: tallystick job push job_1f0c... shard-1=s3://in/1 shard-2")

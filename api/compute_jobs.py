@@ -35,6 +35,7 @@ from api.paging import LIST_LIMIT, Cursor, Limit
 from api.performance import performance_of_match
 from domain import mig
 from domain.constraints import NOTHING
+from domain.escrow_sharing import ReturnEscrow
 from domain.job import (
     PARTICIPANTS_MAX,
     CancelJob,
@@ -56,6 +57,7 @@ from domain.job_plan import (
 from domain.lease import MatchDecided
 from domain.refusal import Reason, Refused
 from domain.schedule import TEXT_MAX
+from domain.shared_escrow import stream_of as escrow_stream
 from domain.stream import Stream
 from ledger import codec
 from projections import leases, reputation
@@ -343,9 +345,12 @@ def cancel_job(job_id: JobInPath, body: Nothing, call: Caller) -> Response:
     """No new leases for a job; those it has are closed one by one."""
     del body
 
-    def commands() -> CancelJob:
+    def commands() -> list[Any]:
         own_job(call, job_id)
-        return CancelJob(job_id=job_id, by=call.principal.member_id, at_us=call.now_us)
+        cancel = CancelJob(job_id=job_id, by=call.principal.member_id, at_us=call.now_us)
+        escrow = call.service.ledger.market.load(escrow_stream(job_id)).state
+        is_idle = bool(escrow.held) and not escrow.members
+        return [cancel, *([ReturnEscrow(job_id=job_id, at_us=call.now_us)] if is_idle else [])]
 
     return call.record(commands, lambda _after: JobCancelledTold(job_id=job_id, state="cancelled"))
 

@@ -208,6 +208,7 @@ class LeaseTold(Told):
     federated_account_id: AccountId | None = None
     federated_fee_per_hour: Money | None = None
     restart_of: LeaseId | None = None
+    escrow_id: JobId | None = None
     part: Count | None = None
     attempt: Count | None = None
     run_due_at: Told_at | None = None
@@ -715,6 +716,7 @@ def _lease(row: leases.LeaseRow) -> LeaseTold:
         federated_fee_per_hour=credits_or_none(row.federated_fee_units),
         part=row.job_part, attempt=row.attempt, run_due_at=moment_or_none(row.run_due_us),
         overflow=row.overflow, restart_of=row.restart_of, restarted_as=row.restarted_as,
+        escrow_id=row.escrow_id,
         charge=credits_(row.charge_units), gpu_us=str(row.gpu_us), hours_accrued=row.hours,
         version=row.version,
     )  # fmt: skip

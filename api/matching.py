@@ -14,17 +14,20 @@ from api.service import Service
 from domain.compute_client import floor_of
 from domain.constraints import NOTHING
 from domain.duration import SECOND_US
+from domain.escrow_sharing import draws_on_escrow
 from domain.funding import sources_of
 from domain.gpu_time import GPU_HOUR_US
 from domain.job import JobSubmitted, SubmitJob
-from domain.lease import MIN_RUNWAY_US, ReserveLease
+from domain.lease import MIN_RUNWAY_US, RequestLease, ReserveLease
 from domain.lease_budget import LeaseParty, left_of
+from domain.lease_funds import total
 from domain.match_dimensions import Need, OfferedNode
 from domain.match_explain import Explanation, Relaxation
 from domain.matching import CANDIDATES_MAX, Match, choose, ranked, rule_of
 from domain.money import PPM, Amount
 from domain.offer import PRICE_UNITS_MAX, SETTLEMENTS
 from domain.refusal import Reason, Refused
+from domain.shared_escrow import escrow_of
 from domain.stream import World
 from domain.tariff import SlaClass, tariff_in_force
 from projections import fleet, fleet_feed, reputation
@@ -282,13 +285,18 @@ def _need(
         asked = replace(asked, min_reputation_ppm=floor)
     allowed, denied = _lists(columns, wish.account_id, client_id)
     ways = _payable(world, wish.account_id, now_us)
+    shares = _shares(wish, world)
+    if shares:
+        wish = replace(wish, settlement="cash")
+        ways = {"cash": total(escrow_of(world, spec.job_id).held)}
     funds, budget = _bounds(world, wish, ways, now_us)
     need = Need(
         gpu_count=spec.gpu_count, share_ppm=spec.share_ppm, mem_ppm=spec.mem_ppm,
         models=spec.models, price_max=spec.max_price_per_gpu_hour.units,
         account_id=wish.account_id, constraints=asked, spec_ttl_us=ttl_us,
         rents_only=wish.overflow, base_pool_id=wish.base_pool_id, price_max_funds=funds,
-        price_max_budget=budget,
+        # What the job's escrow holds was counted against the budgets when it was put there.
+        price_max_budget=None if shares else budget,
         settlements=(wish.settlement,) if wish.settlement else tuple(ways) or SETTLEMENTS,
         at_us=now_us, until_us=now_us + (wish.term_us or MIN_RUNWAY_US),
         is_fixed_term=wish.term_us is not None, client_id=client_id,
@@ -324,6 +332,17 @@ def _payable(world: World, account_id: str, now_us: int) -> dict[str, int]:
         for way in SETTLEMENTS
     }
     return {way: held for way, held in units.items() if held}
+
+
+def _shares(wish: Wish, world: World) -> bool:
+    """Whether the lease will draw on its job's escrow, whatever the balance holds."""
+    if not isinstance(wish.spec, JobSubmitted):
+        return False
+    asked = RequestLease(
+        lease_id="", job_id=wish.spec.job_id, account_id=wish.account_id, term_us=wish.term_us,
+        funds=wish.funds, at_us=0, settlement=wish.settlement,
+    )  # fmt: skip
+    return draws_on_escrow(asked, wish.spec, world)
 
 
 def _sla_classes(world: World, name: str | None, now_us: int) -> tuple[str, ...] | None:

@@ -35,8 +35,10 @@ def reversing(service: Service, command: ReversePayment) -> list[Any]:
 def taking(
     connection: Connection, payment_id: str, account_id: str, at_us: int
 ) -> list[TakeFundsBack]:
-    """What takes the money of a reversed payment back, the latest lease first."""
-    return [
+    """What takes the money of a reversed payment back, the latest lease first, each twice."""
+    found = [
         TakeFundsBack(payment_id=payment_id, lease_id=lease_id, at_us=at_us)
         for lease_id in leases.read_funded_by(connection, account_id, LEASES_MAX)
     ]
+    # Those that share an escrow are closed once it is known what was taken from it.
+    return [*found, *found]

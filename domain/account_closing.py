@@ -24,6 +24,7 @@ from domain.lease import Lease
 from domain.node import node_of
 from domain.promotion import forfeit
 from domain.refusal import Reason, Refused
+from domain.shared_escrow import escrow_of
 from domain.storage_node import storage_node_of
 from domain.stream import Change, Stream, World
 
@@ -41,6 +42,7 @@ class CloseAccount:
     by: str
     at_us: int
     cash_out_ids: tuple[str, ...] = ()
+    escrow_ids: tuple[str, ...] = ()  # of jobs: its own, or ones it put credits into
 
 
 PARTS = (*CASH_SOURCES, *BURN_SOURCES, "holdback", "payable", "owed",
@@ -66,6 +68,9 @@ def decide_close(command: CloseAccount, world: World) -> list[Change]:
         assert isinstance(lease, Lease)
         if not lease.is_over:
             raise Refused(Reason.ACCOUNT_NOT_EMPTY, lease_id=lease_id, status=lease.status)
+    for escrow_id in command.escrow_ids:
+        if escrow_of(world, escrow_id).held:
+            raise Refused(Reason.ACCOUNT_NOT_EMPTY, escrow_id=escrow_id)
     for node_id in command.node_ids:
         phase = node_of(world, node_id).phase
         if phase != "retired":

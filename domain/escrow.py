@@ -119,6 +119,14 @@ def _pay(due: dict[str, int], left: int) -> dict[str, int]:
     whole = sum(due.values())
     if whole <= left:
         return due
+    return pro_rata(due, left)
+
+
+def pro_rata(due: dict[str, int], left: int) -> dict[str, int]:
+    """floor(left x due / sum of due) for each: what is left of an escrow that is short. The units
+    left over are the depositors'.
+    """
+    whole = sum(due.values())
     return {payee: left * owed // whole for payee, owed in due.items()}
 
 

@@ -14,13 +14,15 @@ the rest, so its provider keeps what it earned. Source: marketplace 2, economics
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from domain import debt
 from domain.close_reason import PAYMENT_REVERSED
+from domain.escrow import pro_rata
+from domain.escrow_sharing import moved_to
 from domain.gang_life import decide_close_together
-from domain.lease import CloseLease, Lease, LeaseSettled, evolve, lease_of
+from domain.lease import MIN_RUNWAY_US, CloseLease, Lease, LeaseSettled, evolve, lease_of
 from domain.lease_accrual import closing
 from domain.lease_budget import uncount_budgets
 from domain.lease_escrow import funded_to_us
@@ -29,6 +31,8 @@ from domain.lease_turns import LeaseFundsTaken
 from domain.money import credit
 from domain.payment import Payment, PaymentFundsTaken, payment_of
 from domain.payment import stream_of as payment_stream
+from domain.shared_escrow import Allotted, Escrow, EscrowFundsTaken, end_of, escrow_of
+from domain.shared_escrow import stream_of as escrow_stream
 from domain.stream import Change, Stream, World
 
 
@@ -52,6 +56,8 @@ def decide_take(command: TakeFundsBack, world: World) -> list[Change]:
         return []
     units = min(debt.owed_by(world, account_id), payment.spent - payment.collected)
     lease = lease_of(world, command.lease_id)
+    if lease.escrow_id is not None:
+        return _from_shared(command, payment, account_id, lease, units, world)
     theirs = parts_of(lease, account_id, payment.reversed_sources)
     units = min(units, total(theirs))
     if units <= 0 or _is_later(lease, payment):
@@ -70,6 +76,84 @@ def decide_take(command: TakeFundsBack, world: World) -> list[Change]:
 def _is_later(lease: Lease, payment: Payment) -> bool:
     """Whether it was reserved after the reversal, when the debt of it had been paid."""
     return lease.reserved is None or lease.reserved.at_us > payment.reversed_at_us
+
+
+def _from_shared(
+    command: TakeFundsBack,
+    payment: Payment,
+    account_id: str,
+    lease: Lease,
+    units: int,
+    world: World,
+) -> list[Change]:
+    """What is taken from an escrow ends all of its leases earlier. Asked again for each of them, it
+    closes those that can no longer be funded.
+    """
+    assert lease.escrow_id is not None
+    escrow = escrow_of(world, lease.escrow_id)
+    theirs = tuple(
+        part
+        for part in escrow.held
+        if part.source in payment.reversed_sources
+        and (part.account_id or escrow.account_id) == account_id
+    )
+    units = min(units, total(theirs))
+    if units <= 0 or _is_later(lease, payment):
+        return _close_shared(command, escrow, account_id, lease, world)
+    taken = take(tuple(reversed(theirs)), units)
+    fact = without_funds(escrow, lease.escrow_id, account_id, command, taken)
+    done = PaymentFundsTaken(
+        payment_id=command.payment_id, account_id=account_id, lease_id=command.lease_id,
+        amount=credit(units), at_us=command.at_us,
+    )  # fmt: skip
+    moved = moved_to(lease.escrow_id, escrow, fact.ends_us, command.at_us)
+    budgets = uncount_budgets(
+        world, lease.escrow_id, escrow.counted, taken, command.at_us, is_final=False
+    )
+    change = Change(escrow_stream(lease.escrow_id), fact)
+    return [change, *moved, *budgets, Change(payment_stream(command.payment_id), done)]
+
+
+def without_funds(
+    escrow: Escrow, escrow_id: str, account_id: str, command: TakeFundsBack, taken: Held
+) -> EscrowFundsTaken:
+    """The escrow less these parts: until when it lasts and, where it is short of what its leases
+    have used by now, the share of each in what is left.
+    """
+    left = without(escrow.held, taken)
+    due = {lease_id: one.due(command.at_us) for lease_id, one in escrow.members.items()}
+    is_short = sum(due.values()) > total(left)
+    allotted = None
+    if is_short:
+        shares = pro_rata(due, total(left))
+        allotted = tuple(Allotted(lease_id, units) for lease_id, units in shares.items())
+    ends_us = None
+    if escrow.running:
+        after = replace(escrow, held=left)
+        was_us = escrow.ends_us if escrow.ends_us is not None else command.at_us
+        now_us = min(command.at_us, was_us)  # what has ended stays ended
+        ends_us = now_us if is_short else end_of(after, now_us)
+    return EscrowFundsTaken(
+        escrow_id=escrow_id, account_id=account_id, payment_id=command.payment_id, parts=taken,
+        allotted=allotted, ends_us=ends_us, at_us=command.at_us,
+    )  # fmt: skip
+
+
+def _close_shared(
+    command: TakeFundsBack, escrow: Escrow, account_id: str, lease: Lease, world: World
+) -> list[Change]:
+    """Close a lease of an escrow that money was taken from, if nothing funds it any more."""
+    if escrow.short_of != account_id or lease.closed is not None or lease.reserved is None:
+        return []
+    if lease.opened is None:
+        alone = replace(escrow.members[command.lease_id], opened_at_us=command.at_us)
+        if alone.due(command.at_us + MIN_RUNWAY_US) <= total(escrow.held):
+            return []
+        return decide_close_together(_close(command, command.at_us), world)
+    if lease.window_end_us > command.at_us:
+        return []
+    closed_at_us = max(lease.counted_until_us, min(command.at_us, lease.window_end_us))
+    return closing(lease, _close(command, closed_at_us), closed_at_us, world)
 
 
 def parts_of(lease: Lease, account_id: str, sources: Iterable[str]) -> Held:

@@ -26,7 +26,6 @@ from domain.lease import (
     CANCELLED_BEFORE_START,
     START_TIMEOUT,
     CloseLease,
-    LeaseOpened,
     ReadyLease,
     lease_of,
 )
@@ -52,7 +51,7 @@ def decide_ready_together(command: ReadyLease, world: World) -> list[Change]:
     if lease.status == "gang_waiting" and reserved.node_id == command.node_id:
         return []
     # As alone, but for its opening: that waits for the others.
-    alone = [one for one in decide_ready(command, world) if not isinstance(one.fact, LeaseOpened)]
+    alone = decide_ready(command, world, opens=False)
     member = GangMemberReady(
         gang_id=asked.gang_id, lease_id=command.lease_id, ready=len(gang.ready) + 1,
         at_us=command.at_us,
@@ -64,10 +63,7 @@ def decide_ready_together(command: ReadyLease, world: World) -> list[Change]:
     fact = GangOpened(gang_id=asked.gang_id, opened_at_us=command.at_us, at_us=command.at_us)
     return [
         *changes,
-        *(
-            Change(Stream("lease", lease_id), opened(lease_of(world, lease_id), command.at_us))
-            for lease_id in gang.lease_ids
-        ),
+        *opened([lease_of(world, one) for one in gang.lease_ids], command.at_us, world),
         Change(stream, fact),
     ]
 

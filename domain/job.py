@@ -75,6 +75,14 @@ class FederatedFeeCarried:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JobEscrowOpened:
+    """Its leases draw on one escrow from now on (`domain/escrow_sharing.py`)."""
+
+    job_id: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JobCancelled:
     job_id: str
     by: str
@@ -235,6 +243,7 @@ class JobState:
     parts: dict[int, Part] = field(default_factory=dict)
     last_due_us: int = 0  # of a scheduled job: nothing due up to here is started any more
     changed_us: int = 0  # since when it wants as many parts as it does
+    has_escrow: bool = False
 
     @property
     def exists(self) -> bool:
@@ -252,6 +261,7 @@ Fact: TypeAlias = (
     | JobCompleted
     | JobFailed
     | FederatedFeeCarried
+    | JobEscrowOpened
     | JobScaled
     | JobPartStarted
     | JobPartEnded
@@ -274,6 +284,8 @@ def evolve(state: JobState, fact: Fact) -> JobState:
             return replace(state, phase="failed", changed_us=fact.at_us)
         case FederatedFeeCarried():
             return replace(state, fee_carrier=fact.lease_id)
+        case JobEscrowOpened():
+            return replace(state, has_escrow=True)
         case JobScaled():
             return replace(state, members=fact.members, changed_us=fact.at_us)
         case JobPartStarted():

@@ -57,6 +57,7 @@ from domain.lease_turns import (
     LeaseDegraded,
     LeaseDisputed,
     LeaseExtended,
+    LeaseFundsMoved,
     LeaseFundsTaken,
     LeasePaused,
     LeaseQuoted,
@@ -145,6 +146,7 @@ class LeaseRequested:
     overflow: bool | None = None  # its quotas were full: rented elsewhere, and not counted
     gang_id: str | None = None  # a member of this gang: with it or not at all
     start_timeout_us: int | None = None  # the gang's; None: START_TIMEOUT_US
+    escrow_id: str | None = None  # the job's escrow, which it draws on with others
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -292,6 +294,7 @@ class UsageAccrued:
     federated: Amount | None = None  # cumulative; paid by the job's creator, beside the charge
     federated_new: Amount | None = None
     owed: Unfunded | None = None  # new: of the charge, what the escrow was short of
+    escrow_id: str | None = None  # the one that paid; None: the lease's own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -543,6 +546,11 @@ class Lease:
         return party_of(self.requested)
 
     @property
+    def escrow_id(self) -> str | None:
+        """The escrow it shares with other leases of its job; None: it has its own."""
+        return None if self.requested is None else self.requested.escrow_id
+
+    @property
     def gpu_us(self) -> int:
         """GPU-microseconds metered so far: one floor, on the cumulative sum."""
         return self.ppm_us // PPM
@@ -731,7 +739,7 @@ def _accrued(lease: Lease, fact: UsageAccrued) -> Lease:
         ppm_us=fact.ppm_us,
         charge_units=fact.charge.units,
         parts=fact.parts,
-        held=without(lease.held, fact.drawn),
+        held=lease.held if fact.escrow_id is not None else without(lease.held, fact.drawn),
         marks=fact.watermarks,
     )
 
@@ -775,6 +783,8 @@ def _turned(lease: Lease, fact: Turn) -> Lease:
                 funds_end_us=fact.funds_end_us or lease.funds_end_us,
                 short_of=fact.account_id,
             )
+        case LeaseFundsMoved():
+            return replace(lease, funds_end_us=fact.funds_end_us)
         case FundsEndWarned():
             return replace(lease, warned=fact)
         case FaultRevised():

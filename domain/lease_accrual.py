@@ -13,12 +13,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from domain import escrow_sharing
 from domain.accrual import Pause, Reach, Watermark, Window, count, due
 from domain.auction import deposits_at_cancelling
 from domain.close_reason import may_give
 from domain.device import device_of, release
 from domain.duration import HOUR_US
 from domain.earnings import Parts, peel
+from domain.escrow_sharing import drawing, drawn_of
 from domain.gpu_time import charge_for
 from domain.job_parts import ended
 from domain.lease import (
@@ -58,8 +60,13 @@ def decide_accrue(command: AccrueUsage, world: World) -> list[Change]:
         raise Refused(Reason.ACCRUAL_NOT_DUE, due_us=until_us)
     if until_us >= lease.window_end_us:
         raise Refused(Reason.ACCRUAL_NOT_DUE, settles_at_us=lease.window_end_us)
-    accrued = _accrued(lease, command, until_us, rows_until_us=until_us)
-    return [Change(Stream("lease", command.lease_id), accrued)]
+    accrued = _accrued(drawing(lease, world), command, until_us, rows_until_us=until_us)
+    return [Change(Stream("lease", command.lease_id), accrued), *_drawn(lease, accrued)]
+
+
+def _drawn(lease: Lease, accrued: UsageAccrued) -> list[Change]:
+    """What the escrow that it shares is told of an accrual."""
+    return drawn_of(lease, accrued.drawn, accrued.charge.units, accrued.at_us)
 
 
 def decide_close(command: CloseLease, world: World) -> list[Change]:
@@ -87,7 +94,7 @@ def closing(
     """
     asked, stream = lease.requested, Stream("lease", command.lease_id)
     assert asked is not None
-    surplus = _surplus(lease, closed_at_us)
+    surplus = _surplus(lease, closed_at_us) if lease.escrow_id is None else ()
     early = _ended_early(lease, command, closed_at_us, surplus)
     closed = LeaseClosed(
         lease_id=command.lease_id,
@@ -108,7 +115,8 @@ def closing(
     parts = ended(asked, command.code, command.at_us, world)
     released = _released(lease, command.at_us, world)
     kept = [] if early is None else [Change(stream, early)]
-    return [*kept, Change(stream, closed), *released, *budgets, *parts]
+    shared = escrow_sharing.closed(lease, closed_at_us, command.at_us, world)
+    return [*kept, Change(stream, closed), *released, *budgets, *parts, *shared]
 
 
 def _ended_early(
@@ -163,14 +171,14 @@ def decide_settle(command: SettleLease, world: World) -> list[Change]:
     if closed_at_us > lease.opened.opened_at_us + (lease.hours_accrued + 1) * HOUR_US:
         raise Refused(Reason.ACCRUAL_NOT_DUE, hour_index=lease.hours_accrued)
     stream, changes = Stream("lease", command.lease_id), []
-    accrued = _accrued(lease, command, closed_at_us, rows_until_us=None)
-    after = evolve(lease, accrued)
+    accrued = _accrued(drawing(lease, world), command, closed_at_us, rows_until_us=None)
+    after, shared = evolve(lease, accrued), _drawn(lease, accrued)
     if not _is_complete(after, closed_at_us) and command.at_us < closed_at_us + LATE_WINDOW_US:
         raise Refused(Reason.USAGE_INCOMPLETE, lease_id=command.lease_id, until_us=closed_at_us)
     if accrued.gpu_us_new or accrued.refused or lease.accrued_until_us < closed_at_us:
-        changes.append(Change(stream, accrued))
+        changes += [Change(stream, accrued), *shared]
     else:
-        after = lease
+        after, shared = lease, []
     settled = LeaseSettled(
         lease_id=command.lease_id,
         account_id=lease.closed.account_id,
@@ -183,7 +191,8 @@ def decide_settle(command: SettleLease, world: World) -> list[Change]:
     budgets = uncount_budgets(
         world, command.lease_id, lease.counted, settled.refund, command.at_us, is_final=True
     )
-    return [*changes, Change(stream, settled), *budgets]
+    last = escrow_sharing.over(lease, command.at_us, world, drawn=shared)
+    return [*changes, Change(stream, settled), *budgets, *last]
 
 
 def accrued_so_far(lease: Lease, command: AccrueUsage) -> UsageAccrued:
@@ -193,6 +202,8 @@ def accrued_so_far(lease: Lease, command: AccrueUsage) -> UsageAccrued:
     the rows fall into hours.
     """
     until_us = max(lease.accrued_until_us, min(command.at_us, lease.window_end_us))
+    if lease.escrow_id is not None:  # which of the shared deposits will pay is not known yet
+        lease = replace(lease, held=_nobodys())
     return _accrued(lease, command, until_us, rows_until_us=None)
 
 
@@ -280,6 +291,7 @@ def _accrued(
         federated=credit(federated) if has_fee else None,
         federated_new=credit(federated_new) if has_fee else None,
         owed=owed,
+        escrow_id=lease.escrow_id,
     )
 
 
@@ -306,15 +318,19 @@ def late_accrual(
     and draws the credits; `drawn` names none that exist.
     """
     assert lease.reserved is not None
-    nobodys = (
+    counted = replace(
+        lease, usage_position=usage_position, ppm_us=ppm_us, charge_units=charge_units,
+        parts=_parts(lease.reserved, charge_units), marks=marks, held=_nobodys(),
+    )  # fmt: skip
+    return _accrued(counted, command, lease.window_end_us, rows_until_us=None)
+
+
+def _nobodys() -> Held:
+    """Credits that do not exist, and are enough for anything."""
+    return (
         EscrowPart("late", credit(LATE_UNITS_MAX)),
         EscrowPart("late", credit(LATE_UNITS_MAX), purpose=FEDERATED),
     )
-    counted = replace(
-        lease, usage_position=usage_position, ppm_us=ppm_us, charge_units=charge_units,
-        parts=_parts(lease.reserved, charge_units), marks=marks, held=nobodys,
-    )  # fmt: skip
-    return _accrued(counted, command, lease.window_end_us, rows_until_us=None)
 
 
 def _owners(reserved: LeaseReserved, provider: int, before: int) -> tuple[OwnerPart, ...] | None:
@@ -377,7 +393,8 @@ def cancelled(lease: Lease, command: CloseLease, world: World) -> list[Change]:
     parts = ended(lease.requested, command.code, command.at_us, world)
     deposits = deposits_at_cancelling(world, lease, command.code, command.at_us)
     changes = [Change(stream, closed), Change(stream, settled), *released, *budgets]
-    return [*changes, *parts, *deposits]
+    shared = escrow_sharing.over(lease, command.at_us, world)
+    return [*changes, *parts, *deposits, *shared]
 
 
 def released_devices(lease: Lease, at_us: int, world: World) -> list[Change]:

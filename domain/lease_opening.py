@@ -8,7 +8,10 @@ Until then nothing is billed, and too late is too late. A member of a gang waits
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from domain.auction import deposits_at_opening
+from domain.escrow_sharing import opening
 from domain.lease import Lease, LeaseOpened, LeaseReady, LeaseRequested, ReadyLease, lease_of
 from domain.lease_escrow import funded_to_us
 from domain.refusal import Reason, Refused
@@ -18,8 +21,9 @@ CREDENTIALS_CHARACTERS_MAX = 8_192
 """Of sealed credentials, in base64: a token, an address and a certificate."""
 
 
-def decide_ready(command: ReadyLease, world: World) -> list[Change]:
-    """Billing starts when the node says the workload runs, at the price locked here.
+def decide_ready(command: ReadyLease, world: World, *, opens: bool = True) -> list[Change]:
+    """Billing starts when the node says the workload runs, at the price locked here. `opens`: not
+    where it waits for the other members of a gang.
 
     Too late is too late, whether or not the timer has closed the lease yet. Raises Refused:
     LEASE_UNKNOWN, LEASE_STATE, ENCRYPTION_KEY_UNKNOWN, AMOUNT_OUT_OF_RANGE.
@@ -45,15 +49,37 @@ def decide_ready(command: ReadyLease, world: World) -> list[Change]:
         credentials=command.credentials,
     )
     deposits = deposits_at_opening(world, command.lease_id, command.at_us)
-    return [Change(stream, ready), Change(stream, opened(lease, command.at_us)), *deposits]
+    billing = opened([lease], command.at_us, world) if opens else []
+    return [Change(stream, ready), *billing, *deposits]
 
 
-def opened(lease: Lease, at_us: int) -> LeaseOpened:
-    """The fact that starts billing at a moment: the price is locked and the funded end known."""
+def opened(leases: Sequence[Lease], at_us: int, world: World) -> list[Change]:
+    """What starts the billing of these leases at one moment.
+
+    Raises Refused: LEASE_STATE where they share an escrow whose funds have just ended.
+    """
+    sharing = [one for one in leases if one.escrow_id is not None]
+    ends_us, shared = opening(sharing, at_us, world)
+    return [
+        *(
+            Change(Stream("lease", one.requested.lease_id), _opened(one, at_us, ends_us))
+            for one in leases
+            if one.requested is not None
+        ),
+        *shared,
+    ]
+
+
+def _opened(lease: Lease, at_us: int, shared_end_us: int | None) -> LeaseOpened:
+    """The price is locked and the funded end known. `shared_end_us`: of those that share one."""
     asked, reserved = lease.requested, lease.reserved
     assert asked is not None
     assert reserved is not None
-    ends_us = funded_to_us(lease, lease.held, at_us)
+    if lease.escrow_id is None:
+        ends_us = funded_to_us(lease, lease.held, at_us)
+    else:
+        assert shared_end_us is not None
+        ends_us = shared_end_us
     term_end_us = None if lease.term_us is None else at_us + lease.term_us
     if term_end_us is not None:
         # A fixed term is funded in full; its end need not be a whole second after the opening.

@@ -16,6 +16,7 @@ from typing import Any
 from domain.account import account_of, require_open
 from domain.compute_client import instance_of, require_running
 from domain.constraints import Constraints
+from domain.escrow_sharing import draws_on_escrow
 from domain.job import JobState, JobSubmitted, SubmitJob, existing_job, job_of
 from domain.job_parts import started
 from domain.lease import (
@@ -89,6 +90,7 @@ def _asked_for(command: RequestLease, spec: JobSubmitted, world: World) -> Lease
 
     Raises Refused: PRICING_UNKNOWN, PRICING_NOT_OFFERED, TERM_NOT_OFFERED.
     """
+    shares = draws_on_escrow(command, spec, world)
     return LeaseRequested(
         lease_id=command.lease_id,
         job_id=command.job_id,
@@ -101,11 +103,11 @@ def _asked_for(command: RequestLease, spec: JobSubmitted, world: World) -> Lease
         mem_ppm=spec.mem_ppm,
         models=spec.models,
         max_price_per_gpu_hour=spec.max_price_per_gpu_hour,
-        settlement=command.settlement,
+        settlement="cash" if shares else command.settlement,
         term_us=command.term_us,
         funds=command.funds,
         at_us=command.at_us,
-        refill=True if command.refill else None,
+        refill=True if command.refill and not shares else None,
         sla_class=spec.sla_class,
         key_id=command.key_id,
         restart_of=command.restart_of,
@@ -121,6 +123,7 @@ def _asked_for(command: RequestLease, spec: JobSubmitted, world: World) -> Lease
         attempt=command.attempt,
         run_due_us=command.run_due_us,
         overflow=True if command.overflow else None,
+        escrow_id=command.job_id if shares else None,
     )
 
 

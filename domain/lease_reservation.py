@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from domain import escrow_sharing
 from domain.group import RENT, Holder, overflow_of, pool_groups_of, quotas_of
 from domain.job import FederatedFeeCarried
 from domain.lease import (
@@ -19,11 +20,12 @@ from domain.lease import (
     LeaseReserved,
     MatchDecided,
     ReserveLease,
+    evolve,
     lease_of,
     party_of,
 )
 from domain.lease_budget import count_budgets
-from domain.lease_escrow import hold_for_terms
+from domain.lease_escrow import hold_for_terms, require_no_debt
 from domain.lease_funds import FEDERATED, for_purpose
 from domain.lease_terms import matched_terms
 from domain.lease_turns import LeaseQuoted
@@ -55,7 +57,8 @@ def decide_reserve(command: ReserveLease, world: World) -> list[Change]:
         reserved = replace(reserved, reclaim_window_us=quote.reclaim_window_us)
     price_rule = priced(world, asked, reserved, quote, command.at_us)
     reserved = replace(reserved, months=price_rule.months, refund_ppm=price_rule.refund_ppm)
-    reserved = replace(reserved, escrow=hold_for_terms(asked, reserved, world))
+    if asked.escrow_id is None:
+        reserved = replace(reserved, escrow=hold_for_terms(asked, reserved, world))
     reserved, budgets = _counted(asked, reserved, world)
     reserved, quotas = _within_quotas(asked, reserved, world)
     stream = Stream("lease", command.lease_id)
@@ -76,6 +79,9 @@ def decide_reserve(command: ReserveLease, world: World) -> list[Change]:
     holding = [Change(Stream("device", one.device_id), one) for one in held]
     carried = _fee_carried(asked, reserved)
     changes = [Change(stream, decided), Change(stream, reserved), *holding]
+    if asked.escrow_id is not None:
+        require_no_debt(world, asked.account_id)
+        changes += escrow_sharing.reserved(evolve(lease, reserved), world)
     return [*changes, *carried, *budgets, *quotas, *price_rule.changes]
 
 

@@ -86,6 +86,7 @@ STAYING = {
     "LeaseToppedUp": ("reserved", "gang_waiting", *_RUNNING),
     "LeaseExtended": ("reserved", "gang_waiting", "active", "paused", "degraded"),
     "UsageAccrued": (*_RUNNING, "closing"),
+    "LeaseFundsMoved": _RUNNING,
     "LeaseFundsTaken": (*_RUNNING, "closing"),
     "FundsEndWarned": ("active", "degraded", "reclaiming"),
     "LeaseDisputed": (*_RUNNING, "closing", "disputed"),

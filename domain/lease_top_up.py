@@ -12,6 +12,7 @@ from typing import Any
 
 from domain.account import open_account
 from domain.escrow import funds_end_us
+from domain.escrow_sharing import FundEscrow, decide_fund
 from domain.gpu_time import charge_for
 from domain.lease import (
     MIN_RUNWAY_US,
@@ -39,6 +40,12 @@ def decide_top_up(command: TopUpLease, world: World) -> list[Change]:
     """
     lease = lease_of(world, command.lease_id)
     asked, reserved = _require_takes_money(lease, command)
+    if lease.escrow_id is not None:
+        fund = FundEscrow(
+            job_id=lease.escrow_id, account_id=command.account_id, amount=command.amount,
+            at_us=command.at_us, key_id=asked.key_id,
+        )  # fmt: skip
+        return decide_fund(fund, world)
     open_account(world, command.account_id)
     require_no_debt(world, command.account_id)
     wanted = command.amount.units

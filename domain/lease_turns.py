@@ -129,6 +129,16 @@ class LeaseFundsTaken:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseFundsMoved:
+    """The end of the escrow that it shares with others is another one now."""
+
+    lease_id: str
+    escrow_id: str
+    funds_end_us: int
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FundsEndWarned:
     """The funds of an open-ended lease end soon, if nobody tops it up."""
 
@@ -195,6 +205,7 @@ Turn = (
     | ReclaimCancelled
     | LeaseExtended
     | LeaseFundsTaken
+    | LeaseFundsMoved
     | FundsEndWarned
     | FaultRevised
     | LeaseDisputed

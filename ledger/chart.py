@@ -19,6 +19,7 @@ from domain.account_closing import books_of
 from domain.lease import LeaseReserved, LeaseToppedUp
 from domain.money import Asset
 from domain.refusal import Reason
+from domain.shared_escrow import EscrowFunded
 
 DEBIT, CREDIT = 1, -1
 
@@ -73,7 +74,7 @@ def guards_for(fact: Any) -> tuple[str, ...]:
     nothing is left in an account that is closed.
     """
     match fact:
-        case LeaseReserved() | LeaseToppedUp():
+        case LeaseReserved() | LeaseToppedUp() | EscrowFunded():
             return tuple(f"party:{account_id}:owed" for account_id in dict.fromkeys(_debtors(fact)))
         case AccountClosed():
             return books_of(fact.account_id)
@@ -81,7 +82,7 @@ def guards_for(fact: Any) -> tuple[str, ...]:
             return ()
 
 
-def _debtors(fact: LeaseReserved | LeaseToppedUp) -> Iterable[str]:
+def _debtors(fact: LeaseReserved | LeaseToppedUp | EscrowFunded) -> Iterable[str]:
     """Who must owe nothing: whoever opens a lease, and everybody whose credits it takes."""
     if isinstance(fact, LeaseReserved):
         yield fact.account_id

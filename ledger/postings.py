@@ -69,6 +69,7 @@ from domain.policy import PolicyPublished
 from domain.promotion import PromotionClosed, PromotionOpened, fund_of
 from domain.reserved_term import TermEndedEarly
 from domain.resource_usage import ResourceAccrued
+from domain.shared_escrow import EscrowFunded, EscrowFundsTaken, EscrowReturned
 from domain.storage_node import StorageNodeCharged
 
 
@@ -183,20 +184,20 @@ def _reserve(fact: ReserveFunded) -> Iterable[Entry]:
     return entry(Asset.CREDIT, *lines)
 
 
-def _escrow(lease_id: str, part: EscrowPart) -> str:
+def _escrow(escrow_id: str, part: EscrowPart) -> str:
     """The escrow account of one deposit and source."""
-    return f"escrow:{lease_id}:{part.number}:{part.source}"
+    return f"escrow:{escrow_id}:{part.number}:{part.source}"
 
 
 def _deposited(
-    lease_account_id: str, lease_id: str, parts: tuple[EscrowPart, ...], sign: int
+    owner_account_id: str, escrow_id: str, parts: tuple[EscrowPart, ...], sign: int
 ) -> Iterable[Entry]:
     """Credits into the escrow (sign 1), or back to whoever put them there (sign -1)."""
     lines: list[tuple[str, int]] = []
     for part in parts:
         units = sign * part.amount.units
-        lines.append((f"party:{part.account_id or lease_account_id}:{part.source}", units))
-        lines.append((_escrow(lease_id, part), -units))
+        lines.append((f"party:{part.account_id or owner_account_id}:{part.source}", units))
+        lines.append((_escrow(escrow_id, part), -units))
     return entry(Asset.CREDIT, *lines)
 
 
@@ -266,12 +267,26 @@ def _funds_taken(fact: LeaseFundsTaken) -> Iterable[Entry]:
     return entry(Asset.CREDIT, *taken, (owed, -sum(units for _, units in taken)))
 
 
+def _escrow_funded(fact: EscrowFunded) -> Iterable[Entry]:
+    return _deposited(fact.account_id, fact.escrow_id, fact.parts, 1)
+
+
+def _escrow_returned(fact: EscrowReturned) -> Iterable[Entry]:
+    return _deposited(fact.account_id, fact.escrow_id, fact.parts, -1)
+
+
+def _escrow_taken(fact: EscrowFundsTaken) -> Iterable[Entry]:
+    taken = [(_escrow(fact.escrow_id, part), part.amount.units) for part in fact.parts]
+    owed = f"party:{fact.account_id}:owed"
+    return entry(Asset.CREDIT, *taken, (owed, -sum(units for _, units in taken)))
+
+
 def _accrued(fact: UsageAccrued) -> Iterable[Entry]:
     """Escrow to the owners, the client and the platform; burned credits are retired at use. What
     the escrow is short of is owed, and whoever earned it is paid all the same.
     """
-    new = fact.parts_new
-    drawn = [(_escrow(fact.lease_id, part), part.amount.units) for part in fact.drawn]
+    new, escrow_id = fact.parts_new, fact.escrow_id or fact.lease_id
+    drawn = [(_escrow(escrow_id, part), part.amount.units) for part in fact.drawn]
     burned = sum(part.amount.units for part in fact.drawn if part.source == "burned")
     assert burned in (0, new.burn), fact
     if fact.owed is not None:
@@ -546,6 +561,9 @@ _BOOKS: dict[type[Any], Callable[[Any], Iterable[Entry]]] = {
     LeaseClosed: _closed,
     LeaseSettled: _closed,
     UsageAccrued: _accrued,
+    EscrowFunded: _escrow_funded,
+    EscrowReturned: _escrow_returned,
+    EscrowFundsTaken: _escrow_taken,
     TermEndedEarly: _term_ended_early,
     BidPlaced: _bid_placed,
     BidWithdrawn: _bid_back,

@@ -46,7 +46,7 @@ _TABLES = """
         archived_position bigint, archived_at_us bigint, revised_position bigint, revised_code int,
         reclaim_window_us bigint, interruptible boolean, gang_id text, moment_us bigint,
         restart_of text, constraints json, job_part int, attempt int, run_due_us bigint,
-        overflow boolean, restarted_as text, restarted_position bigint,
+        overflow boolean, restarted_as text, restarted_position bigint, escrow_id text,
         federated_account_id text, federated_fee_units bigint, start_timeout_us bigint,
         mode text, mig_profile text, mig_starts int[],
         state text NOT NULL, charge_units bigint NOT NULL, gpu_us bigint NOT NULL,
@@ -103,6 +103,7 @@ _LEASE_FACTS = (
     "lease.reclaim_started.v1",
     "lease.reclaim_cancelled.v1",
     "lease.extended.v1",
+    "lease.funds_moved.v1",
     "lease.funds_taken.v1",
     "lease.funds_end_warned.v1",
     "lease.fault_revised.v1",
@@ -159,17 +160,17 @@ _RULES = (
         " end_user_ref text, gpu_count int, share_ppm int, mem_ppm int, models text[],"
         " max_price_per_gpu_hour json, term_us bigint, funds json, at_us bigint, restart_of text,"
         " constraints json, part int, attempt int, run_due_us bigint, overflow boolean,"
-        " start_timeout_us bigint",
+        " start_timeout_us bigint, escrow_id text",
         """INSERT INTO own.lease (lease_id, job_id, account_id, client_id, project_id,
             end_user_ref, gpu_count, share_ppm, mem_ppm, models, price_max_units, term_us,
             funds_units, at_us, position, state, charge_units, gpu_us, hours, usage_position,
             version, start_timeout_us, restart_of, constraints, job_part, attempt, run_due_us,
-            overflow)
+            overflow, escrow_id)
         SELECT lease_id, job_id, account_id, client_id, project_id, end_user_ref, gpu_count,
             share_ppm, mem_ppm, models, (max_price_per_gpu_hour->>'units')::bigint, term_us,
             (funds->>'units')::bigint, at_us, position, 'requested', 0, 0, 0, 0,
             stream_version, start_timeout_us, restart_of, constraints, facts.part, attempt,
-            run_due_us, overflow
+            run_due_us, overflow, escrow_id
         FROM facts""",
     ),
     Rule(
@@ -215,6 +216,14 @@ _RULES = (
             UNION ALL SELECT one->>'account_id' FROM json_array_elements(f.escrow) one
             UNION ALL SELECT one->>'account_id' FROM json_array_elements(f.parts) one) s
         WHERE s.account_id IS NOT NULL ON CONFLICT DO NOTHING""",
+    ),
+    Rule(
+        ("escrow.funded.v1",),
+        "escrow_id text, parts json",
+        """INSERT INTO own.stake
+        SELECT DISTINCT one->>'account_id', f.escrow_id
+        FROM facts f, json_array_elements(f.parts) one
+        WHERE one->>'account_id' IS NOT NULL ON CONFLICT DO NOTHING""",
     ),
     Rule(
         ("lease.ready.v1",),
@@ -422,6 +431,7 @@ class LeaseRow:
     mig_profile: str | None
     mig_starts: list[int] | None
     restart_of: str | None
+    escrow_id: str | None
     constraints: dict[str, Any] | None
     job_part: int | None
     attempt: int | None
@@ -602,7 +612,8 @@ _SINCE = {
 _AS_OF = f"""
     SELECT l.lease_id, l.job_id, l.account_id, l.client_id, l.project_id, l.end_user_ref,
         l.gpu_count, l.share_ppm, l.mem_ppm, l.models, l.price_max_units, l.term_us,
-        l.funds_units, l.at_us, l.position, l.restart_of, l.constraints, l.start_timeout_us,
+        l.funds_units, l.at_us, l.position, l.restart_of, l.constraints,
+        l.start_timeout_us, l.escrow_id,
         l.job_part, l.attempt, l.run_due_us, l.overflow,
         {", ".join(_known(column, since) for since, cs in _SINCE.items() for column in cs)},
         s.*
@@ -630,14 +641,25 @@ def read_funded_by(connection: Connection, account_id: str, limit: int) -> list[
     sql = """SELECT l.lease_id FROM proj_leases.lease l
         WHERE l.settled_position IS NULL AND l.reserved_position IS NOT NULL
             AND (l.account_id = %s OR EXISTS (SELECT FROM proj_leases.stake s
-                WHERE s.account_id = %s AND s.lease_id = l.lease_id))
+                WHERE s.account_id = %s AND s.lease_id IN (l.lease_id, l.escrow_id)))
             AND EXISTS (SELECT FROM public.account a
-                WHERE a.name >= 'escrow:' || l.lease_id || ':'
-                    AND a.name < 'escrow:' || l.lease_id || ';'
+                WHERE a.name >= 'escrow:' || coalesce(l.escrow_id, l.lease_id) || ':'
+                    AND a.name < 'escrow:' || coalesce(l.escrow_id, l.lease_id) || ';'
                     AND a.units > 0 AND split_part(a.name, ':', 4) IN ('card', 'cash'))
         ORDER BY l.reserved_position DESC LIMIT %s"""
     rows = connection.execute(sql, (account_id, account_id, limit)).fetchall()
     return [str(lease_id) for (lease_id,) in rows]
+
+
+def read_filled_escrows(connection: Connection, account_id: str) -> list[str]:
+    """Jobs whose escrow holds something, of an account or with a deposit of it."""
+    sql = """SELECT j.job_id FROM proj_leases.job j
+        WHERE (j.account_id = %s OR EXISTS (SELECT FROM proj_leases.stake s
+                WHERE s.account_id = %s AND s.lease_id = j.job_id))
+            AND EXISTS (SELECT FROM public.account a WHERE a.name >= 'escrow:' || j.job_id || ':'
+                AND a.name < 'escrow:' || j.job_id || ';' AND a.units > 0)
+        ORDER BY j.job_id"""
+    return [str(job_id) for (job_id,) in connection.execute(sql, (account_id, account_id))]
 
 
 def read_lease_history(

@@ -32,6 +32,10 @@ def test_a_job_with_a_plan_is_submitted_told_and_cancelled(server: Server) -> No
     assert told["plan"] == {"min_members": 1, "max_members": 3}
     assert told["references"] == [{"kind": "dataset", "name": "s3://corpus/v3"}]
     assert run("job", "scale", job["job_id"], "2")["members"] == 2
+    assert run("job", "escrow", job["job_id"])["held"]["units"] == "0"
+    assert run("job", "escrow", job["job_id"], "--withdraw")["leases"] == []
+    poor = server.run("job", "escrow", job["job_id"], "--add", "5", "--json", key=key)
+    assert (poor.code, poor.document["code"]) == (1, "credit_too_low")
     with server.service.connect() as connection:
         assert run_plans(server.service, connection, server.service.clock.now_us()) == 0
     assert run("job", "parts", job["job_id"])["data"] == [], "there is no node"

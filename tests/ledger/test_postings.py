@@ -30,6 +30,7 @@ from domain import (
     payout,
     promotion,
     resource_usage,
+    shared_escrow,
     storage_node,
 )
 from domain.draw import Drawn
@@ -184,6 +185,13 @@ def funds_taken(units: int) -> lease_turns.LeaseFundsTaken:
     return lease_turns.LeaseFundsTaken(
         lease_id=LEASE, account_id=OWNER, payment_id="pay_1", parts=topped_up(units).parts,
         funds_end_us=None, at_us=AT_US,
+    )  # fmt: skip
+
+
+def escrow_funded(units: int) -> shared_escrow.EscrowFunded:
+    return shared_escrow.EscrowFunded(
+        escrow_id="job_1", account_id=RENTER, depositor_account_id=OWNER,
+        parts=topped_up(units).parts, put_in=credit(units + 1), ends_us=None, at_us=AT_US,
     )  # fmt: skip
 
 
@@ -444,6 +452,18 @@ FACTS: dict[type[Any], st.SearchStrategy[Any]] = {
     lease.LeaseToppedUp: positive.map(topped_up),
     lease_turns.LeaseExtended: positive.map(extended),
     lease_turns.LeaseFundsTaken: positive.map(funds_taken),
+    shared_escrow.EscrowFunded: positive.map(escrow_funded),
+    shared_escrow.EscrowReturned: escrows.map(
+        lambda parts: shared_escrow.EscrowReturned(
+            escrow_id="job_1", account_id=RENTER, parts=parts, at_us=AT_US
+        )
+    ),
+    shared_escrow.EscrowFundsTaken: escrows.map(
+        lambda parts: shared_escrow.EscrowFundsTaken(
+            escrow_id="job_1", account_id=OWNER, payment_id="pay_1", parts=parts, allotted=None,
+            ends_us=None, at_us=AT_US,
+        )
+    ),
     grant.GrantOpened: st.builds(grant_opened, units, units),
     grant.MilestoneAccepted: positive.map(milestone_accepted),
     grant.GrantClawedBack: st.builds(clawed_back, units, units),

@@ -531,6 +531,9 @@ def _turns(
             put_in=credit(put_in), term_end_us=at + 2 * GPU_HOUR_US,
             funds_end_us=at + 7 * GPU_HOUR_US, at_us=at + 7,
         ),
+        lease_turns.LeaseFundsMoved(
+            lease_id=lease_id, escrow_id="job_none", funds_end_us=at + 5 * GPU_HOUR_US, at_us=at + 7
+        ),
         lease_turns.LeaseFundsTaken(
             lease_id=lease_id, account_id=who, payment_id="pay_1", parts=(),
             funds_end_us=at + 6 * GPU_HOUR_US, at_us=at + 7,
