@@ -18,8 +18,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias, assert_never
 
+from domain.duration import SECOND_US
 from domain.escrow import TIME_MAX_US
-from domain.gpu_time import SECOND_US, charge_for
+from domain.gpu_time import charge_for
 from domain.lease_budget import Counted
 from domain.lease_funds import Held, deposits_of, total, without
 from domain.money import PPM, Amount, Big
