@@ -1374,6 +1374,46 @@ class EpochPage(TypedDict):
     data: list[Epoch]
 
 
+class Escrow(TypedDict):
+    """`funds_end_at`: the second at which every lease that runs on it ends; absent: none
+    runs.
+    """
+
+    job_id: str
+    account_id: str
+    put_in: Money
+    held: Money
+    funds_end_at: NotRequired[str]
+    deposits: list[EscrowDeposit]
+    leases: list[EscrowLease]
+    position: NotRequired[int]
+
+
+class EscrowDeposit(TypedDict):
+    """What is left of one deposit from one source, in the order in which they are drained."""
+
+    deposit: int
+    source: str
+    account_id: str
+    held: Money
+
+
+class EscrowFunding(TypedDict):
+    amount: Money
+
+
+class EscrowLease(TypedDict):
+    """A lease that draws on it, or still may. `gpu_ppm`: its devices' shares together."""
+
+    lease_id: str
+    phase: Literal["reserved", "running", "closed"]
+    gpu_ppm: int
+    price_per_gpu_hour: Money
+    charged: Money
+    opened_at: NotRequired[str]
+    closed_at: NotRequired[str]
+
+
 class Event(TypedDict):
     """One fact as stored. `body` is what the leaf's hash covers, the blind left out."""
 
@@ -2183,6 +2223,7 @@ class Lease(TypedDict):
     federated_account_id: NotRequired[str]
     federated_fee_per_hour: NotRequired[Money]
     restart_of: NotRequired[str]
+    escrow_id: NotRequired[str]
     part: NotRequired[int]
     attempt: NotRequired[int]
     run_due_at: NotRequired[str]
@@ -8152,6 +8193,55 @@ class Client(_Calls):
             _at("/v1/epochs/{epoch}/payout.json", epoch=epoch),
         )
         return cast("dict[str, Any]", found)
+
+    def fund_escrow(
+        self,
+        job_id: str,
+        body: EscrowFunding,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Escrow:
+        """Put credits into the escrow of a job. Its leases that name no term and no funds
+        of their own.
+        """
+        found = self._call(
+            "POST",
+            _at("/v1/jobs/{job_id}/escrow", job_id=job_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Escrow", found)
+
+    def read_escrow(
+        self,
+        job_id: str,
+    ) -> Escrow:
+        """What the escrow of a job holds, who put it there, who draws on it and until when
+        it lasts.
+        """
+        found = self._call(
+            "GET",
+            _at("/v1/jobs/{job_id}/escrow", job_id=job_id),
+        )
+        return cast("Escrow", found)
+
+    def withdraw_escrow(
+        self,
+        job_id: str,
+        body: Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Escrow:
+        """Have back what the escrow of a job holds, once none of its leases is unsettled."""
+        found = self._call(
+            "POST",
+            _at("/v1/jobs/{job_id}/escrow/withdraw", job_id=job_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Escrow", found)
 
     def list_payouts(
         self,
