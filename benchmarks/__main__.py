@@ -38,6 +38,7 @@ from benchmarks import (
     lease_open,
     matching,
     projections,
+    reporter_footprint,
     statements,
 )
 
@@ -286,6 +287,23 @@ def statements_lines(result: dict[str, Any]) -> Iterator[Line]:
         )
 
 
+def reporter_footprint_lines(result: dict[str, Any]) -> Iterator[Line]:
+    """No rates and no peer: what the reporter takes from the machine it watches."""
+    starts = result["start_to_first_report_ms"]
+    middle_ms = starts[len(starts) // 2]
+    cpu_ppm, resident = result["cpu_ppm_of_a_core"], result["resident_kib"]
+    for what, wanted, reached, more in (
+        ("processor", "<= 1% of a core", cpu_ppm <= 10_000, f"{cpu_ppm / 10_000:.2f}%"),
+        ("resident memory", "<= 48 MiB", resident <= 48 * 1_024, f"{resident / 1_024:.1f} MiB"),
+        ("start to first report", "< 2 s", middle_ms < 2_000, f"{middle_ms} ms, {starts}"),
+    ):
+        yield Line(
+            f"node reporter, 8 GPUs at 1 Hz: {what}", wanted, reached,
+            {"processor": cpu_ppm, "resident memory": resident}.get(what, middle_ms),
+            None, None, None, None, more,
+        )  # fmt: skip
+
+
 def _ratio(one: float, other: float) -> float:
     return round(one / other, 3)
 
@@ -311,6 +329,7 @@ BENCHMARKS = (
     Benchmark("matching", matching.run, matching_lines),
     Benchmark("lease_open", lease_open.run, lease_open_lines),
     Benchmark("gang", gang.run, gang_lines),
+    Benchmark("reporter_footprint", reporter_footprint.run, reporter_footprint_lines),
 )
 
 

@@ -108,6 +108,7 @@ class Reporter:
         self._restart = False
         self._metered = {device.id: self._meter(device) for device in counted(backend.inventory())}
         self._closed: list[Stretch] = []
+        self._gone: list[str] = []
         self._announced = self._behind = False
         self._blocked: Moment | None = None
         self._told_at: dict[tuple[str, str, str], int] = {}
@@ -277,6 +278,7 @@ class Reporter:
         self._event("device.fault", at, one.device, gone, of="reshaped")
         self._tell_baseline("metering.stopped", one, at)
         self._closed += self._rows(one.device, one.steps, "reshape")
+        self._gone.append(one.device.id)
         self._checkpoint(at)
 
     def _cut_is_due(self, now: Moment) -> bool:
@@ -349,8 +351,9 @@ class Reporter:
             still_open += self._rows(metered.device, steps, "tick")
         ends = [end for end in map(self._end, self._metered.values()) if end is not None]
         closed = [*self._closed, *closed]
-        self.spool.record(self._clock.boot_id, closed, still_open, ends, self._events)
-        self._closed, self._events = [], []
+        gone = [device_id for device_id in self._gone if device_id not in self._metered]
+        self.spool.record(self._clock.boot_id, closed, still_open, ends, self._events, gone)
+        self._closed, self._events, self._gone = [], [], []
         for device_id, steps in (rest or {}).items():
             self._metered[device_id].steps = steps
         self._checkpoint_at = now

@@ -263,8 +263,12 @@ class Spool:
         still_open: Iterable[Stretch],
         ends: Iterable[DeviceEnd],
         events: Iterable[PendingEvent] = (),
+        gone: Iterable[str] = (),
     ) -> None:
-        """Write closed rows for good, and the open ones as they would stand if we died now."""
+        """Write closed rows for good, and the open ones as they would stand if we died now.
+
+        Devices that are `gone` are forgotten: should one come back, its time begins anew.
+        """
         with self._file.transaction():
             self._db.execute("DELETE FROM row WHERE is_open = ?", (_OPEN,))
             boot_name = self._file.name(boot)
@@ -277,6 +281,8 @@ class Spool:
                     "INSERT OR REPLACE INTO device_end VALUES(?, ?, ?, ?, ?, ?)",
                     tuple(getattr(end, field.name) for field in fields(end)),
                 )
+            for device_id in gone:
+                self._db.execute("DELETE FROM device_end WHERE device = ?", (device_id,))
             for event in events:
                 self._file.insert_event(boot_name, event)
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from domain.duration import MINUTE_US
 from node_reporter import inventory
-from node_reporter.gpus import Device, DeviceLost, Reading, counted
+from node_reporter.gpus import Device, DeviceLost, MonitorBlind, Reading, counted
 from node_reporter.simulated import SimulatedGpus
 from tests.node_reporter.reporter_scene import TICK_US, Scene
 
@@ -117,3 +121,57 @@ def test_an_instance_is_told_as_a_part_of_its_board_and_listed_as_no_device(scen
     ]
     assert counted([whole, part]) == (part,)
     assert (part.reported().parent, part.reported().gi) == (whole.id, 1)
+
+
+LAYOUTS: tuple[tuple[tuple[str, int], ...], ...] = (
+    (), (("a", 1),), (("b", 2),), (("a", 1), ("b", 2)), (("c", 1), ("b", 2)),
+)  # fmt: skip
+FAILURES = (None, None, None, DeviceLost(15, "lost"), MonitorBlind(999, "unknown"))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(LAYOUTS), st.sampled_from(FAILURES), st.integers(1, 9), st.booleans()
+        ),
+        min_size=1,
+        max_size=8,
+    )
+)
+def test_time_is_conserved_however_a_board_is_cut_lost_and_restarted(
+    turns: list[tuple[tuple[tuple[str, int], ...], Exception | None, int, bool]],
+) -> None:
+    """Rows of a device never overlap, and there is no moment without a device to count it on, but
+    for what passed while no reporter ran and the board was cut otherwise.
+    """
+    with TemporaryDirectory() as folder:
+        found = Scene(Path(folder))
+        found.gpus.__class__ = Cut
+        began_us = found.clock.now().mono_us
+        for layout, fails, polls, crashes in turns:
+            board(found).now = tuple(instance(found, name, gi) for name, gi in layout) or None
+            board(found).fails = fails
+            for _ in range(polls):
+                found.clock.advance(TICK_US)
+                found.reporter.poll()
+                found.reporter.turn()
+            if crashes:
+                found.crash()
+                found.gpus.__class__ = Cut
+        board(found).fails = None
+        found.finish()
+        ended_us = found.clock.now().mono_us
+        found.reporter.spool.close()
+    spans: dict[str, list[tuple[int, int]]] = {}
+    for device, _, row in found.server.rows():
+        assert row.available_us + row.unavailable_us + row.unknown_us == row.len_us
+        spans.setdefault(device, []).append((row.mono_start_us, row.mono_end_us))
+    for own in spans.values():
+        assert all(a[1] <= b[0] for a, b in pairwise(sorted(own)))
+    covered_us = began_us
+    for start_us, end_us in sorted(span for own in spans.values() for span in own):
+        ran_on = not any(crashes for *_, crashes in turns)
+        assert start_us <= covered_us or not ran_on, "somebody's time was lost"
+        covered_us = max(covered_us, end_us)
+    assert covered_us == ended_us
