@@ -91,6 +91,9 @@ def _run(options: argparse.Namespace) -> int:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda _number, _frame: loop.stop())
         _tell(f"metering {len(reporter.devices)} device(s) as {settings.node_id}")
+        note = inventory.driver_note(reporter.devices)
+        if note is not None:
+            _tell(note)
         return loop.run(options.seconds)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ from node_reporter.gpus import Device
 from node_reporter.substrate import substrate
 
 MIB = 1_048_576
+_RELEASE = re.compile(r"[0-9]+(\.[0-9]+)+")
+"""What releases of real drivers are called: 580.159.04."""
 SXM_MODELS = ("SXM", "H100 80GB HBM3", "H200", "B200", "GB200")
 """NVML does not tell the socket; NVIDIA's names of boards without a PCIe slot do."""
 
@@ -46,6 +49,18 @@ def specs(devices: Iterable[Device], vendor: str, root: Path = Path("/")) -> dic
         },
     }
     return told if built_of is None else {**told, "hardware": built_of}
+
+
+def driver_note(devices: Iterable[Device]) -> str | None:
+    """A line for the owner where a driver is none that a maker of GPUs ships, or None.
+
+    A simulated or scripted one says so of itself; a server outside development refuses its node.
+    """
+    drivers = sorted({device.driver for device in devices if device.driver})
+    strange = [driver for driver in drivers if not _RELEASE.match(driver)]
+    if not strange:
+        return None
+    return f"driver {', '.join(strange)!r} is no real one: only a server in development takes it"
 
 
 def _spec(device: Device, vendor: str) -> dict[str, Any]:

@@ -585,12 +585,12 @@ static int next_event(event_set *set, event_data *event) {
 }
 
 API int nvmlEventSetWait_v2(event_set *set, event_data *event, u32 timeout_ms) {
-    for (u32 waited_ms = 0;; waited_ms += 10) {
+    for (u32 waited_ms = 0;; waited_ms += 50) {
         int result = enter(__func__, NULL);
         int found = result == SUCCESS && next_event(set, event);
         leave(result);
         if (result != SUCCESS || found) return result;
         if (waited_ms >= timeout_ms) return TIMEOUT;
-        usleep(10000);
+        usleep(50000);
     }
 }

@@ -26,6 +26,7 @@ fork in the caller                         (as before)            the child sees
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -462,3 +463,11 @@ def test_a_library_replaced_on_disk_asks_for_a_new_process_and_loses_nothing(
     assert one.run(1) is True
     assert buckets(one.told(), GPU[0]) == (4, 0, 0)
     one.end()
+
+
+def test_every_fault_of_the_documents_table_names_its_test() -> None:
+    document = Path(__file__).parents[2] / "docs" / "explanation" / "metering.md"
+    table = document.read_text(encoding="utf-8").split("## Faults, injected")[1].split("## ")[0]
+    named = re.findall(r"`(test_[a-z0-9_]+)` \|$", table, re.MULTILINE)
+    assert len(named) >= 20
+    assert [name for name in named if name not in globals()] == []

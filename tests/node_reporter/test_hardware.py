@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from node_reporter import hardware, inventory
 from node_reporter.gpus import Device
 
@@ -143,3 +145,16 @@ def test_the_inventory_carries_the_hardware_beside_devices_and_host(tmp_path: Pa
     specs = inventory.specs([gpu], "nvml", tmp_path)
     assert specs["hardware"]["nvme_drives_gb"] == [1_000]
     assert specs["devices"][0]["model"] == "NVIDIA H200"
+
+
+@pytest.mark.parametrize(
+    ("driver", "is_told"),
+    [("580.159.04", False), ("24.35.30872", False), (None, False), ("simulated", True),
+     ("fake-nvml 580.159.04", True)],
+)  # fmt: skip
+def test_a_driver_that_is_no_real_one_is_told_to_the_owner(
+    driver: str | None, *, is_told: bool
+) -> None:
+    note = inventory.driver_note([Device(id="GPU-1", driver=driver), Device(id="GPU-2")])
+    assert (note is not None) is is_told
+    assert note is None or f"'{driver}'" in note
