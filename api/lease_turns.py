@@ -331,7 +331,7 @@ def accept_quote(lease_id: LeaseInPath, body: QuoteAcceptance, call: Caller) -> 
         return ReserveLease(
             lease_id=lease_id, rule=quote.rule, fleet_position=0, candidates=(), considered=1,
             node_id=quote.node_id, offer_id=quote.offer_id, device_ids=quote.device_ids,
-            at_us=call.now_us, quote_id=quote.quote_id,
+            at_us=call.now_us, quote_id=quote.quote_id, by=call.principal.member_id,
         )  # fmt: skip
 
     def told(after: After) -> Told:

@@ -6,6 +6,7 @@ escrow are recorded together or not at all. Billing starts when the node says th
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from fastapi import Response
@@ -384,7 +385,7 @@ def opening(body: NewLease, call: Call, lease_id: str, here: Round | None) -> li
         if refused.reason is Reason.NO_MATCH and may_wait:
             return [*commands, _wait(body, call, spec, lease_id)]
         return [*commands, *outranking(call.service, request, spec, refused, call.now_us)]
-    return [*commands, matched]
+    return [*commands, replace(matched, by=call.principal.member_id)]
 
 
 def _wait(body: NewLease, call: Call, spec: SubmitJob | JobSubmitted, lease_id: str) -> Any:

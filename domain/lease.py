@@ -217,6 +217,7 @@ class LeaseReserved:
     reclaim_window_us: int | None = None  # quoted: how long the provider waits to take it back
     interruptible: bool | None = None  # may be paused
     quote_id: str | None = None  # the quote that was accepted
+    by: str | None = None  # the member whose call it was; None: a timer, by the request's rule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -402,6 +403,7 @@ class ReserveLease:
     quote_id: str | None = None
     weights: Weights | None = None
     narrowed: tuple[Narrowed, ...] | None = None
+    by: str | None = None  # the member who asks; None: a timer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -52,7 +52,7 @@ def decide_reserve(command: ReserveLease, world: World) -> list[Change]:
     terms, held = matched_terms(asked, command, price, world)
     node = existing_node(world, command.node_id)
     _require_turn(asked, node, world)
-    reserved = replace(terms, pool_id=node.pool_id, quote_id=command.quote_id)
+    reserved = replace(terms, pool_id=node.pool_id, quote_id=command.quote_id, by=command.by)
     if quote is not None:
         reserved = replace(reserved, reclaim_window_us=quote.reclaim_window_us)
     price_rule = priced(world, asked, reserved, quote, command.at_us)

@@ -423,3 +423,48 @@ def test_pools_and_gangs_from_the_shell(scene: Scene, monkeypatch: pytest.Monkey
     assert run_as(scene.renter, "pool", "list")["data"][0]["waiting"] == 0
     run_as(scene.operator, "pool", "set-policy", pool_id, "--scheduler", "immediate")
     assert run_as(scene.owner, "pool", "remove", pool_id, scene.provider.node_id)["is_in"] is False
+
+
+# Quotas in a pool.
+
+
+def test_a_clients_quota_of_a_pool_holds_there_and_nowhere_else(scene: Scene) -> None:
+    pool_id = pool(scene, scene.provider)
+    client = scene.client()
+    scene.deposit(client, 50_000_000)
+    quota = {"pool_id": pool_id, "gpu_ppm_max": 1_000_000}
+    path = f"/v1/clients/{client.account_id}"
+    scene.operator.made(f"{path}/quotas", quota)
+    there = {"job": job(scene, pool_id)}
+    first = client.made("/v1/leases", there)
+    assert first["node_id"] == scene.provider.node_id
+    refused = client.post("/v1/leases", there).json()
+    assert refused["code"] == "quota_exhausted"
+    elsewhere = scene.job(models=["NVIDIA H100 PCIe"])
+    assert client.made("/v1/leases", {"job": elsewhere})["node_id"] == scene.other.node_id
+    (told,) = client.read(path)["quotas"]
+    assert told == {**quota, "used_ppm": 1_000_000}, "what is leased elsewhere is not counted"
+    client.made(f"/v1/leases/{first['lease_id']}/close")
+    client.made("/v1/leases", there)
+
+
+def test_a_group_of_a_pool_shares_one_quota_among_accounts(scene: Scene) -> None:
+    """The pool's owner groups accounts; together they hold no more than the group may."""
+    pool_id = pool(scene, scene.provider, scene.other)
+    scene.deposit(scene.stranger, 50_000_000)
+    body = {"pool_id": pool_id, "gpu_ppm_max": 2_000_000}
+    group_id = scene.operator.made("/v1/groups", body)["group_id"]
+    for who in (scene.renter, scene.stranger):
+        member = {"kind": "account", "target": who.account_id}
+        scene.operator.made(f"/v1/groups/{group_id}/members", member)
+    mine, theirs = ask(scene, pool_id), ask(scene, pool_id, by=scene.stranger)
+    for who in (scene.renter, scene.stranger):
+        refused = who.post("/v1/leases", {"job": job(scene, pool_id)}).json()
+        assert refused["code"] == "quota_exhausted"
+        assert refused["facts"]["quota_id"] == group_id
+    assert scene.operator.read(f"/v1/groups/{group_id}")["used_ppm"] == 2_000_000
+    scene.renter.made(f"/v1/leases/{mine['lease_id']}/close")
+    assert ask(scene, pool_id, by=scene.stranger)["node_id"] in (
+        scene.provider.node_id, scene.other.node_id
+    )  # fmt: skip
+    assert theirs["lease_id"] != mine["lease_id"]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 from typing import Any
 
+from domain.lease import LeaseReserved
+from domain.stream import Stream
 from tests.api.scene import HOUR_US, Caller, Scene
 from tests.api.test_job_plans import make_ready, parts, tick
 from tests.api.test_lease_events import told as events_of
@@ -72,6 +74,26 @@ def test_j_5_a_lease_is_requested_managed_monitored_and_released_by_its_renter(
     assert sum(charges) == 3_600_000
     (row,) = renter.read(f"{mine}/budgets")["data"]
     assert row["used"] == credits_of(3_600_000)
+
+
+def test_who_reserved_a_lease_is_recorded_with_it(scene: Scene) -> None:
+    """By a call its member; by the plan of a job nobody but the timer."""
+    asked = scene.lease()
+    quoted = scene.renter.made("/v1/lease-quotes", {"job": scene.job()})
+    path = f"/v1/leases/{quoted['lease_id']}/accept"
+    accepted = scene.renter.made(path, {"quote_id": quoted["quote_id"]})
+    by_call = [_reserved(scene, one["lease_id"]).by for one in (asked, accepted)]
+    assert by_call[0] is not None
+    assert by_call[0] == by_call[1], "the renter's member"
+    job_id = scene.renter.made("/v1/jobs", scene.job(plan={"chunks": 1}))["job_id"]
+    assert tick(scene) == 1
+    assert _reserved(scene, parts(scene, job_id)[0]["lease_id"]).by is None
+
+
+def _reserved(scene: Scene, lease_id: str) -> LeaseReserved:
+    lease: Any = scene.service.ledger.market.load(Stream("lease", lease_id)).state
+    assert lease.reserved is not None
+    return lease.reserved  # type: ignore[no-any-return]
 
 
 def test_j_5_a_job_is_scaled_extended_and_told_apart_by_its_renter(scene: Scene) -> None:
