@@ -8,7 +8,7 @@ from fastapi import Query, Response
 
 from api import errors
 from api.amounts import Money, Units, credits_, money
-from api.auth import with_scope
+from api.auth import nodes_or_scope, with_scope
 from api.call import Call, Caller, View
 from api.consumed import lease_before
 from api.models import (
@@ -21,6 +21,7 @@ from api.models import (
     LeaseQuery,
     MomentQuery,
     NodeId,
+    NodeInPath,
     NodeQuery,
     Position,
     PositionInPath,
@@ -30,15 +31,19 @@ from api.models import (
     moment_or_none,
     page_of,
 )
+from api.nodes import visible_node
 from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
 from api.statement_lines import MovedTold, StepTold, moved_told, step_told
 from api.timespans import bounded
 from domain.accrual_steps import steps
+from domain.duration import DAY_US
 from domain.lease import UsageAccrued
+from domain.refusal import Reason
 from ledger import codec
 from projections import audit_index, earnings, movements
 from projections.earnings import EARNINGS
+from projections.fleet import FLEET
 from projections.movements import MOVEMENTS
 
 resource = Resource("earnings")
@@ -77,6 +82,20 @@ class EarningTold(Told):
     burn: Money
     client: Money
     earned: Money
+
+
+class NodeTodayTold(Told):
+    """What a node's accruals of one UTC day came to, for its provider, up to now: its last hour may
+    not be accrued yet. `earned` is in credits; what is paid in TOKEN instead is `burn`.
+    """
+
+    node_id: NodeId
+    day: Told_at
+    accruals: Count
+    gpu_us: Units
+    earned: Money
+    burn: Money
+    position: Position
 
 
 class EarningExplainedTold(Told):
@@ -136,6 +155,29 @@ def list_earnings(
             after=place.after, limit=limit + 1,
         )  # fmt: skip
         return call.page(view, place, rows, limit, lambda row: row.key, _earning)
+
+
+@resource.get(
+    "/v1/nodes/{node_id}/earnings/today", nodes_or_scope("earnings:read"), NodeTodayTold,
+    problems=[Reason.NODE_UNKNOWN],
+)  # fmt: skip
+def read_node_today(node_id: NodeInPath, call: Caller) -> Response:
+    """What a node has earned since midnight UTC; asked by the node itself, for its owner's eyes."""
+    day_us = call.now_us - call.now_us % DAY_US
+    with call.read(FLEET, EARNINGS) as view:
+        node = visible_node(call, view, node_id)
+        rows = earnings.read_earnings(
+            view.connection, account_id=node.account_id, node_id=node_id, from_us=day_us,
+            to_us=day_us + DAY_US, by=("node_id",), limit=1,
+        )  # fmt: skip
+        found = rows[0] if rows else None
+        told = NodeTodayTold(
+            node_id=node_id, day=moment(day_us), accruals=found.accruals if found else 0,
+            gpu_us=str(found.gpu_us if found else 0),
+            earned=credits_(found.earned if found else 0),
+            burn=credits_(found.burn if found else 0), position=view.position,
+        )  # fmt: skip
+        return call.answer(view, told)
 
 
 @resource.get(

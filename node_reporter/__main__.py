@@ -1,4 +1,4 @@
-"""`tallystick-node`: join, run, doctor; enroll, exec. Small: argparse and nothing to install.
+"""`tallystick-node`: join, run, rotate, doctor, install; enroll, exec. Small: argparse alone.
 
 Exit codes: 0 done, 1 the answer is no, 2 wrong usage or unreadable input, 75 start me again,
 78 only a person can go on from here. Results on standard output, everything else on standard error.
@@ -12,24 +12,35 @@ import signal
 import sqlite3
 import sys
 from collections.abc import Callable, Generator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from typing import Any
 
-from node_reporter import config, doctor, executor_program, inventory, rotation
+from node_reporter import (
+    config,
+    doctor,
+    executor_program,
+    install_program,
+    inventory,
+    rotation,
+    server_view,
+)
 from node_reporter.agent import Reporter
 from node_reporter.client import HttpTransport, Unreachable, UrlRefused, printable
 from node_reporter.clock import Clock, SystemClock
-from node_reporter.config import ConfigUnreadable, NotJoined, StateFolder
+from node_reporter.config import ConfigUnreadable, NotJoined, Settings, StateFolder
 from node_reporter.delivery import EXIT_RESTART, EXIT_STOPPED, Stopped
 from node_reporter.executor_program import EnrollRefused
 from node_reporter.executor_state import AlreadyRuns
 from node_reporter.gpus import Backend, MonitorBlind
 from node_reporter.identity import KeyUnreadable, fingerprint, key_id, public_key
+from node_reporter.install import InstallRefused
 from node_reporter.joining import JoinRefused, join
 from node_reporter.loop import Loop
 from node_reporter.reports import AGENT
 from node_reporter.rotation import RotationRefused
 from node_reporter.runner import RunnerUnusable
+from node_reporter.sd_notify import BeatingTransport, Notifier
+from node_reporter.server_view import ServerView
 from node_reporter.simulated import SimulatedGpus
 from node_reporter.spool import SpoolUnreadable
 
@@ -53,6 +64,7 @@ def main(arguments: list[str] | None = None) -> int:
     except (
         JoinRefused,
         EnrollRefused,
+        InstallRefused,
         RotationRefused,
         RunnerUnusable,
         Unreachable,
@@ -73,6 +85,7 @@ def _run(options: argparse.Namespace) -> int:
     with _only_one(folder):
         rotation.settle(folder)
         settings = config.load(folder, config.process_environment(), options.url)
+        notifier = Notifier(config.process_environment())
         transport = HttpTransport(settings.url, allow_http=options.allow_http)
         reporter = Reporter(
             settings.node_id,
@@ -80,21 +93,50 @@ def _run(options: argparse.Namespace) -> int:
             backend,
             clock,
             settings.spool,
-            transport,
+            BeatingTransport(transport, notifier),
             node_key=settings.node_key,
             tick_us=options.tick * 1_000,
             interval_us=options.interval * 1_000_000,
             tell=_tell,
             lease_files=folder.lease_files,
         )
-        loop = Loop(reporter, backend, clock)
+        loop = Loop(reporter, backend, clock, notifier.beat)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda _number, _frame: loop.stop())
         _tell(f"metering {len(reporter.devices)} device(s) as {settings.node_id}")
         note = inventory.driver_note(reporter.devices)
         if note is not None:
             _tell(note)
-        return loop.run(options.seconds)
+        with _page(options, reporter, backend, clock, folder, settings):
+            try:
+                return loop.run(options.seconds)
+            finally:
+                notifier.stopping()
+
+
+def _page(
+    options: argparse.Namespace,
+    reporter: Reporter,
+    backend: Backend,
+    clock: Clock,
+    folder: StateFolder,
+    settings: Settings,
+) -> AbstractContextManager[None]:
+    if not options.page:
+        return nullcontext()
+    # A server of pages is not small: only who asks for one pays for it.
+    from node_reporter import page_program
+
+    return page_program.shown(
+        options.page,
+        reporter,
+        backend.vendor,
+        clock,
+        folder,
+        settings,
+        allow_http=options.allow_http,
+        tell=_tell,
+    )
 
 
 def _join(options: argparse.Namespace) -> int:
@@ -151,13 +193,24 @@ def _rotate(options: argparse.Namespace) -> int:
 
 def _doctor(options: argparse.Namespace) -> int:
     folder = config.state_folder(options.state, config.process_environment())
-    result = doctor.examine(_backend(options, SystemClock()), folder)
+    backend = _backend(options, SystemClock())
+    result = doctor.examine(backend.vendor, doctor.probe(backend), folder, _seen(options, folder))
     if options.json:
         _print(json.dumps(result))
     else:
         for line in doctor.lines(result):
             _print(line)
     return 0 if result["ok"] else EXIT_NO
+
+
+def _seen(options: argparse.Namespace, folder: StateFolder) -> ServerView | None:
+    """What the server says of this node; None where it has joined none."""
+    try:
+        settings = config.load(folder, config.process_environment(), options.url)
+    except (NotJoined, KeyUnreadable):
+        return None
+    with closing(HttpTransport(settings.url, allow_http=options.allow_http)) as transport:
+        return server_view.look(settings, transport, SystemClock())
 
 
 def _backend(options: argparse.Namespace, clock: Clock) -> Backend:
@@ -209,6 +262,7 @@ def _parser() -> argparse.ArgumentParser:
     _run_parser(commands)
     _rotate_parser(commands)
     _doctor_parser(commands)
+    install_program.add_parsers(commands, _common)
     executor_program.add_parsers(commands, _between)
     return parser
 
@@ -242,6 +296,8 @@ def _run_parser(commands: Any) -> None:
     command.add_argument("--interval", type=_between(1, 3_600), default=60, metavar="S",
                          help="seconds between reports, default 60")  # fmt: skip
     command.add_argument("--seconds", type=_between(1, 10**9), help="stop after this long")
+    command.add_argument("--page", type=_between(0, 65_535), default=0, metavar="PORT",
+                         help="show this node's state at http://127.0.0.1:PORT")  # fmt: skip
     command.set_defaults(command=_run)
 
 
@@ -261,10 +317,12 @@ def _rotate_parser(commands: Any) -> None:
 def _doctor_parser(commands: Any) -> None:
     command = commands.add_parser(
         "doctor",
-        help="say what each device can and cannot tell",
+        help="say what this machine can tell, what it cannot, and what to do",
         epilog="example: tallystick-node doctor --json",
     )
     _common(command)
+    command.add_argument("--url", help="server, when not the one joined")
+    command.add_argument("--allow-http", action="store_true", help="allow http to other machines")
     command.add_argument("--json", action="store_true", help="print the result as JSON")
     command.set_defaults(command=_doctor)
 

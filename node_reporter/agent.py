@@ -122,6 +122,11 @@ class Reporter:
     def devices(self) -> tuple[Device, ...]:
         return tuple(metered.device for metered in self._metered.values())
 
+    def health_of(self, device_id: str) -> str:
+        """What the last poll found: "healthy", or what else. Safe to ask from another thread."""
+        metered = self._metered.get(device_id)
+        return "gone" if metered is None else str(metered.health)
+
     @property
     def boards(self) -> tuple[str, ...]:
         """What is polled by one thread each."""

@@ -97,6 +97,14 @@ def write_secret(path: Path, secret: bytes) -> None:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "wb") as file:
+        _give_to_owner_of(path.parent, handle)
         file.write(secret)
         file.flush()
         os.fsync(file.fileno())
+
+
+def _give_to_owner_of(folder: Path, handle: int) -> None:
+    """Root writes for the account whose folder it is, or the service could not read its own key."""
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        found = folder.stat()
+        os.fchown(handle, found.st_uid, found.st_gid)

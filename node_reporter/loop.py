@@ -10,6 +10,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
+from collections.abc import Callable
 
 from node_reporter import polling
 from node_reporter.agent import Reporter
@@ -25,8 +26,16 @@ JOIN_S = 2.0
 class Loop:
     """Runs one reporter until told to stop, until it must restart, or for `seconds`."""
 
-    def __init__(self, reporter: Reporter, backend: Backend, clock: Clock) -> None:
+    def __init__(
+        self,
+        reporter: Reporter,
+        backend: Backend,
+        clock: Clock,
+        beat: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`beat` is called each time the deciding thread has come round."""
         self._reporter, self._backend, self._clock = reporter, backend, clock
+        self._beat = beat
         self._heard: queue.SimpleQueue[Sight | Fault | MonitorBlind] = queue.SimpleQueue()
         self._stop = threading.Event()
         self._threads = [
@@ -52,6 +61,7 @@ class Loop:
                 self._listen()
                 self._reporter.mark_silent()
                 self._reporter.turn()
+                self._beat()
                 if self._reporter.must_restart:
                     return EXIT_RESTART
                 if deadline is not None and time.monotonic() >= deadline:

@@ -68,6 +68,10 @@ class NvmlGpus:
         self._require_own_process()
         return self._board_of(device_id).read(device_id)
 
+    def denied(self, device_id: str) -> frozenset[str]:
+        """What the driver has of this device and does not show to us, for `doctor`."""
+        return self._board_of(device_id).denied
+
     def faults(self, timeout_s: float) -> Sequence[Fault]:
         """Wait for one XID. Raises MonitorBlind(restart) when the library on disk was replaced."""
         self._require_own_process()

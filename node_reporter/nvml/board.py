@@ -82,6 +82,11 @@ class Board:
             raise MonitorBlind(None, "MIG is on: only instances can be rented")
         return self._reading(self.device, common, common.energy_mj, busy_ppm, used_bytes)
 
+    @property
+    def denied(self) -> frozenset[str]:
+        """What this GPU has and we are not let in to see, by the names it is asked under."""
+        return frozenset(self._ask.denied)
+
     def condemn(self, gi: int | None, xid: int) -> Device:
         """A fatal XID: what it names is lost until the driver needs no recovery any more."""
         holder = self.holder(gi)

@@ -29,6 +29,7 @@ ABSENT = frozenset({3, 4, 6, 13, 25})
 """NOT_SUPPORTED, NO_PERMISSION, NOT_FOUND, FUNCTION_NOT_FOUND, ARGUMENT_VERSION_MISMATCH."""
 INVALID_ARGUMENT = 2
 NOT_SUPPORTED = 3
+NO_PERMISSION = 4
 NOT_FOUND = 6
 INSUFFICIENT_SIZE = 7
 FETCHES_MAX = 3
@@ -40,6 +41,7 @@ class Asking:
 
     def __init__(self) -> None:
         self._absent: set[str] = set()
+        self.denied: set[str] = set()
         self.answers = 0
 
     def __call__(self, name: str, call: Callable[..., Any], *arguments: Any) -> Any:
@@ -52,6 +54,8 @@ class Asking:
             if error.value not in ABSENT:
                 raise classified(error) from error
             self._absent.add(name)
+            if error.value == NO_PERMISSION:
+                self.denied.add(name)
             return None
         self.answers += 1
         return value

@@ -19,7 +19,9 @@ import httpx
 
 from node_reporter import simulated
 from node_reporter.identity import key_id, load_key, public_key
+from tests.api.scene import Scene
 from tests.api.test_cli_remote import Server, server
+from tests.api.work import hours_of_work
 
 __all__ = ["server"]
 
@@ -190,3 +192,47 @@ def test_r_18_a_device_that_joins_through_two_agents_is_counted_once(
     ids = [simulated.device_uuid("one-machine", index) for index in range(2)]
     assert {one["device_id"]: one["node_id"] for one in devices} == dict.fromkeys(ids, first)
     assert len(devices) == 2
+
+
+def test_doctor_says_of_each_step_of_joining_what_comes_next(
+    server: Server, tmp_path: Path
+) -> None:
+    def doctored() -> tuple[int, dict[str, dict[str, str]], dict[str, Any]]:
+        done = node("doctor", "--state", state, "--backend", "sim", "--json")
+        told = json.loads(done.stdout)
+        return done.returncode, {check["name"]: check for check in told["checks"]}, told
+
+    state = tmp_path / "node"
+    owner = Owner.of(server)
+    assert doctored()[1]["joined"]["todo"] == "tallystick-node join URL CODE"
+    told = owner.joined(state)
+    _, checks, _ = doctored()
+    assert (checks["joined"]["said"], checks["server"]["state"]) == ("joining", "ok")
+    assert told["fingerprint"] in checks["key"]["said"]
+    words = ("node", "confirm", told["node_id"], "--fingerprint", told["fingerprint"])
+    server.run(*words, key=owner.key)
+    assert doctored()[1]["joined"]["said"] == "confirmed"
+    server.run("node", "admit", told["node_id"])
+    server.run("node", "activate", told["node_id"], key=owner.key)
+    code, checks, result = doctored()
+    assert (code, checks["joined"]["state"], checks["clock"]["state"]) == (0, "ok", "ok")
+    shown = server.run("node", "show", told["node_id"], "--json", key=owner.key).document
+    assert result["verdict"]["joinable"] is True
+    assert result["verdict"]["failing"] == shown["verdict"]["failing"]
+    server.run("node", "revoke", told["node_id"], key=owner.key)
+    code, checks, _ = doctored()
+    assert (code, checks["server"]["state"]) == (1, "failed")
+    assert "join anew" in checks["server"]["todo"]
+
+
+def test_a_node_is_told_what_it_earned_today_and_of_no_other_node(scene: Scene) -> None:
+    hours_of_work(scene)
+    path = f"/v1/nodes/{scene.provider.node_id}/earnings/today"
+    told = scene.provider.node.read(path)
+    assert told["day"].startswith("2026-11-20")
+    assert told["earned"] == {"asset": "CREDIT", "units": "875000"}
+    assert told["gpu_us"] == str(3_600_000_000)
+    assert scene.owner.read(path)["earned"] == told["earned"]
+    assert scene.other.node.get(path).status_code == 404
+    scene.clock.advance(24 * 3_600_000_000)  # type: ignore[attr-defined]
+    assert scene.provider.node.read(path)["earned"]["units"] == "0"

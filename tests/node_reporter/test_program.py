@@ -216,7 +216,9 @@ def test_doctor_tells_what_a_gpu_can_and_cannot_say(machine: Machines, tmp_path:
     assert none.returncode == 1
 
 
-@pytest.mark.parametrize("level", [[], ["join"], ["run"], ["doctor"]])
+@pytest.mark.parametrize(
+    "level", [[], ["join"], ["run"], ["rotate"], ["doctor"], ["install"], ["uninstall"]]
+)
 def test_help_on_every_level_has_an_example(level: list[str]) -> None:
     done = ran(*level, "--help")
     assert done.returncode == 0
