@@ -31,9 +31,10 @@ from tests.node_reporter.test_program import ROOT, joined, ran, running
 
 ANALYZE = shutil.which("systemd-analyze")
 needs_systemd = pytest.mark.skipif(ANALYZE is None, reason="no systemd-analyze here")
+HOME = Path("/home") / "ada"
 MACHINE = Machine(
     platform="linux", environment={}, is_root=True, has_systemd=True,
-    program=Path("/usr/bin/env"), home=Path("/home/ada"), groups=frozenset({"render", "users"}),
+    program=Path("/usr/bin/env"), home=HOME, groups=frozenset({"render", "users"}),
 )  # fmt: skip
 HARDENED = {
     *("Type=notify", "WatchdogSec=60", "Restart=always", "RestartSec=5", "DynamicUser=yes"),
@@ -107,12 +108,10 @@ def test_a_path_with_spaces_and_signs_is_one_argument_of_the_service() -> None:
 
 
 def test_a_program_in_a_home_folder_is_no_service_of_the_system(tmp_path: Path) -> None:
-    at_home = replace(MACHINE, program=Path("/home/ada/.local/bin/tallystick-node"))
+    at_home = replace(MACHINE, program=HOME / ".local/bin/tallystick-node")
     with pytest.raises(InstallRefused, match="pipx install --global"):
         plan_of(tmp_path, at_home)
-    assert plan_of(tmp_path, at_home, user=True).path == (
-        Path("/home/ada/.config/systemd/user") / NAME
-    )
+    assert plan_of(tmp_path, at_home, user=True).path == (HOME / ".config/systemd/user" / NAME)
 
 
 def test_a_node_that_lives_elsewhere_is_moved_first(tmp_path: Path) -> None:
