@@ -3675,6 +3675,21 @@ class NodeState(TypedDict):
     position: NotRequired[int]
 
 
+class NodeToday(TypedDict):
+    """What a node's accruals of one UTC day came to, for its provider, up to now: its last
+    hour may not be accrued yet. `earned` is in credits; what is paid in TOKEN instead is
+    `burn`.
+    """
+
+    node_id: str
+    day: str
+    accruals: int
+    gpu_us: str
+    earned: Money
+    burn: Money
+    position: int
+
+
 class NodeTrust(TypedDict):
     """Without `epoch` there is none yet, and all that was reported counts."""
 
@@ -8116,6 +8131,19 @@ class Client(_Calls):
             },
         )
         return cast("EarningPage", found)
+
+    def read_node_today(
+        self,
+        node_id: str,
+    ) -> NodeToday:
+        """What a node has earned since midnight UTC; asked by the node itself, for its
+        owner's eyes.
+        """
+        found = self._call(
+            "GET",
+            _at("/v1/nodes/{node_id}/earnings/today", node_id=node_id),
+        )
+        return cast("NodeToday", found)
 
     def explain_earning(
         self,
