@@ -382,7 +382,10 @@ _ADDRESS = re.compile(r"0x[0-9a-f]{40}")
 
 
 def decide_open(command: OpenAccount, world: World) -> list[Change]:
-    """Open an account with its first owner. The operator's own is opened by `BootstrapOperator`."""
+    """Open an account with its first owner. The operator's own is opened by `BootstrapOperator`.
+
+    Raises Refused: NOT_PERMITTED, ACCOUNT_EXISTS.
+    """
     if command.kind == "operator" or command.kind not in ACCOUNT_KINDS:
         raise Refused(Reason.NOT_PERMITTED, kind=command.kind)
     _require_new(world, command.account_id)
@@ -392,7 +395,10 @@ def decide_open(command: OpenAccount, world: World) -> list[Change]:
 
 
 def decide_bootstrap(command: BootstrapOperator, world: World) -> list[Change]:
-    """The one operator account, its owner and a first key with every scope."""
+    """The one operator account, its owner and a first key with every scope.
+
+    Raises Refused: ACCOUNT_EXISTS, OPERATOR_EXISTS.
+    """
     _require_new(world, command.account_id)
     present = operator_of(world)
     if present.account_id is not None:
@@ -417,6 +423,7 @@ def decide_bootstrap(command: BootstrapOperator, world: World) -> list[Change]:
 
 
 def decide_add_member(command: AddMember, world: World) -> list[Change]:
+    """Raises Refused: ACCOUNT_UNKNOWN, ACCOUNT_CLOSED, MEMBER_EXISTS, ROLE_UNKNOWN."""
     state = open_account(world, command.account_id)
     present = state.members.get(command.member_id)
     if present is not None and present != command.role:
@@ -436,7 +443,10 @@ def decide_add_member(command: AddMember, world: World) -> list[Change]:
 
 
 def decide_remove_member(command: RemoveMember, world: World) -> list[Change]:
-    """A member leaves, and every key in their name ends at once. An account keeps an owner."""
+    """A member leaves, and every key in their name ends at once. An account keeps an owner.
+
+    Raises Refused: ACCOUNT_UNKNOWN, ACCOUNT_CLOSED, MEMBER_UNKNOWN, LAST_OWNER.
+    """
     state = open_account(world, command.account_id)
     if command.member_id not in state.members:
         raise Refused(Reason.MEMBER_UNKNOWN, member_id=command.member_id)
@@ -463,7 +473,11 @@ def decide_remove_member(command: RemoveMember, world: World) -> list[Change]:
 
 
 def decide_issue_key(command: IssueApiKey, world: World) -> list[Change]:
-    """A key in the name of a member, for scopes that the kind of account may hold."""
+    """A key in the name of a member, for scopes that the kind of account may hold.
+
+    Raises Refused: NOT_PERMITTED, ACCOUNT_UNKNOWN, ACCOUNT_CLOSED, MEMBER_UNKNOWN, SCOPE_UNKNOWN,
+    DUPLICATE_ID.
+    """
     state = open_account(world, command.account_id)
     for scope in command.scopes:
         if scope in SCOPES and scope not in SCOPES_OF[state.kind]:
@@ -495,7 +509,10 @@ def decide_revoke_key(command: RevokeApiKey, world: World) -> list[Change]:
 
 
 def decide_rotate_key(command: RotateApiKey, world: World) -> list[Change]:
-    """A successor with the same member and scopes; the old key lives on for `KEY_OVERLAP_US`."""
+    """A successor with the same member and scopes; the old key lives on for `KEY_OVERLAP_US`.
+
+    Raises Refused: ACCOUNT_UNKNOWN, ACCOUNT_CLOSED, API_KEY_UNKNOWN, API_KEY_REVOKED, DUPLICATE_ID.
+    """
     state = open_account(world, command.account_id)
     old = _key(state, command.key_id)
     successor = ApiKeyIssued(
@@ -519,7 +536,10 @@ def decide_rotate_key(command: RotateApiKey, world: World) -> list[Change]:
 
 
 def decide_link_wallet(command: LinkWallet, world: World) -> list[Change]:
-    """The first wallet is paid at once, a changed one after `WALLET_DELAY_US`."""
+    """The first wallet is paid at once, a changed one after `WALLET_DELAY_US`.
+
+    Raises Refused: ACCOUNT_UNKNOWN, ACCOUNT_CLOSED, WALLET_TAKEN, BAD_ADDRESS.
+    """
     state = open_account(world, command.account_id)
     address = command.address.lower()
     owner = wallet_of(world, address).account_id

@@ -57,7 +57,10 @@ def books_of(account_id: str) -> tuple[str, ...]:
 
 
 def decide_close(command: CloseAccount, world: World) -> list[Change]:
-    """Twice is once. The operator's account cannot be closed: nobody could open one again."""
+    """Twice is once. The operator's account cannot be closed: nobody could open one again.
+
+    Raises Refused: NOT_PERMITTED, ACCOUNT_UNKNOWN, ACCOUNT_NOT_EMPTY.
+    """
     state = existing_account(world, command.account_id)
     if state.kind == "operator":
         raise Refused(Reason.NOT_PERMITTED, account_id=command.account_id, kind=state.kind)

@@ -92,7 +92,9 @@ def decide_place(command: PlaceBid, world: World) -> list[Change]:
 
 
 def _require_own_offer(command: PlaceBid, world: World) -> None:
-    """Raises Refused: PROVIDER_UNKNOWN, OFFER_UNKNOWN, AMOUNT_..., PRICE_BELOW_USAGE_FEE."""
+    """Raises Refused: PROVIDER_UNKNOWN, OFFER_UNKNOWN, AMOUNT_NOT_POSITIVE, AMOUNT_OUT_OF_RANGE,
+    PRICE_BELOW_USAGE_FEE.
+    """
     provider = existing_provider(world, command.provider_id)
     if provider.account_id != command.account_id:
         raise Refused(Reason.PROVIDER_UNKNOWN, provider_id=command.provider_id)

@@ -404,7 +404,10 @@ def hold(
     units: int | None = None,
     also_on: str | None = None,
 ) -> list[Change]:
-    """Keep an account's money here, for whoever decides so: everything, or `units` of it."""
+    """Keep an account's money here, for whoever decides so: everything, or `units` of it.
+
+    Raises Refused: CASH_OUT_HELD, for more holds than there may be.
+    """
     assert 0 < len(reason) <= REASON_LENGTH_MAX, reason
     state = _holds(world, account_id)
     if hold_id in state.present:

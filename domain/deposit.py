@@ -124,6 +124,9 @@ def decide_deposit(command: ConfirmDeposit, world: World) -> list[Change]:
     """Money that arrived outside. The same deposit again changes nothing; another under its id
     is refused, whoever confirms it and when. A debt is repaid first. Money by card stays card
     money, for nobody tells when its chargeback window is over (`domain/payment.py` knows).
+
+    Raises Refused: ACCOUNT_UNKNOWN, ACCOUNT_CLOSED, DEPOSIT_EXISTS, DEPOSIT_SOURCE_UNKNOWN,
+    AMOUNT_NOT_POSITIVE, AMOUNT_OUT_OF_RANGE.
     """
     account = existing_account(world, command.account_id)
     present = deposit_of(world, command.deposit_id).confirmed
@@ -158,6 +161,8 @@ def decide_deposit(command: ConfirmDeposit, world: World) -> list[Change]:
 def decide_purchase(command: ConfirmCreditsPurchase, world: World) -> list[Change]:
     """Credits bought by burning tokens, final on chain. An unknown buyer's wait in suspense, and
     so do those of a closed account.
+
+    Raises Refused: PURCHASE_EXISTS, AMOUNT_NOT_POSITIVE, AMOUNT_OUT_OF_RANGE.
     """
     present = purchase_of(world, command.burner, command.purchase_id).confirmed
     known = command.account_id is not None and account_of(world, command.account_id).is_open

@@ -37,7 +37,11 @@ from domain.stream import Change, Stream, World
 
 
 def decide_ready_together(command: ReadyLease, world: World) -> list[Change]:
-    """The last member that is ready opens all of them, at its own instant."""
+    """The last member that is ready opens all of them, at its own instant.
+
+    Raises Refused: LEASE_UNKNOWN, LEASE_STATE, GANG_UNKNOWN, ENCRYPTION_KEY_UNKNOWN,
+    AMOUNT_OUT_OF_RANGE.
+    """
     lease = lease_of(world, command.lease_id)
     asked, reserved = lease.requested, lease.reserved
     assert asked is not None
@@ -69,7 +73,11 @@ def decide_ready_together(command: ReadyLease, world: World) -> list[Change]:
 
 
 def decide_close_together(command: CloseLease, world: World) -> list[Change]:
-    """A member that ends before its gang has opened ends the gang."""
+    """A member that ends before its gang has opened ends the gang.
+
+    Raises Refused: LEASE_UNKNOWN, LEASE_STATE, LEASE_NOT_DUE, GANG_UNKNOWN, GANG_STATE,
+    CLOSE_CODE_PARTY.
+    """
     lease = lease_of(world, command.lease_id)
     asked = lease.requested
     assert asked is not None

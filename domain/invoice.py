@@ -252,7 +252,11 @@ def _hashed(fact: Any) -> Any:
 
 
 def decide_issue(command: IssueInvoice, world: World) -> list[Change]:
-    """One invoice for a closed month. The same again changes nothing; another is refused."""
+    """One invoice for a closed month. The same again changes nothing; another is refused.
+
+    Raises Refused: ACCOUNT_UNKNOWN, INVOICE_KIND_UNKNOWN, BAD_PERIOD, PERIOD_NOT_OVER,
+    INVOICE_EXISTS, NOTHING_TO_INVOICE.
+    """
     existing_account(world, command.account_id)
     if command.kind not in KINDS:
         raise Refused(Reason.INVOICE_KIND_UNKNOWN, kind=command.kind)
@@ -297,6 +301,9 @@ def decide_issue(command: IssueInvoice, world: World) -> list[Change]:
 def decide_credit(command: IssueCreditNote, world: World) -> list[Change]:
     """Take something off lines of an invoice. The tax on it is peeled from the invoice's, so that
     a wholly credited invoice has all of its tax credited and not a unit more.
+
+    Raises Refused: INVOICE_UNKNOWN, CREDIT_NOTE_EXISTS, INVOICE_LINE_UNKNOWN, CREDIT_ABOVE_LINE,
+    AMOUNT_NOT_POSITIVE, AMOUNT_OUT_OF_RANGE, DUPLICATE_ID.
     """
     state = invoice_of(world, command.invoice_id)
     invoice = state.issued

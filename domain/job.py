@@ -336,7 +336,13 @@ def workload_hash(
 
 
 def decide_submit(command: SubmitJob, world: World) -> list[Change]:
-    """A share below a whole with several devices means exactly that share on each of them."""
+    """A share below a whole with several devices means exactly that share on each of them.
+
+    Raises Refused: ACCOUNT_UNKNOWN, ACCOUNT_CLOSED, MODE_NOT_SUPPORTED, JOB_UNKNOWN, JOB_EXISTS,
+    JOB_STATE, WORKLOAD_EMPTY, CONSTRAINT_INVALID, CLIENT_NOT_AUTHORISED, PLAN_INVALID,
+    SCHEDULE_INVALID, REFERENCE_INVALID, AMOUNT_NOT_POSITIVE, AMOUNT_OUT_OF_RANGE,
+    COUNT_OUT_OF_RANGE, SHARE_OUT_OF_RANGE, UNKNOWN_MODE, DUPLICATE_ID, UNKNOWN_PROFILE.
+    """
     account = existing_account(world, command.account_id)
     submitted = replace(
         _submitted(command), instance_id=instance_of(world, command.account_id, command.key_id)
@@ -367,7 +373,10 @@ def decide_submit(command: SubmitJob, world: World) -> list[Change]:
 
 
 def decide_cancel(command: CancelJob, world: World) -> list[Change]:
-    """Its leases are closed by their own commands; a cancelled job gets no new ones."""
+    """Its leases are closed by their own commands; a cancelled job gets no new ones.
+
+    Raises Refused: JOB_UNKNOWN, JOB_STATE.
+    """
     existing_job(world, command.job_id)
     phase = job_of(world, command.job_id).phase
     if phase == "cancelled":
@@ -379,6 +388,7 @@ def decide_cancel(command: CancelJob, world: World) -> list[Change]:
 
 
 def decide_complete(command: CompleteJob, world: World) -> list[Change]:
+    """Raises Refused: JOB_UNKNOWN, JOB_STATE."""
     existing_job(world, command.job_id)
     phase = job_of(world, command.job_id).phase
     if phase == "completed":

@@ -50,7 +50,10 @@ from domain.stream import Change, Stream, World
 
 
 def decide_accrue(command: AccrueUsage, world: World) -> list[Change]:
-    """One finished hour. The hour counts from the opening, so postings fall where C-23 wants."""
+    """One finished hour. The hour counts from the opening, so postings fall where C-23 wants.
+
+    Raises Refused: LEASE_UNKNOWN, LEASE_NOT_OPEN, ACCRUAL_NOT_DUE, USAGE_POSITION_FELL.
+    """
     lease = lease_of(world, command.lease_id)
     if not lease.is_running and lease.status != "closing":
         raise Refused(Reason.LEASE_NOT_OPEN, lease_id=command.lease_id, status=lease.status)
@@ -70,7 +73,10 @@ def _drawn(lease: Lease, accrued: UsageAccrued) -> list[Change]:
 
 
 def decide_close(command: CloseLease, world: World) -> list[Change]:
-    """End the lease and free its devices. Closing twice gives no fact."""
+    """End the lease and free its devices. Closing twice gives no fact.
+
+    Raises Refused: LEASE_UNKNOWN, LEASE_STATE, LEASE_NOT_DUE, CLOSE_CODE_PARTY.
+    """
     lease = lease_of(world, command.lease_id)
     if lease.closed is not None:
         return []
@@ -159,7 +165,11 @@ def _ended_early(
 
 
 def decide_settle(command: SettleLease, world: World) -> list[Change]:
-    """The last part of an hour, and the rest of the escrow back, in one append."""
+    """The last part of an hour, and the rest of the escrow back, in one append.
+
+    Raises Refused: LEASE_UNKNOWN, LEASE_STATE, ACCRUAL_NOT_DUE, USAGE_POSITION_FELL,
+    USAGE_INCOMPLETE.
+    """
     lease = lease_of(world, command.lease_id)
     if lease.is_over:
         return []

@@ -63,7 +63,8 @@ WARNINGS_US = (10 * MINUTE_US, HOUR_US, DAY_US)
 def decide_quote(command: QuoteLease, world: World) -> list[Change]:
     """A price for certain devices, kept until it expires. It holds neither devices nor money.
 
-    Raises Refused: LEASE_UNKNOWN, LEASE_STATE, COUNT_OUT_OF_RANGE and like a reservation of them.
+    Raises Refused: LEASE_UNKNOWN, LEASE_STATE, LEASE_NOT_DUE, COUNT_OUT_OF_RANGE and like a
+    reservation of them.
     """
     lease = lease_of(world, command.lease_id)
     for known in lease.quotes:

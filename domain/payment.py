@@ -698,7 +698,10 @@ def decide_fail_refund(command: FailRefund, world: World) -> list[Change]:
 
 
 def _to_take(payment_id: str, state: Payment, amount: Amount) -> int:
-    """Units to take back of what is left. Raises Refused."""
+    """Units to take back of what is left.
+
+    Raises Refused: AMOUNT_NOT_POSITIVE, AMOUNT_OUT_OF_RANGE.
+    """
     units = _credits(amount)
     if units > state.left:
         raise Refused(Reason.AMOUNT_OUT_OF_RANGE, units=units, left=state.left)

@@ -249,7 +249,11 @@ def region_name_stream(provider_id: str, name: str) -> Stream:
 
 
 def decide_register(command: RegisterProvider, world: World) -> list[Change]:
-    """An account may run several providers; clients and auditors run none."""
+    """An account may run several providers; clients and auditors run none.
+
+    Raises Refused: NOT_PERMITTED, ACCOUNT_UNKNOWN, ACCOUNT_CLOSED, PROVIDER_EXISTS,
+    PROVIDER_KIND_UNKNOWN.
+    """
     owner = open_account(world, command.account_id)
     if owner.kind not in ("party", "operator"):
         raise Refused(Reason.NOT_PERMITTED, kind=owner.kind)
@@ -270,6 +274,7 @@ def decide_register(command: RegisterProvider, world: World) -> list[Change]:
 
 
 def decide_open_region(command: OpenRegion, world: World) -> list[Change]:
+    """Raises Refused: PROVIDER_UNKNOWN, REGION_EXISTS, STORAGE_MODE_UNKNOWN, UNKNOWN_MODE."""
     existing_provider(world, command.provider_id)
     opened = RegionOpened(
         region_id=command.region_id,

@@ -91,9 +91,10 @@ def test_a_bid_of_a_node_that_is_worked_on_is_not_accepted_and_the_answer_is_doc
 
 
 def test_a_standing_bid_that_only_a_denied_provider_could_serve_waits_on(spot: Market) -> None:
-    standing(spot, 1_500_000)
+    waiting = standing(spot, 1_500_000)
     deny(spot.scene)
     spot.tick()  # no error: it would slow down the round for everybody
+    assert spot.lease(waiting["lease_id"])["state"] == "requested"
 
 
 def test_work_that_ends_does_not_give_back_what_was_prepaid(market: Market) -> None:
