@@ -13,6 +13,7 @@ from typing import Any
 
 from api import placing
 from api.accrual import NO_MONEY
+from api.one_by_one import OneByOne
 from api.service import Service
 from domain.auction import Auction, LapseBids
 from domain.bidding import UNAVAILABLE, DropBid, award
@@ -20,7 +21,6 @@ from domain.close_reason import CANCELLED_BEFORE_START, NO_MATCH
 from domain.lease import CloseLease, Lease
 from domain.refusal import Reason, Refused
 from domain.stream import Stream
-from ledger.handle import LOG_AWAY
 from projections import bids, tables
 from projections.bids import Standing
 from projections.runner import Connection
@@ -58,16 +58,13 @@ class BidsStopped(Exception):
 def run_bids(service: Service, connection: Connection, now_us: int) -> int:
     """What is due of auctions, then the standing bids, the highest first."""
     tables.step_all(connection, only=("fleet", "bids"))
-    stopped: list[str] = []
-    done = 0
+    leases = OneByOne(logger, "bidding for %s stops")
     for lease_id in bids.read_due(connection, now_us, DUE_MAX):
-        done += _guarded(lease_id, stopped, lambda: close_due(service, lease_id, now_us))  # noqa: B023
+        leases.take(lease_id, close_due, service, lease_id, now_us)
     tables.step_all(connection, only=("fleet", "bids"))
     for one in _waiting(connection):
-        done += _guarded(one.lease_id, stopped, lambda: serve(service, connection, one, now_us))  # noqa: B023
-    if stopped:
-        raise BidsStopped(f"{len(stopped)} requests stop, the first is {stopped[0]}")
-    return done
+        leases.take(one.lease_id, serve, service, connection, one, now_us)
+    return leases.end(BidsStopped)
 
 
 def _waiting(connection: Connection) -> Iterator[Standing]:
@@ -76,17 +73,6 @@ def _waiting(connection: Connection) -> Iterator[Standing]:
     while found := bids.read_waiting(connection, WAITING_MAX, last):
         yield from found
         last = found[-1]
-
-
-def _guarded(lease_id: str, stopped: list[str], work: Any) -> int:
-    try:
-        return int(work())
-    except LOG_AWAY:
-        raise  # it is no request's fault, and the next one would wait as long
-    except Exception:
-        logger.exception("bidding for %s stops", lease_id)
-        stopped.append(lease_id)
-        return 0
 
 
 # --- auctions --------------------------------------------------------------------------------

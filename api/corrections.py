@@ -10,9 +10,10 @@ or a dispute that fails stops by itself and is named; the others go on.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from api.accrual import NodeReader
+from api.one_by_one import OneByOne
 from domain.adjustment import ChargedLine
 from domain.adjustment import stream_of as adjustments_of
 from domain.dispute import Dispute, TimeOutDispute
@@ -25,7 +26,7 @@ from domain.sla import CreditSla, Sla
 from domain.sla import stream_of as sla_stream
 from domain.stream import Stream
 from ledger.charged import charged_line
-from ledger.handle import LOG_AWAY, Ledger
+from ledger.handle import Ledger
 from projections import disputes, tables
 from projections.runner import Connection
 
@@ -43,31 +44,12 @@ class CorrectionsStopped(Exception):
 def correct_due(ledger: Ledger, connection: Connection, now_us: int) -> int:
     """SLA credits and timeouts that are due; how many. Raises CorrectionsStopped after all."""
     tables.step_all(connection, only=("disputes", "epochs"))
-    done, stopped = 0, []
-
-    def attempt(names: Iterable[str], run: Callable[[str], None]) -> None:
-        nonlocal done
-        for name in names:
-            try:
-                run(name)
-                done += 1
-            except LOG_AWAY:
-                raise  # it is nobody's fault, and the next one would wait as long
-            except Exception:
-                logger.exception("the correction of %s stops", name)
-                stopped.append(name)
-
-    attempt(
-        disputes.read_sla_due(connection, DUE_MAX),
-        lambda lease_id: credit_sla(ledger, connection, lease_id, now_us),
-    )
-    attempt(
-        disputes.read_expired(connection, now_us, DUE_MAX),
-        lambda dispute_id: time_out(ledger, connection, dispute_id, now_us),
-    )
-    if stopped:
-        raise CorrectionsStopped(f"{len(stopped)} stop, the first is {stopped[0]}")
-    return done
+    corrections = OneByOne(logger, "the correction of %s stops")
+    for lease_id in disputes.read_sla_due(connection, DUE_MAX):
+        corrections.take(lease_id, credit_sla, ledger, connection, lease_id, now_us)
+    for dispute_id in disputes.read_expired(connection, now_us, DUE_MAX):
+        corrections.take(dispute_id, time_out, ledger, connection, dispute_id, now_us)
+    return corrections.end(CorrectionsStopped)
 
 
 def credit_sla(ledger: Ledger, connection: Connection, lease_id: str, now_us: int) -> None:

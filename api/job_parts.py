@@ -38,6 +38,7 @@ from api.models import (
     page_of,
     with_examples,
 )
+from api.one_by_one import OneByOne
 from api.operation import Resource
 from api.overflow import placed
 from api.paging import LIST_LIMIT, Cursor, Limit
@@ -63,7 +64,7 @@ from domain.task_queue import (
     Task,
     TaskTaken,
 )
-from ledger.handle import JOB_ACCOUNT, LOG_AWAY, StreamMoved
+from ledger.handle import JOB_ACCOUNT, StreamMoved
 from projections import leases, tables
 from projections.leases import LEASES
 from projections.runner import Connection
@@ -387,18 +388,10 @@ class PlansStopped(Exception):
 def run_plans(service: Service, connection: Connection, now_us: int) -> int:
     """Open, replace and close the leases of jobs with a plan; start the runs that are due."""
     tables.step_all(connection, only=("leases", "fleet"))
-    done, stopped = 0, list[str]()
+    plans = OneByOne(logger, "the plan of %s stops")
     for job_id in _planned(connection):
-        try:
-            done += _go_on(service, job_id, now_us, OPENED_MAX - done)
-        except LOG_AWAY:
-            raise  # it is no job's fault, and the next one would wait as long
-        except Exception:
-            logger.exception("the plan of %s stops", job_id)
-            stopped.append(job_id)
-    if stopped:
-        raise PlansStopped(f"{len(stopped)} jobs stop, the first is {stopped[0]}")
-    return done
+        plans.take(job_id, _go_on, service, job_id, now_us, OPENED_MAX - plans.done)
+    return plans.end(PlansStopped)
 
 
 def _planned(connection: Connection) -> Iterator[str]:

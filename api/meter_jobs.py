@@ -10,12 +10,12 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
+from api.one_by_one import OneByOne
 from api.service import Service
 from domain.edge_device import ChargeDeviceFee
 from domain.resource_usage import EVENTS_MAX, AccrueResource, MeteredEvent, ResourceUsage, stream_of
 from domain.storage_node import ChargeStorageNode
 from ledger import meter_log
-from ledger.handle import LOG_AWAY
 from projections import meters, tables
 from projections.runner import Connection
 
@@ -103,16 +103,7 @@ def _metered(event: meter_log.Stored) -> MeteredEvent:
 
 def _each(things: Iterable[Thing], charge: Callable[[Thing], int]) -> int:
     """The sum over all of them. Raises MetersStopped after the last, if one failed."""
-    done = 0
-    stopped: list[Thing] = []
+    charges = OneByOne(logger, "charging %s stops")
     for one in things:
-        try:
-            done += charge(one)
-        except LOG_AWAY:
-            raise  # it is nobody's fault, and the next one would wait as long
-        except Exception:
-            logger.exception("charging %s stops", one)
-            stopped.append(one)
-    if stopped:
-        raise MetersStopped(f"{len(stopped)} stop, the first is {stopped[0]}")
-    return done
+        charges.take(str(one), charge, one)
+    return charges.end(MetersStopped)

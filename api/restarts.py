@@ -21,6 +21,7 @@ from api.compute_jobs import own_job
 from api.leases import LeaseOpenedTold, opened_told
 from api.matching import MATCH_AGAIN, match
 from api.models import JobInPath, LeaseId, Nothing, Told, with_examples
+from api.one_by_one import OneByOne
 from api.operation import Resource
 from api.service import Service
 from domain.funding import sources_of
@@ -31,7 +32,7 @@ from domain.lease_request import asked_again
 from domain.money import PPM, credit
 from domain.refusal import Reason, Refused
 from domain.stream import Stream, derive_id
-from ledger.handle import JOB_ACCOUNT, LOG_AWAY, StreamMoved
+from ledger.handle import JOB_ACCOUNT, StreamMoved
 from projections import leases, tables
 from projections.leases import LEASES
 from projections.runner import Connection
@@ -124,23 +125,14 @@ def going_on(
 def run_restarts(service: Service, connection: Connection, now_us: int) -> int:
     """Leases of jobs with `auto_restart` whose funds ended and are there again."""
     tables.step_all(connection, only=("leases", "fleet"))
-    done = after = 0
-    stopped: list[str] = []
+    after, goings_on = 0, OneByOne(logger, "the restart of %s stops")
     while ended := leases.read_funds_ended(
         connection, auto_only=True, after=after, limit=ENDED_MAX
     ):
         after = ended[-1].position
         for row in ended:
-            try:
-                done += _restart(service, row.lease_id, now_us)
-            except LOG_AWAY:
-                raise  # it is no lease's fault, and the next one would wait as long
-            except Exception:
-                logger.exception("the restart of %s stops", row.lease_id)
-                stopped.append(row.lease_id)
-    if stopped:
-        raise RestartsStopped(f"{len(stopped)} leases stop, the first is {stopped[0]}")
-    return done
+            goings_on.take(row.lease_id, _restart, service, row.lease_id, now_us)
+    return goings_on.end(RestartsStopped)
 
 
 class RestartsStopped(Exception):

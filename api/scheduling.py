@@ -10,13 +10,14 @@ who still waits, and the queue's own stream says who that is.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
 from api.gang_orders import growth, reservation, streams_read
 from api.lease_pricing import outranking
 from api.matching import MATCH_AGAIN, match, waits_for_room
+from api.one_by_one import OneByOne
 from api.service import Service
 from domain.close_reason import CANCELLED_BEFORE_START, EXPIRED, NO_MATCH
 from domain.device import DeviceState
@@ -49,7 +50,6 @@ from domain.scheduling import (
     queue_for,
 )
 from domain.stream import Stream
-from ledger.handle import LOG_AWAY
 from projections import pools
 from projections.fleet import FLEET
 from projections.pools import POOLS
@@ -78,21 +78,14 @@ _MOVED = MATCH_AGAIN | {Reason.QUEUE_MOVED, Reason.NO_MATCH, Reason.GANG_STATE, 
 def run_schedule(service: Service, connection: Connection, now_us: int) -> int:
     """Place who waits, pool by pool, as long as somebody fits; then let open gangs grow."""
     service.follow(connection, [POOLS])
-    stopped: list[str] = []
-    done = 0
+    turns = OneByOne(logger, "the turns of %s stop")
     for gang_id in pools.gangs_expired(connection, now_us):
-        done += _guarded(gang_id, stopped, lambda: _expire(service, gang_id, now_us))  # noqa: B023
+        turns.take(gang_id, _expire, service, gang_id, now_us)
     for pool_id in pools.pools_with_waiting(connection):
-        done += _guarded(
-            pool_id,
-            stopped,
-            lambda: schedule_pool(service, connection, pool_id, now_us),  # noqa: B023
-        )
+        turns.take(pool_id, schedule_pool, service, connection, pool_id, now_us)
     for gang_id in pools.gangs_to_grow(connection):
-        done += _guarded(gang_id, stopped, lambda: _grow(service, gang_id, now_us))  # noqa: B023
-    if stopped:
-        raise ScheduleStopped(f"{len(stopped)} pools and gangs stop, the first is {stopped[0]}")
-    return done
+        turns.take(gang_id, _grow, service, gang_id, now_us)
+    return turns.end(ScheduleStopped)
 
 
 def _expire(service: Service, gang_id: str, now_us: int) -> int:
@@ -103,17 +96,6 @@ def _expire(service: Service, gang_id: str, now_us: int) -> int:
 
 class ScheduleStopped(Exception):
     """Some pools could not be decided about, or gangs could not grow; the others could."""
-
-
-def _guarded(what: str, stopped: list[str], work: Callable[[], int]) -> int:
-    try:
-        return work()
-    except LOG_AWAY:
-        raise  # it is no pool's fault, and the next one would wait as long
-    except Exception:
-        logger.exception("the turns of %s stop", what)
-        stopped.append(what)
-        return 0
 
 
 def schedule_pool(service: Service, connection: Connection, pool_id: str, now_us: int) -> int:
