@@ -55,6 +55,8 @@ ROW_BYTES = 96
 EVENT_BYTES = 256
 """The same for an event, with its data."""
 MERGE_BATCH = 20_000
+ATTEMPTS_MAX = 10_000
+"""How often one signature may find something to set aside, or a smaller report to make."""
 VERSION = 1
 _WAITING, _ACKED, _ORPHANED = 0, 1, 2
 _CLOSED, _OPEN, _ASIDE = 0, 1, 2
@@ -308,7 +310,10 @@ class Spool:
         offset its wall times need.
         """
         rows_max, events_max = report.ROWS_MAX, report.EVENTS_MAX
-        while (first := self._oldest_boot()) is not None:
+        for _ in range(ATTEMPTS_MAX):
+            first = self._oldest_boot()
+            if first is None:
+                return None
             events = self._picked_events(first, events_max)
             picked = _within_bounds(self._picked(first, rows_max), events)
             if not picked and not events:

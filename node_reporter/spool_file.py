@@ -29,6 +29,7 @@ INFLATED_BYTES_MAX = report.BODY_BYTES_MAX
 COUNTERS = tuple(
     field.name for field in fields(report.Row) if field.name not in ("device", "lease", "reason")
 )
+NULLABLE = {"busy_us", "mem_byte_s", "energy_mj", "throttle_power_ns", "throttle_thermal_ns"}
 _SCHEMA = f"""
 CREATE TABLE IF NOT EXISTS meta(k TEXT PRIMARY KEY, v) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS name(id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
@@ -181,20 +182,25 @@ class SpoolFile:
         )
         return int(cursor.lastrowid or 0)
 
-    def closed_rows(self, boot: int, limit: int, from_us: int = 0) -> list[tuple[int, Any]]:
+    def closed_rows(
+        self, boot: int, limit: int, from_us: int | None = None
+    ) -> list[tuple[int, Any]]:
         """(row id, what stands in the row) of unsigned closed rows of a boot, by their start."""
+        behind = "" if from_us is None else f" AND mono_start_us >= {from_us:d}"
         query = (
             "SELECT id, device, lease, reason, boot_minus_mono_us,"  # noqa: S608
             f" {', '.join(COUNTERS)} FROM row WHERE is_open = 0 AND boot = ?"
-            " AND mono_start_us >= ? ORDER BY mono_start_us, device, lease LIMIT ?"
+            f"{behind} ORDER BY mono_start_us, device, lease LIMIT ?"
         )
-        found = self.db.execute(query, (boot, from_us, limit))
+        found = self.db.execute(query, (boot, limit))
         return [(row[0], row[1:]) for row in found]
 
     def stretch(self, row: Sequence[Any]) -> Stretch:
         """What `closed_rows` found, read. Raises ValueError where it makes no sense."""
         device, lease, reason, boot_minus_mono_us, *counters = row
-        if not all(map(_is_whole, (reason, boot_minus_mono_us, *counters))):
+        told = dict(zip(COUNTERS, counters, strict=True))
+        absent = {name for name, value in told.items() if value is None}
+        if not all(map(_is_whole, (reason, boot_minus_mono_us, *counters))) or absent - NULLABLE:
             raise ValueError("something else stands where a number belongs")
         try:
             return Stretch(
@@ -205,7 +211,7 @@ class SpoolFile:
                     device=0,
                     lease=None,
                     reason=report.REASONS[reason],
-                    **dict(zip(COUNTERS, counters, strict=True)),
+                    **told,
                 ),
             )
         except (TypeError, IndexError) as error:

@@ -117,9 +117,8 @@ class Scene:
         """A healthy wire until everything has arrived."""
         self.wire.faults, self.wire.down = [], False
         self.server.refuse_next.clear()
-        for _ in range(20):
-            self.clock.advance(400_000_000)
-            self.reporter.poll()
+        for _ in range(30):
+            self.run(1)
             self.reporter.flush()
             spool = self.reporter.spool
             if not spool.unsigned_count() and not spool.unacked(1, 1):
