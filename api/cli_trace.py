@@ -27,14 +27,21 @@ class TraceFormat(StrEnum):
     """Formats this version reads."""
 
     OPENB = "openb"
+    GENTD26 = "gentd26"
 
 
 @app.command(
     epilog="Example: tallystick trace replay --format openb --nodes nodes.csv --tasks tasks.csv"
 )
 def replay(
-    nodes: Annotated[Path, typer.Option(metavar="FILE", help="CSV of GPU nodes.")],
-    tasks: Annotated[Path, typer.Option(metavar="FILE", help="CSV of tasks.")],
+    nodes: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="openb: CSV of GPU nodes.")
+    ] = None,
+    tasks: Annotated[Path | None, typer.Option(metavar="FILE", help="openb: CSV of tasks.")] = None,
+    duty: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="gentd26: CSV of duty cycles, or its .tar.gz."),
+    ] = None,
     trace_format: Annotated[
         TraceFormat, typer.Option("--format", help="Form of the files.")
     ] = TraceFormat.OPENB,
@@ -43,18 +50,40 @@ def replay(
 ) -> None:
     """Play every task of a trace as a lease, on a simulated clock, and count it again from the log.
 
-    Uses a temporary embedded database, or an empty one named by TALLYSTICK_DATABASE_URL. The same
-    files give the same log head. Exit 1 when the recount finds anything wrong.
+    `openb` is tasks on a fleet. `gentd26` is measured duty cycles: they go through node reporters
+    and a served API, and are compared with what the file itself adds up to. Uses a temporary
+    embedded database, or an empty one named by TALLYSTICK_DATABASE_URL. The same files of openb
+    give the same log head. Exit 1 when the recount finds anything wrong.
     """
-    del trace_format  # there is one
+    if trace_format is TraceFormat.GENTD26:
+        result = _measured(_needed(duty, "--duty"), config)
+    else:
+        result = _scheduled(_needed(nodes, "--nodes"), _needed(tasks, "--tasks"), config)
+    tell(result, facts(result), as_json=as_json)
+    if not _is_sound(result):
+        raise typer.Exit(EXIT_NO)
+
+
+def _needed(path: Path | None, option: str) -> Path:
+    if path is None:
+        raise typer.BadParameter("this format needs it", param_hint=option)
+    return path
+
+
+def _scheduled(nodes: Path, tasks: Path, config: Path | None) -> dict[str, Any]:
     from api import trace_openb
 
     trace_nodes, trace_tasks = trace_openb.read_nodes(nodes), trace_openb.read_tasks(tasks)
     with _empty_database(in_force(config).database_url) as conninfo:
-        result = _replayed(conninfo, trace_nodes, trace_tasks)
-    tell(result, facts(result), as_json=as_json)
-    if not _is_sound(result):
-        raise typer.Exit(EXIT_NO)
+        return _replayed(conninfo, trace_nodes, trace_tasks)
+
+
+def _measured(duty: Path, config: Path | None) -> dict[str, Any]:
+    from api import replay_measured, trace_gentd26
+
+    pods = trace_gentd26.read_pods(duty)
+    with _empty_database(in_force(config).database_url) as conninfo, progress() as step:
+        return replay_measured.replay_gentd26(conninfo, pods, step)
 
 
 @contextmanager
@@ -110,6 +139,7 @@ def _is_sound(result: dict[str, Any]) -> bool:
     return (
         result["books_balanced"]
         and not result["double_bookings"]
-        and not result["wrong_model"]
+        and not result.get("wrong_model", 0)
+        and result.get("equal", True)
         and int(result["charged_units"]) == shared
     )

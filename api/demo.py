@@ -194,7 +194,7 @@ def _set_up(data_dir: Path, progress: Progress, stack: ExitStack, *, with_consol
     )
     stack.callback(chain_jobs.close)
     progress("starting the REST API")
-    url = stack.enter_context(_serving(service, with_console=with_console))
+    url = stack.enter_context(serving(service, with_console=with_console))
     client = stack.enter_context(httpx.Client(base_url=url, timeout=30))
     return Stage(
         service, clock, Web(client), url, devnet, tally, keys, chain_jobs, data_dir, progress
@@ -234,7 +234,7 @@ def _deploy(chain: Chain, devnet: Devnet, keys: dict[str, LocalKeySigner]) -> De
 
 
 @contextmanager
-def _serving(service: Service, *, with_console: bool) -> Iterator[str]:
+def serving(service: Service, *, with_console: bool = False) -> Iterator[str]:
     """The API on a free port of this machine, in a thread of its own."""
     config = uvicorn.Config(
         create_app(service, with_console=with_console), host="127.0.0.1", port=0,

@@ -39,11 +39,11 @@ def trace(kill_at: int) -> list[int]:
     connect = sqlite3.connect
 
     def traced(*arguments: Any, **options: Any) -> sqlite3.Connection:
-        connection = connect(*arguments, **options)
+        connection: sqlite3.Connection = connect(*arguments, **options)
         connection.set_trace_callback(before)
         return connection
 
-    sqlite3.connect = traced
+    sqlite3.connect = traced  # type: ignore[assignment]
     return seen
 
 

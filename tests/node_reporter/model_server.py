@@ -229,12 +229,26 @@ class Wire:
             return Response(status=503, headers={"retry-after": "2"}, body=b"busy")
         if posts and body is not None:
             self.sent.append((headers, body))
+        if fault in ("reordered", "tail") and body is not None:
+            headers, body = _shuffled(headers, body, fault)
         answer = self.server.request(method, path, headers, body)
         if fault == "twice":
             answer = self.server.request(method, path, headers, body)
         if fault == "lost_answer":
             raise Unreachable("the answer was lost")
         return answer
+
+
+def _shuffled(
+    headers: Mapping[str, str], body: bytes, fault: str
+) -> tuple[Mapping[str, str], bytes]:
+    """A batch the other way round, or without its first half."""
+    if headers.get("Content-Encoding") == "gzip":
+        body = gzip.decompress(body)
+    batch = json.loads(body)
+    batch = batch[::-1] if fault == "reordered" else batch[len(batch) // 2 :]
+    plain = {name: value for name, value in headers.items() if name != "Content-Encoding"}
+    return plain, json.dumps(batch).encode()
 
 
 @contextmanager

@@ -54,6 +54,10 @@ def least(low: int, high: int) -> int:
     return low
 
 
+def simulated(clock: SteppedClock, count: int, outages: tuple[Outage, ...]) -> SimulatedGpus:
+    return SimulatedGpus(clock, count=count, outages=outages)
+
+
 @dataclass
 class Scene:
     """A node, its disk, its clock, and the server at the other end of a wire."""
@@ -64,6 +68,8 @@ class Scene:
     shared: Wire | None = None
     draw: Callable[[int, int], int] = least
     tick_us: int = TICK_US
+    interval_us: int = MINUTE_US
+    backend: Callable[[SteppedClock, int, tuple[Outage, ...]], SimulatedGpus] = simulated
     said: list[str] = field(default_factory=list)
     key: SigningKey = KEY
 
@@ -76,7 +82,7 @@ class Scene:
         self.start()
 
     def start(self) -> None:
-        self.gpus = SimulatedGpus(self.clock, count=self.count, outages=self.outages)
+        self.gpus = self.backend(self.clock, self.count, self.outages)
         self.reporter = Reporter(
             NODE,
             self.key,
@@ -86,6 +92,7 @@ class Scene:
             self.wire,
             node_key=NODE_KEY,
             tick_us=self.tick_us,
+            interval_us=self.interval_us,
             tell=self.said.append,
             draw=self.draw,
         )

@@ -16,10 +16,9 @@ import pytest
 
 from domain import report
 from node_reporter import spool as spools
-from node_reporter.delivery import Stopped
 from node_reporter.spool import Spool, SpoolUnreadable
-from tests.node_reporter.reporter_scene import BEGIN_US, KEY, MINUTE_US, TICK_US, WALL_US, Scene
-from tests.node_reporter.test_spool import BOOT, NODE, now, sign, stretch
+from tests.node_reporter.reporter_scene import BEGIN_US, MINUTE_US, TICK_US, WALL_US, Scene
+from tests.node_reporter.test_spool import BOOT, KEY, NODE, now, sign, stretch
 
 ROOT = Path(__file__).parents[2]
 
@@ -369,24 +368,3 @@ def test_acknowledged_reports_are_kept_packed_and_sent_again_as_they_were_signed
     scene.crash()
     scene.finish()
     assert scene.server.bodies[: len(before)] == before
-
-
-def test_two_machines_with_one_disk_end_in_equivocation(tmp_path: Path) -> None:
-    (tmp_path / "first").mkdir()
-    (tmp_path / "second").mkdir()
-    first = Scene(tmp_path / "first")
-    first.run(3)
-    first.reporter.spool.close()
-    shutil.copy(first.folder / "spool.db", tmp_path / "second" / "spool.db")
-    first.start()
-    second = Scene(tmp_path / "second", shared=first.wire)
-    second.clock.advance(300_000_000)
-
-    def turns() -> None:
-        for _ in range(10):
-            first.run(2)
-            second.run(2)
-
-    with pytest.raises(Stopped):
-        turns()
-    assert first.server.alerts[-1] in ("equivocation", "fork")

@@ -318,7 +318,8 @@ ways = st.lists(
     st.sampled_from(
         [
             *("minute", "minute", "minute", "crash", "stop", "down", "up"),
-            *("twice", "old_again", "lost_request", "lost_answer", "busy"),
+            *("twice", "old_again", "lost_request", "lost_answer", "busy", "reordered", "tail"),
+            *("server restored", "too large"),
         ]
     ),
     min_size=3,
@@ -343,6 +344,10 @@ def test_delivery_is_exactly_once_over_any_loss_repetition_and_crash(what: list[
                     scene.crash()
                 case "down" | "up":
                     scene.wire.down = one == "down"
+                case "server restored":
+                    del scene.server.bodies[-2:]
+                case "too large":
+                    scene.server.batch_max = max(1, scene.server.batch_max // 8)
                 case _:
                     scene.wire.faults.append(one)
         scene.finish()
