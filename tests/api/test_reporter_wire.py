@@ -158,7 +158,7 @@ def test_two_machines_with_one_key_and_disk_end_in_quarantine(scene: Scene, tmp_
             second.run(2)
 
     first.reporter.delivery.shaken = first.reporter.delivery.answering = True  # it never restarted
-    with pytest.raises(Stopped, match="not ours|signed"):
+    with pytest.raises(Stopped, match=r"not ours|signed"):
         turns()
     with scene.service.connect() as connection:
         found = connection.execute("SELECT count(*) FROM usage_evidence").fetchone()
