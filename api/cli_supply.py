@@ -173,6 +173,30 @@ def show_trust(
     remote.tell(told, lines)
 
 
+@node.command("usage", epilog="Example: tallystick node usage node_1f0c...")
+@reads
+def show_usage(remote: Remote, node_id: NodeId) -> None:
+    """What a node reported, and why some of it earned nothing: report by report, row by row."""
+    told = remote.ask(lambda c: c.read_node_usage(node_id))
+    lines = [f"{told['reports']} reports, {told['reports_flagged']} of them earn nothing"]
+    for one in told["flagged"]:
+        cost = "time not readable" if "claimed_us" not in one else _seconds(one["claimed_us"])
+        lines.append(f"report {one['seq']}: {one['rule']} ({one['detail']}), {cost}")
+    for hour in told["refused"]:
+        cost = _seconds(int(hour["microseconds"]))
+        lines.append(f"{hour['lease_id']} until {hour['until']}: {hour['rule']}, {cost}")
+        lines += [
+            f"  {row['device_id']} {row['start']} to {row['end']}:"
+            f" {_seconds(int(row['microseconds']))} of the report at {row['usage_position']}"
+            for row in hour["rows"]
+        ]
+    remote.tell(told, lines)
+
+
+def _seconds(us: int) -> str:
+    return f"{us // 1_000_000}.{us % 1_000_000:06d} s"
+
+
 @node.command(
     "confirm", epilog='Example: tallystick node confirm node_1f0c... --fingerprint "3c9b 7f02..."'
 )

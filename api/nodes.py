@@ -13,7 +13,7 @@ from fastapi import Header, Path, Response
 from pydantic import Field, model_validator
 from starlette.concurrency import run_in_threadpool
 
-from api import auth, node_signatures, secret_files
+from api import auth, node_signatures, refused_rows, secret_files
 from api.amounts import INTEGER_MAX, Units
 from api.auth import everybody, machines_or_scope, nodes_only, nodes_or_scope, with_scope
 from api.call import After, Call, Caller, View
@@ -55,6 +55,7 @@ from api.paging import LIST_LIMIT, Cursor, Limit
 from api.providers import HardwareRule, own_region
 from api.usage import MEDIA_TYPE
 from domain import node_key
+from domain.accrual import RefusedRow
 from domain.hardware_admission import WAIVABLE
 from domain.hardware_facts import DRIVES_MAX, HardwareFacts, SataDrive
 from domain.host_kind import SUBSTRATES_MAX
@@ -82,6 +83,7 @@ from domain.refusal import Reason, Refused
 from domain.report import lane_of
 from domain.revenue_share import OWNERS_MAX, OwnerShare, SetRevenueShares
 from domain.stream import Stream
+from domain.trust import is_fake_driver
 from ledger import codec
 from projections import access, fleet, leases, usage, work
 from projections.access import ACCESS
@@ -398,6 +400,7 @@ def join_node(body: Join, call: Caller, node_signature: NodeSignature = "") -> R
     )
 
     def commands() -> JoinNode:
+        _require_driver(call, body.host.driver)
         return JoinNode(
             code_sha256=code_sha256, node_id=node_id, key_id=body.key_id,
             public_key=body.public_key, token_sha256=hashlib.sha256(bearer.encode()).hexdigest(),
@@ -414,6 +417,15 @@ def join_node(body: Join, call: Caller, node_signature: NodeSignature = "") -> R
         )  # fmt: skip
 
     return call.record(commands, told, reveal=lambda: {"node_key": bearer})
+
+
+def _require_driver(call: Call, driver: str | None) -> None:
+    """A driver that calls itself simulated or fake has no place where money is real.
+
+    Raises Refused: NODE_NOT_JOINABLE.
+    """
+    if call.service.settings.environment != "development" and is_fake_driver(driver):
+        raise Refused(Reason.NODE_NOT_JOINABLE, failing=("real_driver",), driver=driver)
 
 
 def _fingerprint(public_key: str) -> str:
@@ -617,7 +629,7 @@ def retire_node(node_id: NodeInPath, body: Nothing, call: Caller) -> Response:
 
 @resource.post(
     "/v1/nodes/{node_id}/specs", nodes_only(), NodeStateTold,
-    problems=[Reason.NODE_UNKNOWN, Reason.NODE_STATE],
+    problems=[Reason.NODE_UNKNOWN, Reason.NODE_STATE, Reason.NODE_NOT_JOINABLE],
 )  # fmt: skip
 def report_specs(node_id: NodeInPath, body: Specs, call: Caller) -> Response:
     """A new inventory, by the node itself; added devices come in when it is admitted again."""
@@ -625,6 +637,7 @@ def report_specs(node_id: NodeInPath, body: Specs, call: Caller) -> Response:
     def commands() -> ReportSpecs:
         if not call.node_of_caller(node_id):
             raise Refused(Reason.NODE_UNKNOWN, node_id=node_id)
+        _require_driver(call, body.host.driver)
         return ReportSpecs(
             node_id=node_id, devices=tuple(device.spec() for device in body.devices),
             host=body.host.spec(), hardware=_facts(body.hardware), at_us=call.now_us,
@@ -1011,24 +1024,44 @@ class FlaggedTold(Told):
     lane: Annotated[int, Field(ge=0, le=63)]
     usage_position: Count
     flags: Count
-    rule: Literal["content"]
+    rule: Annotated[str, Field(description="The rule of the report's form that it breaks")]
+    detail: str
+    claimed_us: Annotated[
+        Count | None, Field(description="Available time of its rows; absent: cannot be read")
+    ] = None
     recorded_at: Told_at
 
 
+class RefusedRowTold(Told):
+    """A row of a stored report: the stretch of server time it tells of, and what of it was
+    refused.
+    """
+
+    device_id: DeviceId
+    usage_position: Count
+    rule: str
+    start: Told_at
+    end: Told_at
+    microseconds: Units
+
+
 class RefusedTimeTold(Told):
-    """Reported time of a lease hour that earned nothing, and the rule it broke."""
+    """Reported time of a lease hour that earned nothing, the rule it broke, and the rows it is of
+    (the first 200 of an accrual).
+    """
 
     lease_id: LeaseId
     hour_index: Count
     until: Told_at
     rule: str
     microseconds: Units
+    rows: list[RefusedRowTold]
     position: Position
 
 
 class NodeUsageTold(Told):
-    """Counts of what was stored; flagged reports after `after_seq`, refused time after
-    `after_position`, at most 500 of each.
+    """Counts of what was stored; flagged reports after the report `after_seq`, at most 100, and
+    refused time after `after_position`, of at most 50 accruals.
     """
 
     node_id: NodeId
@@ -1147,7 +1180,14 @@ def read_node_usage(
         visible_node(call, view, node_id)
         connection = view.connection
         counted = usage.read_node_reports(connection, node_id)
-        flagged = usage.read_flagged(connection, node_id, after=after_seq, limit=500)
+        first = usage.read_flagged(connection, node_id, after=after_seq, limit=1)
+        flagged = [
+            one
+            for row in first
+            for one in refused_rows.broken_reports(
+                connection, node_id, row.position - 1, FLAGGED_MAX
+            )
+        ]
         told = NodeUsageTold(
             node_id=node_id, lane=lane_of(node_id),
             reports=counted.reports if counted else 0,
@@ -1156,12 +1196,15 @@ def read_node_usage(
             last_recorded_at=moment(counted.last_recorded_us) if counted else None,
             flagged=[
                 FlaggedTold(
-                    seq=row.node_seq, lane=row.lane, usage_position=row.position, flags=row.flags,
-                    rule="content", recorded_at=moment(row.recorded_us),
+                    seq=one.stored.node_seq, lane=one.stored.lane,
+                    usage_position=one.stored.position, flags=one.stored.flags, rule=one.rule,
+                    detail=one.detail[:300], claimed_us=one.claimed_us,
+                    recorded_at=moment(one.stored.recorded_us),
                 )
-                for row in flagged
+                for one in flagged
             ],
-            refused=_refused_time(connection, node_id, after_position), position=view.position,
+            refused=_refused_time(call, connection, node_id, after_position),
+            position=view.position,
         )  # fmt: skip
         return call.answer(view, told)
 
@@ -1169,22 +1212,35 @@ def read_node_usage(
 _REFUSED = """
     SELECT a.position, e.state FROM proj_usage.accrual a
     JOIN public.market_events e ON e.notification_id = a.position
-    WHERE a.node_id = %s AND a.refused_us > 0 AND a.position > %s ORDER BY a.position LIMIT 200
+    WHERE a.node_id = %s AND a.refused_us > 0 AND a.position > %s ORDER BY a.position LIMIT 50
 """
+FLAGGED_MAX = 100
 
 
-def _refused_time(connection: Any, node_id: str, after: int) -> list[RefusedTimeTold]:
+def _refused_time(call: Call, connection: Any, node_id: str, after: int) -> list[RefusedTimeTold]:
     told: list[RefusedTimeTold] = []
-    for position, state in connection.execute(_REFUSED, (node_id, after)):
+    for position, state in connection.execute(_REFUSED, (node_id, after)).fetchall():
         fact = codec.decode("lease.usage_accrued.v1", bytes(state))
+        rows = refused_rows.rows_of_accrual(call.service.ledger.market, connection, fact, position)[
+            : refused_rows.ROWS_MAX
+        ]
         told.extend(
             RefusedTimeTold(
                 lease_id=fact.lease_id, hour_index=fact.hour_index, until=moment(fact.until_us),
                 rule=refused.rule, microseconds=str(refused.us), position=position,
+                rows=[_refused_row(one) for one in rows if one.rule == refused.rule],
             )
             for refused in fact.refused
         )  # fmt: skip
-    return told[:500]
+    return told
+
+
+def _refused_row(one: RefusedRow) -> RefusedRowTold:
+    return RefusedRowTold(
+        device_id=one.row.device_id, usage_position=one.row.position, rule=one.rule,
+        start=moment(max(0, one.row.wall_start_us)), end=moment(max(0, one.row.wall_end_us)),
+        microseconds=str(one.us),
+    )  # fmt: skip
 
 
 @resource.get(

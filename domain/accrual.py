@@ -179,6 +179,33 @@ def count(rows: Iterable[UsageRow], window: Window, marks: Mapping[str, Watermar
     )
 
 
+@dataclass(frozen=True, slots=True)
+class RefusedRow:
+    """A row that earned less than it claims: how much less, and the rule."""
+
+    row: UsageRow
+    rule: str
+    us: int
+
+
+def refusals(
+    rows: Iterable[UsageRow], window: Window, marks: Mapping[str, Watermark]
+) -> list[RefusedRow]:
+    """What `count` refuses of these rows, row by row: its sums by rule are those of `count`."""
+    after = dict(marks)
+    found = []
+    for row in rows:
+        lost = dict.fromkeys(RULES, 0)
+        _, rule, mark = _judge(row, window, after.get(row.device_id), lost)
+        if rule is not None:
+            lost[rule] += row.available_us
+        else:
+            assert mark is not None
+            after[row.device_id] = mark
+        found += [RefusedRow(row, broken, us) for broken, us in lost.items() if us]
+    return found
+
+
 def _judge(
     row: UsageRow, window: Window, mark: Watermark | None, lost: dict[str, int]
 ) -> tuple[int, str | None, Watermark | None]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 from typing import Any
 
+import pytest
 from nacl.signing import SigningKey
 
-from tests.api.scene import Caller, Scene
+from tests.api.scene import Caller, Scene, _machines
 
 ALL = ["nvme_count", "nvme_size", "tpm_2_0", "sata_drives", "ethernet", "ram", "pcie_lanes",
        "cpu_cores"]  # fmt: skip
@@ -19,7 +21,9 @@ GOOD: dict[str, Any] = {
 
 def machine(name: str, hardware: dict[str, Any] | None, **changed: Any) -> dict[str, Any]:
     """Four A100 of 40 GB, as the reference lists them; `hardware` None: nobody looked."""
-    public = bytes(SigningKey(hashlib.sha256(name.encode()).digest()).verify_key)
+    key = SigningKey(hashlib.sha256(name.encode()).digest())
+    public = bytes(key.verify_key)
+    _machines[public.hex()] = key
     device = {"vendor": "nvidia", "model": "NVIDIA A100-PCIE-40GB", "memory_mib": 40_960,
               "connection": "pcie", "pcie_gen": 4, "pcie_lanes": 16, **changed}  # fmt: skip
     return {
@@ -119,3 +123,38 @@ def test_a_node_that_may_not_sell_runs_its_owners_jobs_and_nobody_elses(scene: S
     body = {name: told[name] for name in ("devices", "host", "hardware")}
     assert node.made(f"/v1/nodes/{node_id}/specs", body)["verdict"]["sellable"] is True
     assert scene.renter.made("/v1/leases", {"job": only_there})["node_id"] == node_id
+
+
+def in_production(scene: Scene) -> None:
+    scene.service.settings = dataclasses.replace(scene.service.settings, environment="production")
+
+
+def test_a_region_opened_in_production_insists_on_every_rule(scene: Scene) -> None:
+    in_production(scene)
+    region = scene.owner.made(
+        "/v1/regions",
+        {"provider_id": scene.provider.provider_id, "name": "real", "storage_mode": "local",
+         "setting": "datacenter", "admission": "operator", "allow_public_jobs": True},
+    )  # fmt: skip
+    assert region["hardware_rules"] == ALL
+    assert scene.owner.read(f"/v1/regions/{region['region_id']}")["hardware_rules"] == ALL
+
+
+@pytest.mark.parametrize("driver", ["simulated", "580.159.04-fake"])
+def test_a_driver_that_says_it_is_none_stays_outside_where_money_is_real(
+    scene: Scene, driver: str
+) -> None:
+    in_production(scene)
+    body = machine(driver, GOOD)
+    body["host"] = {**body["host"], "driver": driver}
+    code = scene.owner.made(
+        "/v1/nodes/join-codes", {"region_id": scene.provider.region_id}
+    )["code"]  # fmt: skip
+    refused = scene.anybody.post("/v1/nodes/join", {**body, "code": code})
+    assert (refused.status_code, refused.json()["code"]) == (409, "node_not_joinable")
+    assert "real_driver" in refused.json()["facts"]["failing"]
+    specs = {name: body[name] for name in ("devices", "host")}
+    told = scene.provider.node.post(f"/v1/nodes/{scene.provider.node_id}/specs", specs)
+    assert (told.status_code, told.json()["code"]) == (409, "node_not_joinable")
+    body["host"]["driver"] = "580.159.04"
+    assert scene.anybody.post("/v1/nodes/join", {**body, "code": code}).status_code == 201

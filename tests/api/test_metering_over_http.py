@@ -83,7 +83,7 @@ def test_a_node_reads_what_was_stored_and_what_earned_nothing(scene: Scene) -> N
     lane = f"{flagged['lane']}:{flagged['position']}"
     told = node.get(path, {"Tallystick-Min-Usage": lane}).json()
     assert (told["reports"], told["reports_flagged"], told["last_seq"]) == (2, 1, 2)
-    assert [(one["seq"], one["rule"]) for one in told["flagged"]] == [(2, "content")]
+    assert [(one["seq"], one["rule"]) for one in told["flagged"]] == [(2, "wrong_form")]
     hours = scene.owner.read(f"{path}/hours")["data"]
     assert sum(int(one["leased_gpu_us"]) for one in hours) == HOUR_US
     assert node.read(f"{path}/head")["acked_seq"] == 2

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from domain.accrual import (
     CLOCK_TOLERANCE_US,
     REFUSED_US_MAX,
+    RULES,
     Reach,
     UsageRow,
     Watermark,
@@ -18,6 +19,7 @@ from domain.accrual import (
     count,
     due,
     most_us,
+    refusals,
 )
 from ledger.codec import JSON_INT_MAX
 
@@ -252,3 +254,27 @@ def test_time_refused_is_told_up_to_the_greatest_number_a_fact_can_hold() -> Non
     day = row(0, device="GPU-z", available_us=86_400_000_000)
     assert refused([day] * 110_000) == {"unknown_device": REFUSED_US_MAX}
     assert REFUSED_US_MAX <= JSON_INT_MAX
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(-5, 70), st.integers(1, 5), st.sampled_from(["GPU-a", "GPU-b", "GPU-z"]),
+            st.integers(-4, 3),
+        ),
+        max_size=30,
+    ),
+)  # fmt: skip
+def test_what_is_refused_row_by_row_is_what_is_refused_of_all(
+    told: list[tuple[int, int, str, int]],
+) -> None:
+    """Formula: sum(refusals by rule) == refused of `count`."""
+    rows = [
+        row(minute, minutes, device, received_us=NOON_US + (minute + minutes + late) * MINUTE_US)
+        for minute, minutes, device, late in told
+    ]
+    found = refusals(rows, WINDOW, {})
+    counted = dict.fromkeys(RULES, 0)
+    for one in found:
+        counted[one.rule] += one.us
+    assert {rule: us for rule, us in counted.items() if us} == refused(rows)
