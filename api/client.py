@@ -1534,7 +1534,9 @@ class Flagged(TypedDict):
     lane: int
     usage_position: int
     flags: int
-    rule: Literal["content"]
+    rule: str
+    detail: str
+    claimed_us: NotRequired[int]
     recorded_at: str
 
 
@@ -3702,8 +3704,8 @@ class NodeTrust(TypedDict):
 
 
 class NodeUsage(TypedDict):
-    """Counts of what was stored; flagged reports after `after_seq`, refused time after
-    `after_position`, at most 500 of each.
+    """Counts of what was stored; flagged reports after the report `after_seq`, at most 100,
+    and refused time after `after_position`, of at most 50 accruals.
     """
 
     node_id: str
@@ -4376,14 +4378,30 @@ class RefundConfirmation(TypedDict):
     reference: str
 
 
+class RefusedRow(TypedDict):
+    """A row of a stored report: the stretch of server time it tells of, and what of it was
+    refused.
+    """
+
+    device_id: str
+    usage_position: int
+    rule: str
+    start: str
+    end: str
+    microseconds: str
+
+
 class RefusedTime(TypedDict):
-    """Reported time of a lease hour that earned nothing, and the rule it broke."""
+    """Reported time of a lease hour that earned nothing, the rule it broke, and the rows it
+    is of (the first 200 of an accrual).
+    """
 
     lease_id: str
     hour_index: int
     until: str
     rule: str
     microseconds: str
+    rows: list[RefusedRow]
     position: int
 
 
