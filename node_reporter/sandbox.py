@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import pwd
 import select
 import shutil
@@ -24,7 +25,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from node_reporter import launch
+from node_reporter import launch, seccomp
 from node_reporter.runner import Grant, NotStarted, RunnerUnusable, Using
 
 SYSTEM_FOLDERS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
@@ -173,16 +174,19 @@ class SandboxRunner:
 
     def start(self, grant: Grant) -> ProcessRun:
         read_end, write_end = os.pipe()
+        filter_fd = _filter()
+        kept = (write_end,) if filter_fd is None else (write_end, filter_fd)
         try:
-            argv = self.arguments(grant, write_end)
-            process = _started(argv, grant, self._user, keep=(write_end,))
+            argv = self.arguments(grant, write_end, filter_fd)
+            process = _started(argv, grant, self._user, keep=kept)
         finally:
-            os.close(write_end)
+            for each in kept:
+                os.close(each)
         with os.fdopen(read_end, "rb") as told:
             first = _first_process(told.fileno())
         return ProcessRun(process, first if first is not None else process.pid)
 
-    def arguments(self, grant: Grant, info_fd: int) -> list[str]:
+    def arguments(self, grant: Grant, info_fd: int, filter_fd: int | None = None) -> list[str]:
         """The command line of bubblewrap. No variable is in it: others can read command lines."""
         bwrap = shutil.which("bwrap")
         if bwrap is None:
@@ -193,6 +197,7 @@ class SandboxRunner:
             "--die-with-parent", "--info-fd", str(info_fd),
         ]  # fmt: skip
         argv += ["--share-net"] if grant.network else []
+        argv += [] if filter_fd is None else ["--seccomp", str(filter_fd)]
         argv += self._files(grant)
         argv += ["--chdir", "/work", "--"]
         if Path(PRLIMIT).exists():
@@ -230,6 +235,19 @@ class SandboxRunner:
             path = self._jobs / f".{name}"
             path.write_text(line)
             path.chmod(0o644)
+
+
+def _filter() -> int | None:
+    """The filter of system calls, to be read from a pipe; None where none is written for this
+    architecture.
+    """
+    program = seccomp.program(platform.machine())
+    if program is None:
+        return None
+    read_end, write_end = os.pipe()
+    with os.fdopen(write_end, "wb") as told:
+        told.write(program)
+    return read_end
 
 
 def _first_process(info_fd: int) -> int | None:

@@ -217,7 +217,7 @@ def test_walls_stand_without_root(tmp_path: Path) -> None:
     shutil.rmtree(home, ignore_errors=True)
     package = home / "node_reporter"
     package.mkdir(parents=True)
-    for module in ("__init__", "launch", "runner", "sandbox"):
+    for module in ("__init__", "launch", "runner", "sandbox", "seccomp"):
         shutil.copy(Path(launch.__file__).with_name(f"{module}.py"), package)
     (home / "jobs").mkdir(mode=0o777)
     script = (
