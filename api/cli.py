@@ -31,6 +31,7 @@ from api import (
     cli_funding,
     cli_grant,
     cli_invoice,
+    cli_job,
     cli_lease,
     cli_maintenance,
     cli_market,
@@ -92,7 +93,7 @@ app.add_typer(cli_meters.meter, name="meter")
 app.add_typer(cli_meters.device, name="device")
 app.add_typer(cli_meters.storage, name="storage")
 app.add_typer(cli_grant.app, name="grant")
-app.add_typer(cli_demand.job, name="job")
+app.add_typer(cli_job.job, name="job")
 app.add_typer(cli_demand.client, name="client")
 app.add_typer(cli_demand.groups, name="group")
 app.add_typer(cli_demand.project, name="project")
