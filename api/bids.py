@@ -108,7 +108,7 @@ class NewBid(Asked):
 
 class BidTold(Told):
     """`deposit_state`: held while the bid stands or has won and not started; then returned, or
-    forfeited to the renter.
+    forfeited to the network.
     """
 
     bid_id: BidId

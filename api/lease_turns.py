@@ -204,7 +204,7 @@ def resume_lease(lease_id: LeaseInPath, body: Turned, call: Caller) -> Response:
     "/v1/leases/{lease_id}/extend", WRITE, LeaseTurnTold,
     problems=[Reason.LEASE_UNKNOWN, Reason.LEASE_STATE, Reason.OFFER_WITHDRAWN,
               Reason.OFFER_MISMATCH, Reason.UNPAID_DEBT, Reason.CREDIT_TOO_LOW,
-              Reason.BUDGET_EXHAUSTED, Reason.AMOUNT_NOT_POSITIVE],
+              Reason.BUDGET_EXHAUSTED, Reason.AMOUNT_NOT_POSITIVE, Reason.TERM_NOT_OFFERED],
 )  # fmt: skip
 def extend_lease(lease_id: LeaseInPath, body: Extension, call: Caller) -> Response:
     """A later end of a fixed term. An open-ended lease is topped up instead."""

@@ -186,11 +186,12 @@ def acknowledge_command(
 
 
 @resource.post(
-    _AT + "/ended", executors_or_scope("provider"), WorkStateTold,
+    _AT + "/ended", executors_only(), WorkStateTold,
     problems=[*_PROBLEMS, Reason.CLOSE_CODE_PARTY],
 )  # fmt: skip
 def end_work(node_id: NodeInPath, lease_id: LeaseInPath, body: WorkEnd, call: Caller) -> Response:
-    """The work ended by itself, or was lost: the lease ends with it, and so does its bill. A
+    """The work ended by itself, or was lost: the lease ends with it, and so does its bill. Only
+    what runs it says so: a provider that wants its devices back waits for the window it quoted. A
     reserved term does not end with work that is done: it is paid, and the renter's to give up.
     """
 

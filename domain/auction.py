@@ -10,9 +10,11 @@
 
 A deposit is the bidder's own earned or paid credits, aside in `party:{id}:bid.{source}`: nobody's
 income. Losers have theirs back in the transaction that reserves the lease, the winner when the
-lease opens. A winner that does not start (its provider's close code) forfeits it to the renter who
-waited, from the source it came from. Bids are made and awarded in `domain/bidding.py`, and an award
-is checked in `domain/price_gate.py`. Source: design marketplace 4.
+lease opens. A winner that does not start (its provider's close code) forfeits it to the network: a
+renter must not earn by asking for work that cannot run. Where its node took the work up and was not
+ready in time, or found that it does not fit, the work may be at fault: the deposit goes back. Bids
+are made and awarded in `domain/bidding.py`, and an award is checked in `domain/price_gate.py`.
+Source: design marketplace 4.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, assert_never
 
 from domain.account import open_account
-from domain.close_reason import fault_of
+from domain.close_reason import SPEC_MISMATCH, START_TIMEOUT, fault_of
 from domain.funding import sources_of
 from domain.gpu_time import charge_for
 from domain.lease import MIN_RUNWAY_US, Lease, LeaseRequested, lease_of
@@ -138,7 +140,7 @@ class WinnerDepositForfeited:
 
     lease_id: str
     forfeited: DepositBack  # whose it was
-    to_account_id: str
+    to_account_id: str | None  # whose it is now; None: the network's
     code: int
     at_us: int
 
@@ -434,16 +436,23 @@ def deposits_at_cancelling(world: World, lease: Lease, code: int, at_us: int) ->
         return [Change(stream, ended)]
     if auction.winner is None:
         return []
-    if fault_of(code) != "provider":
+    if fault_of(code) != "provider" or _may_be_the_work(lease, code):
         return deposits_at_opening(world, asked.lease_id, at_us)
     forfeited = WinnerDepositForfeited(
         lease_id=asked.lease_id,
         forfeited=back([auction.winner])[0],
-        to_account_id=asked.account_id,
+        to_account_id=None,
         code=code,
         at_us=at_us,
     )
     return [Change(stream, forfeited)]
+
+
+def _may_be_the_work(lease: Lease, code: int) -> bool:
+    """Whether nothing but the bidder's word says that it is not the work's fault: the node took the
+    work up, and it did not begin.
+    """
+    return lease.work.started is not None and code in (START_TIMEOUT, SPEC_MISMATCH)
 
 
 def require_bidder(world: World, account_id: str, renter_account_id: str) -> None:

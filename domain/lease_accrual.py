@@ -130,11 +130,12 @@ def _ended_early(
 ) -> TermEndedEarly | None:
     """What the renter of a reserved term leaves behind by ending it; None: everything goes back.
 
-    A provider who took the lease back, or whose node is silent, keeps nothing.
+    A provider who took the lease back keeps nothing; one whose node has been silent for a moment
+    keeps its part: after half an hour of silence the timer ends it, and everything goes back.
     """
     reserved, term_us = lease.reserved, lease.term_us
     assert reserved is not None
-    is_renters = command.party in ("renter", "client") and lease.status in ("active", "paused")
+    is_renters = command.party in ("renter", "client") and lease.status != "reclaiming"
     if reserved.months is None or reserved.refund_ppm is None or not is_renters:
         return None
     assert term_us is not None

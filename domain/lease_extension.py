@@ -3,12 +3,13 @@
     put in >= charge(the whole term), and the federated fee of it          after the extension
 
 What the longer term may cost above what was put in is held at once, and nothing is promised beyond
-what the offer and the announced maintenance allow.
+what the offer and the announced maintenance allow. A reserved term is longer by months of the
+provider's list, and only while the list has them at the price and the refund that are locked.
 """
 
 from __future__ import annotations
 
-from domain.lease import Lease
+from domain.lease import Lease, LeaseReserved
 from domain.lease_budget import count_budgets
 from domain.lease_escrow import funded_to_us, hold_for_longer_term
 from domain.lease_funds import total
@@ -16,7 +17,9 @@ from domain.lease_terms import require_no_maintenance
 from domain.lease_turns import ExtendLease, LeaseExtended
 from domain.money import credit
 from domain.offer import existing_offer, offer_of
+from domain.offer_prices import prices_of
 from domain.refusal import Reason, Refused
+from domain.reserved_term import MONTH_US
 from domain.stream import Change, World
 
 
@@ -25,13 +28,14 @@ def extended(
 ) -> tuple[LeaseExtended, list[Change]]:
     """A longer term: what the whole of it may cost above what was put in is held now.
 
-    Raises Refused: OFFER_WITHDRAWN, OFFER_MISMATCH, NODE_IN_MAINTENANCE, UNPAID_DEBT,
-    CREDIT_TOO_LOW, BUDGET_EXHAUSTED.
+    Raises Refused: TERM_NOT_OFFERED, OFFER_WITHDRAWN, OFFER_MISMATCH, NODE_IN_MAINTENANCE,
+    UNPAID_DEBT, CREDIT_TOO_LOW, BUDGET_EXHAUSTED.
     """
     asked, reserved, opened = lease.requested, lease.reserved, lease.opened
     assert asked is not None
     assert reserved is not None
     assert lease.term_us is not None
+    _require_listed(reserved, command.more_us, world)
     term_us = lease.term_us + command.more_us
     begins_us = command.at_us if opened is None else opened.opened_at_us
     _require_offered(reserved.offer_id, begins_us + term_us, world)
@@ -54,6 +58,24 @@ def extended(
         counted=counted or None,
     )
     return fact, budgets
+
+
+def _require_listed(reserved: LeaseReserved, more_us: int, world: World) -> None:
+    """Raises Refused: TERM_NOT_OFFERED, for more of a reserved term than whole months of the list,
+    or at another price or refund.
+    """
+    if reserved.months is None:
+        return
+    months = more_us // MONTH_US
+    line = prices_of(world, reserved.offer_id).reserved(months)
+    if more_us % MONTH_US or line is None:
+        raise Refused(Reason.TERM_NOT_OFFERED, months=months, offer_id=reserved.offer_id)
+    is_same = reserved.own or line.price_per_gpu_hour == reserved.price_per_gpu_hour
+    if not is_same or line.refund_ppm != reserved.refund_ppm:
+        raise Refused(
+            Reason.TERM_NOT_OFFERED, months=months, rule="the list has changed: reserve anew",
+            price=line.price_per_gpu_hour.units, locked=reserved.price_per_gpu_hour.units,
+        )  # fmt: skip
 
 
 def _require_offered(offer_id: str, until_us: int, world: World) -> None:

@@ -245,8 +245,8 @@ def decide_cancel_reclaim(command: CancelReclaim, world: World) -> list[Change]:
 def decide_extend(command: ExtendLease, world: World) -> list[Change]:
     """A longer fixed term, all of it held at once, at the locked price.
 
-    Raises Refused: LEASE_UNKNOWN, LEASE_STATE, AMOUNT_NOT_POSITIVE, OFFER_WITHDRAWN,
-    OFFER_MISMATCH, UNPAID_DEBT, CREDIT_TOO_LOW, BUDGET_EXHAUSTED.
+    Raises Refused: LEASE_UNKNOWN, LEASE_STATE, AMOUNT_NOT_POSITIVE, TERM_NOT_OFFERED,
+    OFFER_WITHDRAWN, OFFER_MISMATCH, UNPAID_DEBT, CREDIT_TOO_LOW, BUDGET_EXHAUSTED.
     """
     lease = lease_of(world, command.lease_id)
     if lease.status not in ("reserved", "gang_waiting", "active", "paused", "degraded"):

@@ -6,9 +6,10 @@
 
 The provider's list says a price and a refund for each number of months; both are locked with the
 reservation. Who ends the term early without the provider's fault gets back the stated part of what
-is unused, and the rest is earned as if it had been served, peeled like any charge. Where the
-provider, the network or the operator ends it, everything unused goes back. `available_until` of an
-offer bounds its terms. Source: design marketplace 4, "reserved".
+is unused, and the rest is earned as if it had been served, peeled like any charge; so does who ends
+it while its node is silent, before the half hour after which the server ends it. Where that timer,
+the provider, the network or the operator ends it, everything unused goes back. `available_until` of
+an offer bounds its terms. Source: design marketplace 4, "reserved".
 """
 
 from __future__ import annotations

@@ -344,8 +344,12 @@ def _deposits_back(
 
 
 def _deposit_forfeited(fact: WinnerDepositForfeited) -> Iterable[Entry]:
-    """To the renter who waited for nothing, from the source that it came from."""
+    """To the network; in old facts to the renter, in the source that it came from."""
     whose = fact.forfeited
+    if fact.to_account_id is None:
+        held = [(deposit_book(whose.account_id, one.source), one.amount.units)
+                for one in whose.parts]  # fmt: skip
+        return entry(Asset.CREDIT, *held, ("network:revenue:take", -sum(u for _, u in held)))
     return entry(Asset.CREDIT, *_bid_lines(whose.account_id, whose.parts, fact.to_account_id, -1))
 
 

@@ -318,7 +318,9 @@ ROWS: dict[str, Row] = {
     "issue_executor_key": Row("owner", "rival", _nothing),
     "revoke_executor_key": Row("owner", "rival", _nothing),
     "acknowledge_command": Row("owner", "rival", lambda _s: _acknowledgement()),
-    "end_work": Row("owner", "rival", lambda _s: {"executor": "0" * 16, "outcome": "lost"}),
+    "end_work": Row(
+        "executor", "other_executor", lambda _s: {"executor": "0" * 16, "outcome": "lost"}
+    ),
     "decline_work": Row("owner", "rival", _nothing),
     "ingest_lease_log": Row("executor", "other_executor", lambda _s: _printed()),
     "read_lease_log": RENTERS,

@@ -262,6 +262,41 @@ def test_a_chargeback_of_a_part_leaves_a_lease_that_ends_earlier(paying: Paying)
     assert not paying.market.service.ledger.books.faults()
 
 
+def test_a_chargeback_of_a_shared_escrow_closes_all_of_its_leases_and_shares_the_shortfall(
+    paying: Paying,
+) -> None:
+    """25 by card fund two leases at 2 an hour each. After an hour and a half 24 are taken back:
+    each has half of what is left, and both have served 3.
+    """
+    paying.paid()
+    market = paying.market
+    asked = market.job(models=["NVIDIA A100-PCIE-80GB"])
+    job_id = paying.owner.made("/v1/jobs", asked)["job_id"]
+    path = f"/v1/jobs/{job_id}/escrow"
+    paying.owner.made(path, {"amount": amount(25)})
+    leases = [paying.owner.made("/v1/leases", {"job_id": job_id}) for _ in range(2)]
+    for lease in leases:
+        at = f"/v1/nodes/{lease['node_id']}/assignments/{lease['lease_id']}/ready"
+        market.provider.node.made(at)
+    run(market, *leases, minutes=90)
+    charge_back(paying, 2_400)
+    for lease in leases:
+        told = paying.owner.read(f"/v1/leases/{lease['lease_id']}")
+        assert (told["state"], told["close_code"]) == ("closing", 102)
+    assert "owed" not in paying.balances(), "24 were in the escrow"
+    for lease in leases:
+        accrue_now(market, lease["lease_id"])
+        told = paying.owner.read(f"/v1/leases/{lease['lease_id']}")
+        assert (told["state"], told["charge"]) == ("settled", amount(3))
+        (drawn,) = paying.owner.read(f"/v1/leases/{lease['lease_id']}/charges")["data"][0]["drawn"]
+        assert drawn["amount"]["units"] == str(CREDIT // 2)
+    assert paying.balances() == {"owed": 5 * CREDIT}
+    earned = paying.balances(market.provider.owner)["holdback"]
+    assert earned == 2 * ((3 * CREDIT - 375_000) // 2)
+    assert paying.owner.read(path)["held"] == amount(0)
+    assert not market.service.ledger.books.faults()
+
+
 def test_other_money_of_the_account_pays_before_a_lease_is_touched(paying: Paying) -> None:
     lease = working(paying, 60)
     paying.market.deposit(paying.owner, 30 * CREDIT)

@@ -24,14 +24,16 @@ from domain.auction import (
 from domain.bidding import DECIDE_US, DropBid, award
 from domain.close_reason import NO_MATCH
 from domain.duration import HOUR_US
+from domain.job import existing_job
 from domain.lease import START_TIMEOUT_US, CloseLease, LeaseReserved, MatchDecided, lease_of
 from domain.lease_turns import LeaseQuoted
+from domain.lease_work import AcknowledgeCommand
 from domain.money import credit
 from domain.offer import WithdrawOffer
 from domain.refusal import Reason, Refused
 from tests.domain.bidders import CLOSES_US, LETTERS, OWNERS, asked, awarded, bid, market, started
 from tests.domain.booked import Booked
-from tests.domain.market import LEASE, NODE, NOON_US, OFFER, RENTER, job, request
+from tests.domain.market import JOB, LEASE, NODE, NOON_US, OFFER, RENTER, job, request
 
 HALF = 500_000
 
@@ -95,7 +97,7 @@ def test_the_reservation_and_the_losers_deposits_are_one_decision() -> None:
     assert {LeaseReserved, AuctionAwarded} <= kinds
 
 
-def test_a_winner_that_does_not_start_forfeits_its_deposit_to_the_renter_who_waited() -> None:
+def test_a_winner_that_does_not_start_forfeits_its_deposit_and_the_renter_earns_nothing() -> None:
     world = asked(market())
     world.do(bid("a", 2_500_000))
     awarded(world)
@@ -104,10 +106,33 @@ def test_a_winner_that_does_not_start_forfeits_its_deposit_to_the_renter_who_wai
     world.do(close("job", 10_003, CLOSES_US + START_TIMEOUT_US))
     assert held(world) == {}
     (fact,) = facts(world, WinnerDepositForfeited)
-    assert (fact.to_account_id, fact.code) == (RENTER, 10_003)
+    assert (fact.to_account_id, fact.code) == (None, 10_003)
     assert world.balance(f"party:{OWNERS['a']}:earned") == 1_000_000 - HALF
     assert world.balance(f"party:{RENTER}:cash") == cash + hold
-    assert world.balance(f"party:{RENTER}:earned") == earned + HALF, "from where it came"
+    assert world.balance(f"party:{RENTER}:earned") == earned
+    assert world.balance("network:revenue:take") == HALF
+
+
+@pytest.mark.parametrize(("party", "code"), [("job", 10_003), ("provider", 10_006)])
+def test_a_winner_whose_node_took_up_work_that_did_not_begin_has_its_deposit_back(
+    party: str, code: int
+) -> None:
+    """The work may be what cannot run: nobody pays for that, and nobody earns by it."""
+    world = asked(market())
+    world.do(bid("a", 2_500_000))
+    awarded(world)
+    node_id = lease_of(world, LEASE).reserved.node_id  # type: ignore[union-attr]
+    work = existing_job(world, JOB).workload_sha256
+    world.do(
+        AcknowledgeCommand(
+            lease_id=LEASE, node_id=node_id, command="start", workload_sha256=work,
+            executor="0" * 16, runner="process", at_us=CLOSES_US + 1,
+        )
+    )  # fmt: skip
+    world.do(close(party, code, CLOSES_US + START_TIMEOUT_US))
+    assert held(world) == {}
+    assert not facts(world, WinnerDepositForfeited)
+    assert world.balance(f"party:{OWNERS['a']}:earned") == 1_000_000
 
 
 @pytest.mark.parametrize(("party", "code"), [("renter", 101), ("operator", 20_002)])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from domain.duration import HOUR_US
 from domain.gpu_time import charge_for
 from domain.lease import CloseLease, LeaseClosed, LeaseReserved, ReserveLease, lease_of
-from domain.lease_turns import QuoteLease
+from domain.lease_turns import DegradeLease, ExtendLease, QuoteLease
 from domain.money import credit
 from domain.offer_prices import OfferPricesSet, SetOfferPrices
 from domain.refusal import Reason, Refused
@@ -123,6 +123,39 @@ def test_whoever_else_ends_the_term_the_renter_has_all_of_the_rest_back(
     assert not [change for change in world.log if isinstance(change.fact, TermEndedEarly)]
     back = sum(part.amount.units for part in only(world, LeaseClosed).refund)
     assert back == 719 * PRICE
+
+
+def test_a_moment_of_silence_does_not_give_the_renter_the_part_that_is_not_refunded() -> None:
+    """Only the half hour after which the server ends the lease does, and the provider's own end."""
+    world = reserved(1, 500_000)
+    silent_us = NOON_US + HOUR_US + 200_000_000
+    world.do(
+        DegradeLease(lease_id=LEASE, since_us=NOON_US + HOUR_US, lane=1, usage_position=1,
+                     at_us=silent_us)
+    )  # fmt: skip
+    world.do(close(silent_us))
+    early = only(world, TermEndedEarly)
+    assert early.refunded.units + early.kept.units == early.unused.units
+    assert early.kept.units == kept_of(early.unused.units, 500_000) > 0
+
+
+def extend(months: int, more_us: int = 0) -> ExtendLease:
+    return ExtendLease(
+        lease_id=LEASE, account_id=RENTER, more_us=months * MONTH_US + more_us,
+        at_us=NOON_US + HOUR_US,
+    )  # fmt: skip
+
+
+def test_a_reserved_term_is_extended_by_months_of_the_list_while_the_list_has_them_so() -> None:
+    world = reserved(1, 500_000)
+    for command in (extend(0, HOUR_US), extend(1, 1), extend(2), extend(3)):
+        assert refused(world, command) is Reason.TERM_NOT_OFFERED
+    world.do(extend(1))
+    assert lease_of(world, LEASE).held_units == 2 * 720 * PRICE
+    listed(world, 1, 500_000, PRICE + 1)
+    assert refused(world, extend(1)) is Reason.TERM_NOT_OFFERED
+    listed(world, 1, 400_000)
+    assert refused(world, extend(1)) is Reason.TERM_NOT_OFFERED
 
 
 def test_no_other_price_than_the_lists_reserves_the_months() -> None:
