@@ -70,7 +70,8 @@ FACTS: dict[type[Any], st.SearchStrategy[Any]] = {
         auction.WinnerDepositReturned, **ONE, returned=backs
     ),
     auction.WinnerDepositForfeited: st.builds(
-        auction.WinnerDepositForfeited, **ONE, forfeited=backs, to_account_id=st.sampled_from((RENTER, None)),
+        auction.WinnerDepositForfeited, **ONE, forfeited=backs,
+        to_account_id=st.sampled_from((RENTER, None)),
         code=st.just(10_003),
     ),
     reserved_term.TermEndedEarly: ended_early(),
