@@ -516,7 +516,7 @@ class BankReversal(TypedDict):
 
 class Bid(TypedDict):
     """`deposit_state`: held while the bid stands or has won and not started; then returned,
-    or forfeited to the renter.
+    or forfeited to the network.
     """
 
     bid_id: str
@@ -9947,7 +9947,7 @@ class Client(_Calls):
         idempotency_key: str | None = None,
     ) -> WorkState:
         """The work ended by itself, or was lost: the lease ends with it, and so does its
-        bill. A.
+        bill. Only.
         """
         found = self._call(
             "POST",
