@@ -225,7 +225,7 @@ class Reporter:
             self._flush("tick", SENDS_PER_TURN)
         elif since_us >= CHECKPOINT_US:
             self._checkpoint(now)
-        elif self._behind or not self.delivery.shaken:
+        elif self._behind or not (self.delivery.shaken and self.delivery.answering):
             self._deliver(SENDS_PER_TURN)
 
     def flush(self, reason: str = "tick") -> None:

@@ -21,6 +21,7 @@ from api.main import create_app
 from api.replay_measured import MeasuredGpus
 from api.service import Service
 from api.usage import MEDIA_TYPE
+from benchmarks import reporter_week
 from node_reporter.agent import Reporter
 from node_reporter.client import Response
 from node_reporter.clock import SteppedClock
@@ -213,6 +214,17 @@ def test_a_server_restored_from_an_older_backup_gets_the_same_reports_again(
     assert rows_stored(backup)[: len(kept)] == kept
     with psycopg.connect(postgres.uri, autocommit=True) as connection:
         connection.execute(f"DROP DATABASE {name}_backup WITH (FORCE)")
+
+
+def test_three_hours_offline_are_caught_up_and_nothing_is_lost(
+    database: str, tmp_path: Path
+) -> None:
+    """A week of it is `python -m benchmarks.reporter_week`."""
+    told = reporter_week.measure(database, tmp_path, 30, 180)
+    assert (told["lost_us"], told["devices"]) == (0, 8)
+    assert told["conditions"]["rows_waiting"] >= 8 * 180 - 8
+    assert told["spool_bytes"] < 64 * 1024 * 1024
+    assert told["seconds"] < 60
 
 
 @pytest.mark.long

@@ -44,8 +44,11 @@ def test_one_lost_device_costs_its_neighbours_nothing(tmp_path: Path) -> None:
     for neighbour in (0, 2, 7):
         assert scene.device_us(neighbour) == (10 * MINUTE_US, 0, 0)
     events = [event for one in scene.server.reports() for event in one.events]
-    kinds = [event.type for event in events if event.type.startswith("device.")]
-    assert kinds == ["device.fault", "device.recovered"]
+    kinds = [event.type for event in events]
+    assert [kind for kind in kinds if kind in ("device.fault", "device.recovered")] == [
+        "device.fault",
+        "device.recovered",
+    ]
 
 
 def test_a_blind_device_has_unknown_time_and_after_a_minute_asks_for_a_restart(
