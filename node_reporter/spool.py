@@ -55,6 +55,8 @@ ROW_BYTES = 96
 EVENT_BYTES = 256
 """The same for an event, with its data."""
 MERGE_BATCH = 20_000
+ROWS_PER_EVENT = 6
+"""So many rows fewer go into a report for each event in it: all of both would be too long."""
 ATTEMPTS_MAX = 10_000
 """How often one signature may find something to set aside, or a smaller report to make."""
 VERSION = 1
@@ -315,6 +317,7 @@ class Spool:
             if first is None:
                 return None
             events = self._picked_events(first, events_max)
+            rows_max = min(rows_max, report.ROWS_MAX - ROWS_PER_EVENT * len(events))
             picked = _within_bounds(self._picked(first, rows_max), events)
             if not picked and not events:
                 continue  # what there was made no sense and was set aside

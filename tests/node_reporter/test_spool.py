@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -128,6 +129,23 @@ def test_events_travel_with_the_rows_of_their_boot(tmp_path: Path) -> None:
     one = sign(spool)
     assert (one.rows, one.events[0].type, one.events[0].device) == ((), "device.fault", 0)
     assert one.devices == (DEVICE,)
+
+
+def test_many_events_and_many_rows_fit_into_reports(tmp_path: Path) -> None:
+    spool = Spool(tmp_path / "s.db", NODE, KEY)
+    long = PendingEvent(type="device.fault", at=now(1), device=DEVICE, data={"why": "x" * 1_000})
+    wide = [
+        replace(one, row=replace(one.row, energy_mj=2**53 - 1 - n, mem_byte_s=2**53 - 1 - n))
+        for n, one in enumerate(
+            stretch(minute, f"lease_{minute % 200:032d}") for minute in range(2_000)
+        )
+    ]
+    spool.record(BOOT, wide, [], [], [long] * 150)
+    reports = []
+    while spool.unsigned_count():
+        reports.append(sign(spool))
+    assert [len(one.events) for one in reports][:2] == [100, 50]
+    assert sum(len(one.rows) for one in reports) == 2_000
 
 
 def test_an_acknowledgement_of_a_report_never_signed_is_refused(tmp_path: Path) -> None:
