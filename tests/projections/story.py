@@ -46,6 +46,7 @@ from domain import (
     pin,
     provider,
     resource_usage,
+    shared_escrow,
     sla,
     storage_node,
     top_up,
@@ -130,8 +131,28 @@ def _story(size: Size, charges: list[int]) -> Iterator[Told]:
     yield from bidding(_at)
     yield from supplied(tuple(map(size.node, range(size.nodes))), _at(0))
     yield from demanding(_at(0))
+    yield from _shared_escrow()
     yield from _dealings(size)
     yield from _trust(size)
+
+
+def _shared_escrow() -> Iterator[Told]:
+    """Credits in the escrow of a job, of two depositors; all of them go back."""
+    at, job_id, who = _at(0), f"job_{0:032x}", "acct_cash"
+    parts = (
+        lease.EscrowPart("cash", credit(5)),
+        lease.EscrowPart("cash", credit(3), 2, "acct_cash"),
+    )
+    stream = Stream("escrow", job_id)
+    yield Stream("job", job_id), job.JobEscrowOpened(job_id=job_id, at_us=at)
+    yield stream, shared_escrow.EscrowFunded(
+        escrow_id=job_id, account_id=who, depositor_account_id=who, parts=parts,
+        put_in=credit(8), ends_us=None, at_us=at,
+    )  # fmt: skip
+    yield (
+        stream,
+        shared_escrow.EscrowReturned(escrow_id=job_id, account_id=who, parts=parts, at_us=at),
+    )
 
 
 def _at(minutes: int) -> int:
