@@ -115,10 +115,12 @@ def lines(result: dict[str, Any]) -> Iterator[str]:
 
 
 def seconds(us: int | None) -> str:
-    """A length of time, to the tenth of a second."""
-    return (
-        "an unknown time" if us is None else f"{us // 1_000_000}.{us // 100_000 % 10} GPU-seconds"
-    )
+    """A length of metered time, for people."""
+    if us is None:
+        return "an unknown time"
+    if us < 1_000:
+        return f"{us} GPU-microseconds"
+    return f"{us // 1_000_000}.{us // 1_000 % 1_000:03d} GPU-seconds"
 
 
 def _verdict_lines(verdict: dict[str, Any]) -> Iterator[str]:

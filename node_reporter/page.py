@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
+import re
 import socketserver
 import threading
 import time
@@ -185,7 +186,7 @@ def _checks(found: list[dict[str, str]]) -> Iterator[str]:
         yield f"<tr><th scope=row>{html.escape(check['name'])}<td class={state}>{state}<td>"
         yield html.escape(check["said"])
         if check["todo"]:
-            yield f"<br><small>&rarr; {html.escape(check['todo'])}</small>"
+            yield f"<br><small>&rarr; {_with_code(check['todo'])}</small>"
     yield "</tbody></table></section>"
 
 
@@ -228,6 +229,11 @@ def _lost(checked: dict[str, Any]) -> Iterator[str]:
         yield f"<tr><th scope=row>{html.escape(where)}<td>{html.escape(rule)}"
         yield f"<td>{html.escape(doctor.seconds(us))}"
     yield "</tbody></table></section>"
+
+
+def _with_code(text: str) -> str:
+    """Text with commands between backticks."""
+    return re.sub(r"`([^`]*)`", r"<code>\1</code>", html.escape(text))
 
 
 def _decimal(units: int) -> str:

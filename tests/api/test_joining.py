@@ -11,12 +11,16 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import httpx
 
+from api.models import moment
+from domain.money import credit
+from domain.tariff import CLOUDBENDER, UsageFee, publish
 from node_reporter import simulated
 from node_reporter.identity import key_id, load_key, public_key
 from tests.api.scene import Scene
@@ -26,6 +30,7 @@ from tests.api.work import hours_of_work
 __all__ = ["server"]
 
 ROOT = Path(__file__).parents[2]
+MODEL = "NVIDIA A100-PCIE-80GB"
 
 
 def node(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -49,6 +54,7 @@ class Owner:
 
     server: Server
     key: str
+    provider_id: str
     region_id: str
 
     @classmethod
@@ -56,7 +62,7 @@ class Owner:
         _, key = server.account()
         provider = server.run("provider", "register", "--json", key=key).document["provider_id"]
         words = ("region", "open", provider, "--name", "home", *region, "--json")
-        return cls(server, key, server.run(*words, key=key).document["region_id"])
+        return cls(server, key, provider, server.run(*words, key=key).document["region_id"])
 
     def joined(self, state: Path, *sim: object) -> dict[str, Any]:
         """A machine that asked to join: what it printed."""
@@ -94,13 +100,13 @@ def read(server: Server, path: str) -> dict[str, Any]:
     return told
 
 
-def _run(state: Path, *more: str) -> subprocess.Popen[str]:
+def run(state: Path, *more: str, cwd: Path = ROOT) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "node_reporter", "run", "--state", str(state)]
     command += ["--backend", "sim", "--tick", "100", "--interval", "1", *more]
-    return subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(command, cwd=cwd, stderr=subprocess.PIPE, text=True)
 
 
-def _stop(process: subprocess.Popen[str]) -> str:
+def stop(process: subprocess.Popen[str]) -> str:
     process.send_signal(signal.SIGTERM)
     return process.communicate(timeout=30)[1]
 
@@ -121,9 +127,9 @@ def test_a_machine_joins_is_compared_confirmed_admitted_and_reports(
     assert server.run(*right, key=owner.key).code == 0
     assert server.run("node", "admit", node_id, key=owner.key).code == 1, "not the owner's to say"
     assert server.run("node", "admit", node_id).code == 0
-    running = _run(tmp_path)
+    running = run(tmp_path)
     until(lambda: owner.reports(node_id) > 0)
-    _stop(running)
+    stop(running)
     assert running.returncode == 0
     again = node("join", server.url, "AAAAAAAA", "--state", tmp_path, "--backend", "sim")
     assert again.returncode == 1, "a folder holds one node"
@@ -135,11 +141,11 @@ def test_a_node_changes_its_key_and_goes_on_in_the_same_chain(
     owner = Owner.of(server)
     node_id = owner.active(tmp_path)
     before = key_id(public_key(load_key(tmp_path / "signing.key")))
-    running = _run(tmp_path)
+    running = run(tmp_path)
     until(lambda: owner.reports(node_id) > 0)
     busy = node("rotate", "--state", tmp_path)
     assert busy.returncode == 1, "the agent that runs signs with the key it has"
-    _stop(running)
+    stop(running)
     done = node("rotate", "--state", tmp_path, "--json")
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
@@ -147,9 +153,9 @@ def test_a_node_changes_its_key_and_goes_on_in_the_same_chain(
     assert (told["key_id"], told["told"]) == (after, True)
     assert not (tmp_path / "signing.key.next").exists()
     count = owner.reports(node_id)
-    running = _run(tmp_path)
+    running = run(tmp_path)
     until(lambda: owner.reports(node_id) > count)
-    _stop(running)
+    stop(running)
     shown = server.run("node", "show", node_id, "--json", key=owner.key).document
     assert shown["key_id"] == after != before
     assert read(server, f"/v1/nodes/{node_id}/usage")["reports_flagged"] == 0
@@ -163,7 +169,7 @@ def test_a_node_whose_key_was_taken_back_keeps_its_spool_and_says_so(
     owner = Owner.of(server)
     node_id = owner.active(tmp_path)
     assert server.run("node", "revoke", node_id, "--json", key=owner.key).code == 0
-    running = _run(tmp_path)
+    running = run(tmp_path)
     assert running.stderr is not None
     line = ""
     while "revoked" not in line:
@@ -236,3 +242,99 @@ def test_a_node_is_told_what_it_earned_today_and_of_no_other_node(scene: Scene) 
     assert scene.other.node.get(path).status_code == 404
     scene.clock.advance(24 * 3_600_000_000)  # type: ignore[attr-defined]
     assert scene.provider.node.read(path)["earned"]["units"] == "0"
+
+
+def test_k_6_who_lets_a_machine_in_is_the_regions_to_say_and_so_is_how_safe_it_is(
+    scene: Scene,
+) -> None:
+    """Two regions of one owner; the one that is open to everybody promises more."""
+
+    def region(name: str, admission: str, tier: int) -> str:
+        body = {"provider_id": scene.provider.provider_id, "name": name, "storage_mode": "local",
+                "setting": "edge", "admission": admission, "allow_public_jobs": True}  # fmt: skip
+        region_id = str(scene.owner.made("/v1/regions", body)["region_id"])
+        policy = {"allow_public_jobs": True, "security_tier": tier}
+        scene.owner.made(f"/v1/regions/{region_id}/policy", policy)
+        return region_id
+
+    def confirmed(name: str, region_id: str) -> str:
+        code = scene.owner.made("/v1/nodes/join-codes", {"region_id": region_id})["code"]
+        told = scene.provider.joining(code, MODEL, sha256(name.encode()).hexdigest())
+        told["devices"] = [{**told["devices"][0], "device_id": f"GPU-{name}"}]
+        node_id = str(scene.anybody.made("/v1/nodes/join", told)["node_id"])
+        scene.owner.made(f"/v1/nodes/{node_id}/confirm", {"key_id": told["key_id"]})
+        return node_id
+
+    closed = confirmed("closed", region("closed", "operator", 0))
+    free = confirmed("free", region("free", "permissionless", 3))
+    refused = scene.owner.post(f"/v1/nodes/{closed}/admit")
+    assert (refused.status_code, refused.json()["code"]) == (403, "not_permitted")
+    scene.owner.made(f"/v1/nodes/{free}/admit")
+    scene.operator.made(f"/v1/nodes/{closed}/admit")
+    for node_id in (closed, free):
+        scene.owner.made(f"/v1/nodes/{node_id}/activate")
+        body = {"provider_id": scene.provider.provider_id, "node_id": node_id,
+                "price_per_gpu_hour": {"asset": "CREDIT", "units": "1000000"}}  # fmt: skip
+        scene.owner.made("/v1/offers", body)
+    lease = scene.lease(job=scene.job(constraints={"security_tier": 2}))
+    assert lease["node_id"] == free
+    more = {"job": scene.job(constraints={"security_tier": 4})}
+    assert scene.renter.post("/v1/leases", more).json()["code"] == "no_match"
+
+
+MACHINES = (
+    ("spark", "nvidia", "NVIDIA GB10", "unified", "aarch64"),
+    ("studio", "apple", "Apple M3 Max", "unified", "arm64"),
+    ("desktop", "amd", "AMD Radeon RX 7900 XTX", "dedicated", "x86_64"),
+)
+
+
+def test_k_15_small_machines_of_any_processor_join_and_unified_memory_is_no_second_memory(
+    scene: Scene,
+) -> None:
+    """A DGX Spark, an Apple and an AMD desktop: each is found by its processor and rented."""
+    _price_small_machines(scene)
+    nodes = {name: _small(scene, name, *what) for name, *what in MACHINES}
+    for name, vendor, model, memory, arch in MACHINES:
+        told = scene.owner.read(f"/v1/devices/GPU-{name}")
+        assert (told["vendor"], told["model"], told["memory"]) == (vendor, model, memory)
+        assert scene.owner.read(f"/v1/nodes/{nodes[name]}")["specs"]["host"]["arch"] == arch
+        job = scene.job(models=[model], constraints={"arch": arch})
+        assert scene.lease(job=job)["node_id"] == nodes[name]
+    elsewhere = scene.job(models=["Apple M3 Max"], constraints={"arch": "x86_64"})
+    refused = scene.renter.post("/v1/leases", {"job": elsewhere})
+    assert refused.json()["code"] in ("match_impossible", "no_match")
+
+
+def _price_small_machines(scene: Scene) -> None:
+    now_us = scene.clock.now_us()
+    fees = (*CLOUDBENDER.usage_fees, UsageFee("unified", credit(20_000)))
+    command = publish(
+        replace(CLOUDBENDER, usage_fees=fees), version=2, effective_from_us=now_us, by="operator",
+        at_us=now_us,
+    )  # fmt: skip
+    scene.service.ledger.handle([command], key=None, now_us=now_us)
+    soon = moment(now_us + 1_000_000)
+    for model, gpu_class in (("GB10", "unified"), ("Radeon RX 7900 XTX", "development")):
+        body = {"model": model, "gpu_class": gpu_class, "effective_from": soon}
+        scene.operator.made("/v1/resource-kinds/models", body)
+    scene.clock.advance(2_000_000)  # type: ignore[attr-defined]
+
+
+def _small(scene: Scene, name: str, vendor: str, model: str, memory: str, arch: str) -> str:
+    """A machine with one accelerator and a processor of its own kind, offered."""
+    region = {"region_id": scene.provider.region_id}
+    code = scene.owner.made("/v1/nodes/join-codes", region)["code"]
+    told = scene.provider.joining(code, model, sha256(name.encode()).hexdigest())
+    shared = {"memory": memory} if memory == "unified" else {}
+    told["devices"] = [{**told["devices"][0], "device_id": f"GPU-{name}", "vendor": vendor,
+                        "memory_mib": 24_576, **shared}]  # fmt: skip
+    told["host"] = {**told["host"], "arch": arch}
+    node_id = str(scene.anybody.made("/v1/nodes/join", told)["node_id"])
+    scene.owner.made(f"/v1/nodes/{node_id}/confirm", {"key_id": told["key_id"]})
+    scene.operator.made(f"/v1/nodes/{node_id}/admit")
+    scene.owner.made(f"/v1/nodes/{node_id}/activate")
+    body = {"provider_id": scene.provider.provider_id, "node_id": node_id,
+            "price_per_gpu_hour": {"asset": "CREDIT", "units": "1000000"}}  # fmt: skip
+    scene.owner.made("/v1/offers", body)
+    return node_id
