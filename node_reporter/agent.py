@@ -26,6 +26,7 @@ from node_reporter.gpus import Backend, Device, Fault, counted
 from node_reporter.lease_files import read_lease_files
 from node_reporter.meter import Bucket, Health, Meter, Step
 from node_reporter.polling import Outcome, Sight
+from node_reporter.power import PowerCheck
 from node_reporter.reports import AGENT, SignedReport, key_id_of
 from node_reporter.rows import Stretch
 from node_reporter.spool import DeviceEnd, PendingEvent, Spool, SpoolBlocked, Verdict
@@ -63,6 +64,7 @@ class _Metered:
     device: Device
     meter: Meter
     steps: list[Step]
+    power: PowerCheck
     health: Health = Health.HEALTHY
     blind_since_us: int | None = None
     energy_mj: int | None = None  # as last read
@@ -186,6 +188,7 @@ class Reporter:
                 shape: Data = {"shape": outcome.poll.reading.shape}
                 self._event("device.reshaped", outcome.poll.at, metered.device, shape)
         self._restart = self._restart or outcome.restart
+        self._note_power(metered, outcome)
         self._note_health(metered, outcome)
 
     def notice(self, fault: Fault) -> None:
@@ -262,14 +265,18 @@ class Reporter:
                 end.driver_epoch,
                 end.boot_minus_mono_us or 0,
             )
-        return _Metered(device=device, meter=meter, steps=[])
+        return self._metering(device, meter)
+
+    def _metering(self, device: Device, meter: Meter) -> _Metered:
+        check = PowerCheck(meter.step_us_max)
+        return _Metered(device=device, meter=meter, steps=[], power=check)
 
     def _of_board(self, board_id: str) -> list[_Metered]:
         return [one for one in self._metered.values() if one.device.board == board_id]
 
     def _appear(self, device: Device, at: Moment) -> None:
         """An instance that was not there before: nothing that was is told of it."""
-        self._metered[device.id] = _Metered(device=device, meter=Meter(self.tick_us), steps=[])
+        self._metered[device.id] = self._metering(device, Meter(self.tick_us))
         data: Data = {"shape": device.shape, "gi": device.gi, "ci": device.ci}
         self._event("device.reshaped", at, device, data)
 
@@ -437,15 +444,26 @@ class Reporter:
             "backend": self._backend.vendor,
             "driver": next((device.driver for device in self.devices), None),
         }
-        library, proc_nvidia = evidence.library_digest(), evidence.proc_driver()
-        data["library_sha256"] = library
+        library = data["library_sha256"] = evidence.library_digest()
         self._event("agent.started", self._clock.now(), None, data)
         for device in self.devices:
-            told = evidence.inventory(device, library, proc_nvidia)
+            told = evidence.inventory(device, library, evidence.proc_driver())
             self._event("device.inventory", self._clock.now(), device, told)
         self._announced = True
         self._record([], self._clock.now())
         self._tell_specs()
+
+    def _note_power(self, metered: _Metered, outcome: Outcome) -> None:
+        """Hold the counter of energy against the power that was read; told once an hour."""
+        poll = outcome.poll
+        energy_mj, power_mw = poll.reading.energy_mj, poll.reading.power_mw
+        metered.power.see(poll.at.mono_us, poll.driver_epoch, energy_mj, power_mw)
+        told = metered.power.told()
+        if told is not None:
+            described = evidence.inventory(
+                metered.device, evidence.library_digest(), evidence.proc_driver()
+            )
+            self._event("device.inventory", poll.at, metered.device, {**described, **told})
 
     def _tell_specs(self) -> None:
         """The inventory, when it is not the one the server took last, or took it long ago."""

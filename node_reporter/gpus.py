@@ -81,6 +81,7 @@ class Reading:
     mem_used_bytes: int | None = None
     throttle_power_ns: int | None = None  # counters since the driver was loaded
     throttle_thermal_ns: int | None = None
+    power_mw: int | None = None  # a gauge, for evidence only
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from node_reporter.gpus import PPM, Device, DeviceLost, MonitorBlind, Reading
@@ -80,7 +80,9 @@ class Board:
             raise MonitorBlind(None, "no call answers on this GPU")
         if is_cut:
             raise MonitorBlind(None, "MIG is on: only instances can be rented")
-        return self._reading(self.device, common, common.energy_mj, busy_ppm, used_bytes)
+        power_mw = self._ask("power", nvml.nvmlDeviceGetPowerUsage, self.handle)
+        reading = self._reading(self.device, common, common.energy_mj, busy_ppm, used_bytes)
+        return replace(reading, power_mw=None if power_mw is None else int(power_mw))
 
     @property
     def denied(self) -> frozenset[str]:

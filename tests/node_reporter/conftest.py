@@ -50,6 +50,7 @@ class FakeMachine:
                 "power_max_mw": "700000",
                 "energy_mj": "1000000",
                 "energy_rate_mw": "500000",
+                "power_mw": "500000",
                 "energy_since_ms": str(time.time_ns() // 1_000_000),
                 "mig": "0",
                 "events": "1",

@@ -304,6 +304,7 @@ TEXT_CALL(nvmlDeviceGetVbiosVersion, "vbios")
     }
 NUMBER_CALL(nvmlDeviceGetMaxPcieLinkGeneration, u32, "pcie_gen")
 NUMBER_CALL(nvmlDeviceGetMaxPcieLinkWidth, u32, "pcie_width")
+NUMBER_CALL(nvmlDeviceGetPowerUsage, u32, "power_mw")
 
 API int nvmlDeviceGetCudaComputeCapability(device *gpu, int *major, int *minor) {
     int result = enter(__func__, gpu);
