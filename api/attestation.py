@@ -131,7 +131,7 @@ PROBLEMS = [Reason.NODE_UNKNOWN, Reason.DEVICE_UNKNOWN]
     "/v1/nodes/{node_id}/devices/{device_id}/attestation-nonce", nodes_only(), NonceTold,
     problems=PROBLEMS,
 )  # fmt: skip
-def issue_attestation_nonce(
+def create_attestation_nonce(
     node_id: NodeInPath, device_id: DeviceInPath, body: Nothing, call: Caller
 ) -> Response:
     """What a device is to sign, bound to how far the node's chain has come."""
@@ -167,7 +167,7 @@ def issue_attestation_nonce(
     "/v1/nodes/{node_id}/devices/{device_id}/attestation", nodes_only(), AttestationTold,
     problems=[*PROBLEMS, Reason.REFERENCE_INVALID],
 )  # fmt: skip
-def attest_device(
+def create_attestation(
     node_id: NodeInPath, device_id: DeviceInPath, body: AttestationAsked, call: Caller
 ) -> Response:
     """Evidence for a nonce that was issued; the verdict counts for the epoch it falls into."""

@@ -156,7 +156,7 @@ def list_driver_libraries(call: Caller) -> Response:
     "/v1/trust/libraries", with_scope("operator"), LibraryTold, status=201,
     problems=[Reason.REFERENCE_INVALID],
 )  # fmt: skip
-def know_driver_library(body: LibraryAsked, call: Caller) -> Response:
+def add_driver_library(body: LibraryAsked, call: Caller) -> Response:
     """Vouch for a driver library."""
     command = KnowDriverLibrary(
         driver=body.driver, sha256=body.sha256, by=call.principal.member_id, at_us=call.now_us
@@ -166,7 +166,7 @@ def know_driver_library(body: LibraryAsked, call: Caller) -> Response:
 
 
 @resource.post("/v1/trust/libraries/forget", with_scope("operator"), LibraryTold)
-def forget_driver_library(body: LibraryAsked, call: Caller) -> Response:
+def remove_driver_library(body: LibraryAsked, call: Caller) -> Response:
     """Vouch for a driver library no longer."""
     command = ForgetDriverLibrary(
         driver=body.driver, sha256=body.sha256, by=call.principal.member_id, at_us=call.now_us

@@ -112,10 +112,10 @@ ROWS: dict[str, Row] = {
     "ingest_usage": Row("anybody", None, _nothing),
     "read_node_trust": Row("node", "other_node"),
     "list_driver_libraries": Row("anybody"),
-    "know_driver_library": Row("operator", body=lambda _s: _LIBRARY),
-    "forget_driver_library": Row("operator", body=lambda _s: _LIBRARY),
-    "issue_attestation_nonce": Row("node", "other_node", _nothing),
-    "attest_device": Row(
+    "add_driver_library": Row("operator", body=lambda _s: _LIBRARY),
+    "remove_driver_library": Row("operator", body=lambda _s: _LIBRARY),
+    "create_attestation_nonce": Row("node", "other_node", _nothing),
+    "create_attestation": Row(
         "node",
         "other_node",
         lambda _s: {"server_nonce": "0" * 64, "plugin": "none", "evidence": "AAAA"},

@@ -206,6 +206,7 @@ def _with_ids(value: Any, scene: Scene) -> Any:
 
 
 NOT_AS_THEY_STAND = {
+    "create_attestation": "needs the evidence of a real device",
     "join_node": "needs a code that was just issued",
     "confirm_node": "needs the key of a real machine",
     "link_wallet": "needs a real signature",
