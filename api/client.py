@@ -6667,7 +6667,7 @@ class Client(_Calls):
         )
         return cast("IngressLoads", found)
 
-    def issue_attestation_nonce(
+    def create_attestation_nonce(
         self,
         node_id: str,
         device_id: str,
@@ -6689,7 +6689,7 @@ class Client(_Calls):
         )
         return cast("Nonce", found)
 
-    def attest_device(
+    def create_attestation(
         self,
         node_id: str,
         device_id: str,
@@ -8395,7 +8395,7 @@ class Client(_Calls):
         )
         return cast("Libraries", found)
 
-    def know_driver_library(
+    def add_driver_library(
         self,
         body: LibraryAsked,
         *,
@@ -8411,7 +8411,7 @@ class Client(_Calls):
         )
         return cast("Library", found)
 
-    def forget_driver_library(
+    def remove_driver_library(
         self,
         body: LibraryAsked,
         *,
