@@ -29,6 +29,8 @@ from domain import (
     grant,
     hardware_admission,
     mig,
+    net_emission,
+    oracle,
     tariff,
     token_burn,
 )
@@ -320,6 +322,36 @@ def _emission(case: Case) -> dict[str, Any]:
     }
 
 
+def _net_emission(case: Case) -> dict[str, Any]:
+    burns = [_int(units) for units in case["burns"]]
+    run = net_emission.net_emission(
+        burns, _int(case["pool_start"]), _count(case["tau"]), _int(case["cap"])
+    )
+    return {"released": [str(units) for units in run.released], "pool_end": str(run.pool_end)}
+
+
+def _oracle(case: Case) -> dict[str, Any]:
+    sources: dict[str, list[oracle.Observation]] = {}
+    for row in case["sources"]:
+        sources.setdefault(_text(row["source"]), []).extend(
+            oracle.Observation(_int(one["at_us"]), _int(one["price"]))
+            for one in row["observations"]
+        )
+    limits = oracle.Limits(
+        window_us=_int(case["window_us"]), max_age_us=_int(case["max_age_us"]),
+        max_deviation_bps=_count(case["max_deviation_bps"]),
+        min_sources=_count(case["min_sources"]),
+    )  # fmt: skip
+    reading = oracle.read_price(sources, limits, _int(case["now_us"]))
+    return {
+        "twaps": {source: str(price) for source, price in reading.twaps.items()},
+        "stale": list(reading.stale),
+        "median": None if reading.median is None else str(reading.median),
+        "deviation_bps": reading.deviation_bps,
+        "health": reading.health,
+    }
+
+
 def _burn(case: Case) -> dict[str, Any]:
     burn = token_burn.burn_for(
         _int(case["usd_micro"]), _int(case["price_micro_usd_per_token"]), _count(case["fee_bps"])
@@ -516,6 +548,8 @@ SUITES: Mapping[str, Suite | str] = {
     "hardware_admission": _hardware_admission,
     "merkle": "contracts.payout_tree",
     "mig": _mig,
+    "net_emission": _net_emission,
+    "oracle": _oracle,
     "share_out": _share_out,
 }
 """A suite's own translation, or the module whose `conform` answers it, loaded when it is asked."""

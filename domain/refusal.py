@@ -206,6 +206,7 @@ class Reason(Enum):
     PAYOUT_EXISTS = "payout_exists"
     CHAIN_TX_STATE = "chain_tx_state"
     BURN_STATE = "burn_state"
+    BREAKER_LIMIT = "breaker_limit"
     # Amounts.
     AMOUNT_NOT_POSITIVE = "amount_not_positive"
     AMOUNT_OUT_OF_RANGE = "amount_out_of_range"
@@ -228,6 +229,10 @@ class Reason(Enum):
     BAD_SEGMENT = "bad_segment"
     SEGMENTS_OVERLAP = "segments_overlap"
     BAD_EPOCH = "bad_epoch"
+    BAD_TAU = "bad_tau"
+    NEGATIVE_BURN = "negative_burn"
+    BAD_WINDOW = "bad_window"
+    BAD_MIN_SOURCES = "bad_min_sources"
     BAD_DEPOSIT = "bad_deposit"
     DUPLICATE_PAYEE = "duplicate_payee"
     BAD_RATE = "bad_rate"
