@@ -40,12 +40,11 @@ class SystemClock:
         self.boot_id = _boot_id()
 
     def now(self) -> Moment:
-        boot = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-        return Moment(
-            time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1_000,
-            time.clock_gettime_ns(boot) // 1_000,
-            time.time_ns() // 1_000,
-        )
+        mono_ns = time.monotonic_ns()
+        # Where no clock counts suspended time, none is told of.
+        knows_boot = hasattr(time, "CLOCK_BOOTTIME")
+        boot_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME) if knows_boot else mono_ns
+        return Moment(mono_ns // 1_000, boot_ns // 1_000, time.time_ns() // 1_000)
 
 
 class SteppedClock:

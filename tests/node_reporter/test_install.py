@@ -9,6 +9,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -136,6 +137,29 @@ def test_on_windows_a_task_is_made_and_said_to_be_untried(tmp_path: Path) -> Non
     assert plan.path is None
     assert plan.commands[0][:2] == ["schtasks", "/Create"]
     assert "Never tried" in plan.notes[0]
+
+
+def test_the_reporter_needs_nothing_that_only_unix_has(tmp_path: Path) -> None:
+    """Not Windows, but without the modules and clocks that Windows lacks."""
+    server = ModelServer()
+    lacking = (
+        "import sys, time;"
+        " sys.modules.update(dict.fromkeys(('fcntl', 'grp', 'pwd', 'resource')));"
+        " [delattr(time, name) for name in ('CLOCK_BOOTTIME', 'CLOCK_MONOTONIC',"
+        " 'clock_gettime', 'clock_gettime_ns')];"
+        " from node_reporter.__main__ import main; sys.exit(main(sys.argv[1:]))"
+    )
+
+    def lacks(*words: str) -> int:
+        command = [sys.executable, "-c", lacking, *words, "--backend", "sim"]
+        return subprocess.run(command, cwd=ROOT, check=False, timeout=60).returncode
+
+    with serve(server) as url:
+        assert lacks("join", url, "CODE", "--state", str(tmp_path / "node")) == 0
+        state = ("--state", str(tmp_path / "node"))
+        assert lacks("run", *state, "--tick", "100", "--interval", "1", "--seconds", "2") == 0
+        assert lacks("doctor", *state) in (0, 1)
+    assert server.seq > 0
 
 
 def test_uninstall_stops_removes_and_keeps_the_keys(tmp_path: Path) -> None:
