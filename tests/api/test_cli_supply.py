@@ -81,6 +81,22 @@ def test_a_node_is_announced_drained_and_given_a_role_from_the_shell(server: Ser
     assert server.run("node", "drain", NODE, "--json", key=key).document["phase"] == "draining"
 
 
+def test_a_node_says_its_verdict_its_tiers_and_what_earned_nothing(server: Server) -> None:
+    _, key = server.account()
+    provider, region = _region(server, key)
+    _node(server, provider, region)
+    shown = server.run("node", "show", NODE, key=key).out
+    assert "failing_rules" in shown
+    assert "tpm_2_0 (waived)" in shown, "the region was opened in development"
+    told = server.run("node", "trust", NODE, "--json", key=key).document
+    assert (told["node_id"], told["devices"]) == (NODE, [])
+    assert server.run("node", "trust", NODE, key=key).out == "epoch: 1\n"
+    missing = server.run("node", "trust", NODE, "--epoch", "9", key=key)
+    assert missing.code == 1
+    usage = server.run("node", "usage", NODE, key=key).out
+    assert usage.startswith("0 reports, 0 of them earn nothing")
+
+
 def test_a_region_says_what_it_refuses_and_what_its_setting_is_worth(server: Server) -> None:
     _, key = server.account()
     _, region = _region(server, key)
