@@ -279,6 +279,8 @@ class Reporter:
         self._metered[device.id] = self._metering(device, Meter(self.tick_us))
         data: Data = {"shape": device.shape, "gi": device.gi, "ci": device.ci}
         self._event("device.reshaped", at, device, data)
+        if self._announced:
+            self._tell_identity(device, at)
 
     def _vanish(self, one: _Metered, at: Moment) -> None:
         """The device is not there any more: its last step is unknown, and its rows end here."""
@@ -444,11 +446,10 @@ class Reporter:
             "backend": self._backend.vendor,
             "driver": next((device.driver for device in self.devices), None),
         }
-        library = data["library_sha256"] = evidence.library_digest()
+        data["library_sha256"] = evidence.library_digest()
         self._event("agent.started", self._clock.now(), None, data)
         for device in self.devices:
-            told = evidence.inventory(device, library, evidence.proc_driver())
-            self._event("device.inventory", self._clock.now(), device, told)
+            self._tell_identity(device, self._clock.now())
         self._announced = True
         self._record([], self._clock.now())
         self._tell_specs()
@@ -460,10 +461,14 @@ class Reporter:
         metered.power.see(poll.at.mono_us, poll.driver_epoch, energy_mj, power_mw)
         told = metered.power.told()
         if told is not None:
-            described = evidence.inventory(
-                metered.device, evidence.library_digest(), evidence.proc_driver()
-            )
-            self._event("device.inventory", poll.at, metered.device, {**described, **told})
+            self._tell_identity(metered.device, poll.at, told)
+
+    def _tell_identity(
+        self, device: Device, at: Moment, checked: dict[str, int] | None = None
+    ) -> None:
+        """What a server can check a device by; `checked` is what its energy came to."""
+        described = evidence.inventory(device, evidence.library_digest(), evidence.proc_driver())
+        self._event("device.inventory", at, device, {**described, **(checked or {})})
 
     def _tell_specs(self) -> None:
         """The inventory, when it is not the one the server took last, or took it long ago."""

@@ -140,6 +140,7 @@ OPTIONAL = {
     "nvmlDeviceGetComputeRunningProcesses_v3": set(),
     "nvmlDeviceGetMigMode": set(),
     "nvmlDeviceGetPowerManagementLimitConstraints": set(),
+    "nvmlDeviceGetPowerUsage": set(),
     "nvmlDeviceGetPciInfo_v3": set(),
     "nvmlDeviceGetCudaComputeCapability": set(),
     "nvmlDeviceGetMaxPcieLinkGeneration": set(),
@@ -223,6 +224,21 @@ def test_a_list_that_grows_while_it_is_fetched_is_asked_for_again_and_blinds_nob
     assert buckets(told, GPU[0]) == (3, 0, 0)
     # That nobody could fetch the list is no reason to disbelieve full utilisation.
     assert told[GPU[0]]["busy_us"] == 3 * SECOND_US
+
+
+def _identities(one: Node, device: str) -> list[dict[str, Any]]:
+    return [data for name, data in one.told()[device]["events"] if name == "device.inventory"]
+
+
+def test_an_instance_that_comes_later_says_which_board_it_is_a_part_of(node: Nodes) -> None:
+    one = node()
+    one.run(2)
+    one.machine.cut(0, instance("a", 1))
+    one.run(2)
+    (board,), (part,) = _identities(one, GPU[0]), _identities(one, "MIG-a")
+    same = ("pci_id", "compute_capability", "driver", "vbios", "library_sha256")
+    assert [part[name] for name in same] == [board[name] for name in same]
+    assert None not in [part[name] for name in same]
 
 
 # --- MIG -------------------------------------------------------------------------------------
