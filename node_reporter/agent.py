@@ -299,10 +299,12 @@ class Reporter:
         since_us = now.mono_us - self._cut_at.mono_us
         if since_us >= self._interval_now_us:
             return True
-        edge_us = leases.next_edge(
-            self._tenants.windows(), self._cut_at.wall_us + self._offset_us()
-        )
-        return edge_us is not None and edge_us <= now.wall_us + self._offset_us()
+        server_us = now.wall_us + self._offset_us()
+        cut_us = server_us - (
+            now.boot_us - self._cut_at.boot_us
+        )  # the wall clock may have been set
+        edge_us = leases.next_edge(self._tenants.windows(), cut_us)
+        return edge_us is not None and edge_us <= server_us
 
     def _relieve(self) -> int:
         """The interval to the next cut: longer when the spool fills, for nothing is dropped."""
@@ -377,7 +379,9 @@ class Reporter:
 
     def _rows(self, device: Device, steps: Sequence[Step], reason: str) -> list[Stretch]:
         windows = self._tenants.of(device, self.devices)
-        return rows.rows_of(device, steps, windows, self._offset_us(), reason)
+        now = self._clock.now()
+        wall_minus_boot_us = now.wall_us - now.boot_us
+        return rows.rows_of(device, steps, windows, self._offset_us(), reason, wall_minus_boot_us)
 
     def _end(self, metered: _Metered) -> DeviceEnd | None:
         last = metered.meter.last

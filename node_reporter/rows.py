@@ -56,17 +56,21 @@ def rows_of(
     windows: Sequence[Window],
     clock_offset_us: int,
     reason: str,
+    wall_minus_boot_us: int | None = None,
 ) -> list[Stretch]:
     """The rows of one device for these adjoining steps; the last one ends for `reason`.
 
-    `windows` are in server time; `clock_offset_us` is server minus node.
+    `windows` are in server time; `clock_offset_us` is server minus node by the wall clock as it
+    stands against the boot clock now, `wall_minus_boot_us`: steps from before it was set are placed
+    by the clock of their own time. None: it was never set.
     """
     if not steps:
         return []
     own = leases.of_device(windows, device.id)
     stretches: list[Stretch] = []
-    for part, why in _parts(steps, own, clock_offset_us, reason):
-        server_us = part[0].start_us + part[0].wall_from_us + clock_offset_us
+    server = ServerTime(clock_offset_us, wall_minus_boot_us)
+    for part, why in _parts(steps, own, server, reason):
+        server_us = part[0].start_us + server.minus_mono_us(part[0])
         tenants = [window for window in own if window.covers(server_us)]
         stretches += [_leased(device, window, part, why) for window in tenants]
         if not tenants:
@@ -80,6 +84,22 @@ def rows_of(
                 )
             )
     return stretches
+
+
+@dataclass(frozen=True, slots=True)
+class ServerTime:
+    """The server's time of a step, whatever was done to the wall clock since."""
+
+    clock_offset_us: int
+    wall_minus_boot_us: int | None
+
+    def minus_mono_us(self, step: Step) -> int:
+        """Server time minus monotonic time at the start of the step."""
+        if self.wall_minus_boot_us is None:
+            return step.wall_from_us + self.clock_offset_us
+        set_by_us = self.wall_minus_boot_us - (step.wall_from_us - step.boot_from_us)
+        was_set = abs(set_by_us) > WALL_JUMP_US
+        return step.wall_from_us + self.clock_offset_us + (set_by_us if was_set else 0)
 
 
 def place(
@@ -136,14 +156,14 @@ def merge(first: Stretch, second: Stretch) -> Stretch | None:
 
 
 def _parts(
-    steps: Sequence[Step], windows: Sequence[Window], clock_offset_us: int, reason: str
+    steps: Sequence[Step], windows: Sequence[Window], server: ServerTime, reason: str
 ) -> list[tuple[list[Step], str]]:
     """Runs of steps that make one row each, and why each run ends."""
     at_lease = leases.lease_edges(windows)
     parts: list[tuple[list[Step], str]] = []
     open_part: list[Step] = []
     for step in steps:
-        for piece, edge_us in _pieces(step, windows, clock_offset_us):
+        for piece, edge_us in _pieces(step, windows, server):
             jumped = abs(piece.wall_to_us - piece.wall_from_us) > WALL_JUMP_US
             if jumped and open_part:
                 parts.append((open_part, "tick"))
@@ -161,13 +181,13 @@ def _parts(
 
 
 def _pieces(
-    step: Step, windows: Sequence[Window], clock_offset_us: int
+    step: Step, windows: Sequence[Window], server: ServerTime
 ) -> list[tuple[Step, int | None]]:
     """The step cut at every edge in it, each piece with the edge it ends at, if any.
 
     An edge met exactly by the end of a step ends its row too.
     """
-    to_server_us = step.wall_from_us + clock_offset_us
+    to_server_us = server.minus_mono_us(step)
     start_us, end_us = step.start_us + to_server_us, step.end_us + to_server_us
     pieces: list[tuple[Step, int | None]] = []
     for edge_us in leases.edges(windows, start_us, end_us + 1):

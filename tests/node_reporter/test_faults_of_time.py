@@ -48,6 +48,10 @@ def test_a_wall_clock_that_is_set_costs_a_lease_one_step_at_most(
     scene.run(7)
     scene.wire.down = is_away
     scene.run(1)
+    for _ in range(3):  # in the middle of a report's interval
+        scene.clock.advance(TICK_US)
+        scene.reporter.poll()
+        scene.reporter.turn()
     scene.clock.advance(TICK_US // 2)
     scene.clock.advance(TICK_US // 2, wall_step_us=by_us)
     scene.reporter.poll()
