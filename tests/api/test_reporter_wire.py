@@ -229,41 +229,42 @@ def test_three_hours_offline_are_caught_up_and_nothing_is_lost(
 
 @pytest.mark.long
 @pytest.mark.timeout(1_200)
-def test_a_million_rows_are_caught_up_in_one_go(scene: Scene, tmp_path: Path) -> None:
+def test_a_million_rows_are_caught_up_in_one_go(database: str, tmp_path: Path) -> None:
     """8 devices for 87 days at one row a minute, all of it waiting on disk."""
     from domain import report
 
-    provider, rows, devices = scene.provider, 1_000_000, 8
-    at_us = rows // devices * MINUTE_US
-    spool = Spool(tmp_path / "spool.db", provider.node_id, provider.signing.key)
-    described = [report.Device(id=f"GPU-far-{number}") for number in range(devices)]
-    boot = "00000000-0000-4000-8000-00000000000c"
-    for first in range(0, rows // devices, 1_000):
-        spool.record(
-            boot,
-            [
-                Stretch(
-                    device=device, lease=None, row=report.Row(
-                        device=0, lease=None, driver_epoch=1, mono_start_us=minute * MINUTE_US,
-                        len_us=MINUTE_US, wall_minus_mono_us=NOW_US - at_us,
-                        available_us=MINUTE_US, unavailable_us=0, unknown_us=0, samples=60,
-                        energy_mj=minute,
-                    ),
-                )
-                for minute in range(first, min(first + 1_000, rows // devices))
-                for device in described
-            ],
-            [],
-            [],
-        )  # fmt: skip
-    spool.close()
-    node = node_of(scene, tmp_path)
-    node.reporter.flush()
-    node.finish()
-    with scene.service.connect() as connection:
-        found = connection.execute("SELECT body, flags FROM usage_event").fetchall()
-    told = [report.parse(body[4 : 4 + int.from_bytes(body[:4], "big")]) for body, _ in found]
-    metered = [row for one in told if one.boot == boot for row in one.rows]
-    assert len(metered) == rows
-    assert sum(row.available_us for row in metered) == rows * MINUTE_US
-    assert not any(flags for _, flags in found)
+    with opened(database, tmp_path, reports_per_second=100_000, reports_burst=100_000) as scene:
+        provider, rows, devices = scene.provider, 1_000_000, 8
+        at_us = rows // devices * MINUTE_US
+        spool = Spool(tmp_path / "spool.db", provider.node_id, provider.signing.key)
+        described = [report.Device(id=f"GPU-far-{number}") for number in range(devices)]
+        boot = "00000000-0000-4000-8000-00000000000c"
+        for first in range(0, rows // devices, 1_000):
+            spool.record(
+                boot,
+                [
+                    Stretch(
+                        device=device, lease=None, row=report.Row(
+                            device=0, lease=None, driver_epoch=1, mono_start_us=minute * MINUTE_US,
+                            len_us=MINUTE_US, wall_minus_mono_us=NOW_US - at_us,
+                            available_us=MINUTE_US, unavailable_us=0, unknown_us=0, samples=60,
+                            energy_mj=minute,
+                        ),
+                    )
+                    for minute in range(first, min(first + 1_000, rows // devices))
+                    for device in described
+                ],
+                [],
+                [],
+            )  # fmt: skip
+        spool.close()
+        node = node_of(scene, tmp_path)
+        node.reporter.flush()
+        node.finish()
+        with scene.service.connect() as connection:
+            found = connection.execute("SELECT body, flags FROM usage_event").fetchall()
+        told = [report.parse(body[4 : 4 + int.from_bytes(body[:4], "big")]) for body, _ in found]
+        metered = [row for one in told if one.boot == boot for row in one.rows]
+        assert len(metered) == rows
+        assert sum(row.available_us for row in metered) == rows * MINUTE_US
+        assert not any(flags for _, flags in found)
