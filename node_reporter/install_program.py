@@ -6,7 +6,8 @@ import argparse
 import json
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from node_reporter import config
@@ -20,24 +21,20 @@ from node_reporter.install import (
 )
 
 PAGE_PORT = 8479
-_PASSED_ON = (
-    ("--backend", "backend", "nvml"),
-    ("--sim-gpus", "sim_gpus", 1),
-    ("--sim-seed", "sim_seed", "0"),
-    ("--sim-model", "sim_model", "NVIDIA H200"),
-    ("--sim-vendor", "sim_vendor", None),
-    ("--sim-kind", "sim_kind", None),
-    ("--sim-licence", "sim_licence", None),
-)
 
 
-def install(options: argparse.Namespace) -> int:
-    """Write the unit and start it, or show what would be done. Raises InstallRefused."""
+def install(options: argparse.Namespace, usual: Mapping[str, Any]) -> int:
+    """Write the unit and start it, or show what would be done. Raises InstallRefused.
+
+    `usual`: the options that `run` has too, and what each of them is when it is left out.
+    """
     environment = config.process_environment()
     machine = Machine.here(environment)
     user = _is_for_user(options, machine)
     folder = config.state_folder(options.state, environment)
-    plan = install_plan(machine, folder, _passed_on(options), user=user, dry_run=options.dry_run)
+    plan = install_plan(
+        machine, folder, _passed_on(options, usual), user=user, dry_run=options.dry_run
+    )
     return _finish(options, plan)
 
 
@@ -56,11 +53,13 @@ def add_parsers(commands: Any, common: Callable[[argparse.ArgumentParser], None]
         epilog="example: tallystick-node install --dry-run",
     )
     common(command)
+    usual = argparse.ArgumentParser(add_help=False)
+    common(usual)
     command.add_argument("--allow-http", action="store_true", help="allow http to other machines")
     command.add_argument("--page", type=int, default=PAGE_PORT, metavar="PORT",
                          help=f"port of the local page, default {PAGE_PORT}; 0: none")  # fmt: skip
     _shared(command)
-    command.set_defaults(command=install)
+    command.set_defaults(command=partial(install, usual=vars(usual.parse_args([]))))
     command = commands.add_parser(
         "uninstall",
         help="start the node with the machine no more; its keys and its spool stay",
@@ -82,12 +81,13 @@ def _is_for_user(options: argparse.Namespace, machine: Machine) -> bool:
     return bool(options.user or not (options.system or machine.is_root))
 
 
-def _passed_on(options: argparse.Namespace) -> list[str]:
-    """What `run` is to be told: whatever is not as it would be anyway."""
+def _passed_on(options: argparse.Namespace, usual: Mapping[str, Any]) -> list[str]:
+    """What `run` is to be told: whatever is not as it would be anyway. The folder is told apart."""
     words: list[str] = []
-    for flag, name, default in _PASSED_ON:
-        if getattr(options, name) != default:
-            words += [flag, str(getattr(options, name))]
+    for name, value in usual.items():
+        given = getattr(options, name)
+        if name != "state" and given != value:
+            words += [f"--{name.replace('_', '-')}", *([] if given is True else [str(given)])]
     if options.allow_http:
         words.append("--allow-http")
     return [*words, "--page", str(options.page)] if options.page else words

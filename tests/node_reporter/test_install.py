@@ -190,12 +190,17 @@ def test_a_dry_run_shows_everything_and_writes_nothing(tmp_path: Path) -> None:
         **os.environ, "PATH": f"{program.parent}:{os.environ['PATH']}",
         "XDG_CONFIG_HOME": str(tmp_path / "config"),
     }  # fmt: skip
-    words = ("install", "--user", "--dry-run", "--backend", "sim", "--state", str(tmp_path))
+    words = ("install", "--user", "--dry-run", "--backend", "sim", "--sim-model", "AMD Instinct",
+             "--sim-gpus", "2", "--allow-http", "--state", str(tmp_path))  # fmt: skip
     done = ran(*words, "--json", environment=environment)
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert told["done"] is False
-    assert f"ExecStart={program} run --state {tmp_path} --backend sim --page 8479" in told["unit"]
+    (started,) = (line for line in told["unit"].splitlines() if line.startswith("ExecStart="))
+    assert started == (
+        f"ExecStart={program} run --state {tmp_path} --backend sim --sim-gpus 2"
+        ' --sim-model "AMD Instinct" --allow-http --page 8479'
+    )
     assert not (tmp_path / "config").exists()
     assert "would write" in ran(*words, environment=environment).stdout
 
