@@ -111,6 +111,7 @@ class Reporter:
         self._metered = {device.id: self._meter(device) for device in counted(backend.inventory())}
         self._closed: list[Stretch] = []
         self._gone: list[str] = []
+        self._library: str | None = None  # its digest, read when the node announces itself
         self._announced = self._behind = False
         self._blocked: Moment | None = None
         self._told_at: dict[tuple[str, str, str], int] = {}
@@ -450,7 +451,7 @@ class Reporter:
             "backend": self._backend.vendor,
             "driver": next((device.driver for device in self.devices), None),
         }
-        data["library_sha256"] = evidence.library_digest()
+        data["library_sha256"] = self._library = evidence.library_digest()
         self._event("agent.started", self._clock.now(), None, data)
         for device in self.devices:
             self._tell_identity(device, self._clock.now())
@@ -471,7 +472,7 @@ class Reporter:
         self, device: Device, at: Moment, checked: dict[str, int] | None = None
     ) -> None:
         """What a server can check a device by; `checked` is what its energy came to."""
-        described = evidence.inventory(device, evidence.library_digest(), evidence.proc_driver())
+        described = evidence.inventory(device, self._library, evidence.proc_driver())
         self._event("device.inventory", at, device, {**described, **(checked or {})})
 
     def _tell_specs(self) -> None:
