@@ -75,6 +75,7 @@ REGISTRY: tuple[ModelRow, ...] = (
     *_rows(DATACENTER, ("Data Center GPU Max", "Data Center GPU Flex")),
     # Accelerators that are no GPUs, machines whose memory is one with the host's, and software.
     *_rows(ACCELERATOR, ("IPU", "Bow IPU", "GC200", "C600", "Gaudi", "Gaudi2", "Gaudi3")),
+    *_rows(UNIFIED, ("GB10",)),
     *_rows(
         UNIFIED,
         (

@@ -12,19 +12,18 @@ import sys
 from collections.abc import Callable
 
 from node_reporter import (
-    config,
+    backends,
     executor_program,
     install_program,
     join_program,
     run_program,
 )
 from node_reporter.client import Unreachable, UrlRefused
-from node_reporter.clock import Clock
 from node_reporter.config import ConfigUnreadable, NotJoined
 from node_reporter.delivery import EXIT_RESTART, EXIT_STOPPED, Stopped
 from node_reporter.executor_program import EnrollRefused
 from node_reporter.executor_state import AlreadyRuns
-from node_reporter.gpus import Backend, MonitorBlind
+from node_reporter.gpus import MonitorBlind
 from node_reporter.identity import KeyUnreadable
 from node_reporter.install import InstallRefused
 from node_reporter.joining import JoinRefused
@@ -32,7 +31,6 @@ from node_reporter.reports import AGENT
 from node_reporter.rotation import RotationRefused
 from node_reporter.run_program import AlreadyRunning
 from node_reporter.runner import RunnerUnusable
-from node_reporter.simulated import SimulatedGpus
 from node_reporter.spool import SpoolUnreadable
 from node_reporter.terminal import between, tell
 
@@ -66,24 +64,6 @@ def main(arguments: list[str] | None = None) -> int:
         return _say(f"tallystick-node: {error}; start again", EXIT_RESTART)
 
 
-def _backend(options: argparse.Namespace, clock: Clock) -> Backend:
-    if options.backend == "sim":
-        return SimulatedGpus(
-            clock,
-            count=options.sim_gpus,
-            seed=options.sim_seed,
-            model=options.sim_model,
-            maker=options.sim_vendor,
-            kind=options.sim_kind,
-            licence=options.sim_licence,
-        )
-    try:
-        from node_reporter.nvml import NvmlGpus
-    except ImportError as error:
-        raise ConfigUnreadable("nvidia-ml-py is missing: install tallystick[node]") from error
-    return NvmlGpus()
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="tallystick-node",
@@ -92,8 +72,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=AGENT)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    join_program.add_parsers(commands, _common, _backend)
-    run_program.add_parser(commands, _common, _backend)
+    join_program.add_parsers(commands, _common, backends.build)
+    run_program.add_parser(commands, _common, backends.build)
     install_program.add_parsers(commands, _common)
     executor_program.add_parsers(commands, between)
     return parser
@@ -101,15 +81,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _common(command: argparse.ArgumentParser) -> None:
     command.add_argument("--state", metavar="DIR", help="folder of this node's keys and spool")
-    command.add_argument("--backend", choices=config.BACKENDS, default="nvml")
-    command.add_argument("--sim-gpus", type=between(1, 64), default=1, metavar="N",
-                         help="devices of the backend sim, default 1")  # fmt: skip
-    command.add_argument("--sim-seed", default="0", help="makes the UUIDs of the backend sim")
-    command.add_argument("--sim-model", default="NVIDIA H200", help="model of the backend sim")
-    command.add_argument("--sim-vendor", metavar="NAME", help="who made the devices of sim")
-    command.add_argument("--sim-kind", metavar="KIND", help="gpu, ipu or any other kind")
-    command.add_argument("--sim-licence", metavar="LICENCE",
-                         help="the devices of sim are seats of this licence")  # fmt: skip
+    backends.add_options(command)
 
 
 def _say(line: str, code: int) -> int:

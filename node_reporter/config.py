@@ -19,7 +19,7 @@ from node_reporter.identity import KeyUnreadable, key_or_new, load_key, write_se
 
 STATE_VARIABLES = ("TALLYSTICK_NODE_DIR", "STATE_DIRECTORY")
 """The second is what systemd sets for a unit with StateDirectory=."""
-BACKENDS = ("nvml", "sim")
+BACKENDS = ("nvml", "amd", "intel", "seats", "sim")
 
 
 class NotJoined(Exception):

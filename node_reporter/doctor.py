@@ -53,7 +53,8 @@ def probe(backend: Backend) -> tuple[Check, list[dict[str, Any]]]:
     try:
         backend.open()
     except MonitorBlind as blind:
-        todo = DRIVER_TODO.get(blind.code or 0, "see the guide, or use --backend sim to try")
+        todos = DRIVER_TODO if backend.vendor == "nvml" else {}
+        todo = todos.get(blind.code or 0, "see the guide, or use --backend sim to try")
         return Check(name="driver", state=FAILED, said=str(blind), todo=todo), []
     try:
         devices = [_device(backend, device) for device in counted(backend.inventory())]

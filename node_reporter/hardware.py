@@ -7,6 +7,7 @@ elsewhere these facts are not known. The field names are `domain.hardware_facts`
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,6 +36,14 @@ def facts(root: Path = Path("/")) -> dict[str, Any] | None:
         "cpu_cores": _cpu_cores(root),
         "ethernet_mbps": _ethernet_mbps(root),
     }
+
+
+def host_bytes() -> int | None:
+    """The memory this machine can use, which is also that of a GPU without its own."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return None
 
 
 def _nvme_drives(root: Path) -> list[int] | None:

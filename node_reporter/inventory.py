@@ -83,7 +83,5 @@ def _is_sxm(name: str) -> bool:
 
 
 def _ram_mib() -> int | None:
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // MIB
-    except (AttributeError, OSError, ValueError):
-        return None
+    told = hardware.host_bytes()
+    return None if told is None else told // MIB

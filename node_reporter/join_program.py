@@ -9,7 +9,7 @@ from contextlib import closing
 from functools import partial
 from typing import Any, TypeAlias
 
-from node_reporter import config, doctor, inventory, rotation, server_view
+from node_reporter import backends, config, doctor, inventory, rotation, server_view
 from node_reporter.client import HttpTransport
 from node_reporter.clock import SystemClock
 from node_reporter.config import NotJoined, StateFolder
@@ -104,7 +104,7 @@ def add_parsers(commands: Any, common: Common, make_backend: MakeBackend) -> Non
     """The three commands, as `tallystick-node` lists them."""
     _join_parser(commands, common, make_backend)
     _rotate_parser(commands)
-    _doctor_parser(commands, common, make_backend)
+    _doctor_parser(commands, make_backend)
 
 
 def _join_parser(commands: Any, common: Common, make_backend: MakeBackend) -> None:
@@ -135,13 +135,14 @@ def _rotate_parser(commands: Any) -> None:
     command.set_defaults(command=rotate)
 
 
-def _doctor_parser(commands: Any, common: Common, make_backend: MakeBackend) -> None:
+def _doctor_parser(commands: Any, make_backend: MakeBackend) -> None:
     command = commands.add_parser(
         "doctor",
         help="say what this machine can tell, what it cannot, and what to do",
         epilog="example: tallystick-node doctor --json",
     )
-    common(command)
+    command.add_argument("--state", metavar="DIR", help="folder of this node's keys and spool")
+    backends.add_options(command, may_search=True)
     command.add_argument("--url", help="server, when not the one joined")
     command.add_argument("--allow-http", action="store_true", help="allow http to other machines")
     command.add_argument("--json", action="store_true", help="print the result as JSON")

@@ -5,9 +5,9 @@ Nothing here says whether the board is well: what it does not tell is None.
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
+from node_reporter import hardware
 from node_reporter.gpus import Device
 from node_reporter.nvml.driver import NOT_SUPPORTED, attempt, nvml, text
 
@@ -56,12 +56,5 @@ def _memory(handle: Any) -> tuple[int | None, str | None]:
     except nvml.NVMLError as error:
         if int(error.value) != NOT_SUPPORTED:
             return None, None
-        return _host_bytes(), "unified"
+        return hardware.host_bytes(), "unified"
     return int(told.total), None
-
-
-def _host_bytes() -> int | None:
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, OSError, ValueError):
-        return None

@@ -29,7 +29,7 @@ def wide(scene: Scene) -> Scene:
     from domain.money import credit
 
     fees = (*CLOUDBENDER.usage_fees, UsageFee("accelerator", credit(80_000)),
-            UsageFee("software", credit(10_000)))  # fmt: skip
+            UsageFee("software", credit(10_000)), UsageFee("unified", credit(20_000)))  # fmt: skip
     now_us = scene.clock.now_us()
     command = publish(
         replace(CLOUDBENDER, usage_fees=fees), version=2, effective_from_us=now_us, by="operator",
@@ -44,12 +44,15 @@ def device(name: str, kind: str | None, vendor: str, model: str, mib: int = 65_5
             "connection": "pcie", "pcie_gen": None, "pcie_lanes": None, "kind": kind}  # fmt: skip
 
 
-def join(scene: Scene, name: str, devices: list[Any], region_id: str | None = None) -> str:
-    """A node of the owner's, admitted and active."""
+def join(
+    scene: Scene, name: str, devices: list[Any], region_id: str | None = None, **host: str
+) -> str:
+    """A node of the owner's, admitted and active; `host` is what is other than usual about it."""
     region = {"region_id": region_id or scene.provider.region_id}
     code = scene.owner.made("/v1/nodes/join-codes", region)["code"]
     public = hashlib.sha256(name.encode()).hexdigest()
     joining = {**scene.provider.joining(code, "any", public), "devices": devices}
+    joining["host"] = joining["host"] | host
     node_id = str(scene.anybody.made("/v1/nodes/join", joining)["node_id"])
     path = f"/v1/nodes/{node_id}"
     scene.owner.made(f"{path}/confirm", {"key_id": joining["key_id"]})
@@ -110,6 +113,29 @@ def test_v_4_nvidia_amd_ipus_and_software_seats_are_leased_in_one_pool(wide: Sce
     assert books["device:AMD-1:leased"] == ("GPU_MS", HOUR_US // 1_000)
     for number, where in ((1, "leased"), (2, "leased"), (3, "idle")):
         assert books[f"seat:{licence_id}:{number}:{where}"] == ("SEAT_MS", HOUR_US // 1_000)
+
+
+def test_k_15_a_spark_a_mac_and_an_amd_desktop_are_leased_by_architecture_and_memory_is_told(
+    wide: Scene,
+) -> None:
+    """Unified memory is no second memory: the device says that it is the host's."""
+    machines = {
+        "spark": ("aarch64", "linux", "nvidia", "NVIDIA GB10", "unified"),
+        "mac": ("arm64", "darwin", "apple", "Apple M3 Max", None),
+        "desktop": ("x86_64", "linux", "amd", "AMD Radeon RX 7900 XTX", None),
+    }
+    nodes = {}
+    for name, (arch, system, vendor, model, memory) in machines.items():
+        one = device(f"DEV-{name}", "gpu", vendor, model) | {"memory": memory}
+        nodes[arch] = join(wide, name, [one], arch=arch, os=system)
+        offer(wide, nodes[arch], 1_000_000)
+    models = [model for _, _, _, model, _ in machines.values()]
+    for name, (arch, _, vendor, _, _) in machines.items():
+        job = wide.job(models=models, constraints={"arch": arch})
+        assert wide.lease(job=job)["node_id"] == nodes[arch]
+        told = wide.owner.read(f"/v1/devices/DEV-{name}")
+        expected = "dedicated" if vendor == "amd" else "unified"
+        assert (told["memory"], told["vendor"]) == (expected, vendor)
 
 
 def _accrue(scene: Scene, device_ids: list[str]) -> None:

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.node_reporter import scripted_machines
+
 SOURCE = Path(__file__).with_name("fake_nvml.c")
 
 
@@ -112,3 +114,15 @@ def machine(fake_nvml: Path, tmp_path: Path) -> Callable[[int], FakeMachine]:
         return found
 
     return make
+
+
+@pytest.fixture(scope="session")
+def amd_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The scripted library of ROCm."""
+    return scripted_machines.amd_library(tmp_path_factory.mktemp("rocm"))
+
+
+@pytest.fixture(scope="session")
+def ze_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The scripted library of Level Zero."""
+    return scripted_machines.ze_library(tmp_path_factory.mktemp("ze"))
