@@ -60,6 +60,9 @@ _TABLES = """
     CREATE INDEX ON own.challenge (position) WHERE judged_at_us IS NULL;
     CREATE TABLE own.epoch (
         epoch int PRIMARY KEY, start_us bigint NOT NULL, end_us bigint NOT NULL);
+    CREATE TABLE own.home (
+        device_id text COLLATE "C" PRIMARY KEY, node_id text COLLATE "C", position bigint NOT NULL);
+    COMMENT ON TABLE own.home IS 'The node that a device was admitted on; none once it retired';
     CREATE TABLE own.quarantined (
         node_id text COLLATE "C" PRIMARY KEY, position bigint NOT NULL);
     CREATE TABLE own.twice (
@@ -74,6 +77,16 @@ _RULES = (
         ("epoch.opened.v1",),
         "epoch int, start_us bigint, end_us bigint",
         "INSERT INTO own.epoch SELECT epoch, start_us, end_us FROM facts",
+    ),
+    Rule(
+        ("device.registered.v1", "device.retired.v1"),
+        "device_id text, node_id text",
+        """INSERT INTO own.home
+        SELECT DISTINCT ON (device_id) device_id,
+            CASE topic WHEN 'device.registered.v1' THEN node_id END, position
+        FROM facts ORDER BY device_id, position DESC
+        ON CONFLICT (device_id) DO UPDATE SET node_id = excluded.node_id,
+            position = excluded.position""",
     ),
     Rule(
         ("node.equivocated.v1",),
@@ -391,10 +404,13 @@ _METERED = """
     FROM proj_trust.metered WHERE node_id = %s AND hour_us >= %s AND hour_us < %s
     GROUP BY device_id
 """
+# A device is held against nobody at its home: else a stranger could accuse it by its id alone.
 _ELSEWHERE = """
     SELECT m.device_id, array_agg(DISTINCT o.node_id ORDER BY o.node_id)
     FROM proj_trust.metered m JOIN proj_trust.metered o USING (device_id, hour_us)
-    WHERE m.node_id = %s AND m.hour_us >= %s AND m.hour_us < %s AND o.node_id <> m.node_id
+    LEFT JOIN proj_trust.home h ON h.device_id = m.device_id
+    WHERE h.node_id IS DISTINCT FROM m.node_id
+        AND m.node_id = %s AND m.hour_us >= %s AND m.hour_us < %s AND o.node_id <> m.node_id
         AND greatest(m.from_us, o.from_us) < least(m.to_us, o.to_us)
     GROUP BY m.device_id
 """

@@ -129,6 +129,25 @@ def test_one_device_on_two_nodes_is_a_fact_and_neither_is_believed(scene: Scene)
     assert (fact.device_id, fact.first_position, fact.second_position) == (UUID, 1, 1)
 
 
+def test_who_meters_a_device_of_another_node_harms_only_himself(scene: Scene) -> None:
+    """Else anybody could take a rival's availability away by reporting its devices' ids."""
+    scene.operator.made("/v1/trust/libraries", LIBRARY)
+    device = {"device_id": UUID, "vendor": "nvidia", "model": "NVIDIA RTX A5000",
+              "memory_mib": 24_564}  # fmt: skip
+    path = f"/v1/nodes/{scene.provider.node_id}"
+    host = {"arch": "x86_64", "os": "linux"}
+    scene.provider.node.made(f"{path}/specs", {"devices": [device], "host": host})
+    scene.operator.made(f"{path}/admit", {})
+    for provider in (scene.provider, scene.other):
+        told(scene, provider, A5000)
+    assert trust(scene, scene.provider)["tier"] == 2
+    assert trust(scene, scene.other)["tier"] == 0
+    with scene.service.connect() as connection:
+        assert run_trust(scene.service, connection, scene.clock.now_us()) == 1, (
+            "a fact all the same"
+        )
+
+
 def test_a_device_that_moved_to_another_node_is_one_device(scene: Scene) -> None:
     scene.operator.made("/v1/trust/libraries", LIBRARY)
     told(scene, scene.provider, A5000, minutes=20)
