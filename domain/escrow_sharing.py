@@ -4,7 +4,7 @@
     every lease that runs knows the shared end: it is told when it moves
 
 Facts, state and the end itself are in `domain/shared_escrow.py`; what a reversed payment takes is
-in `domain/funds_taken.py`. Source: marketplace 2; decision 0028.
+in `domain/funds_taken.py`. Source: marketplace 2; decision 0031.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ were billed, and anew when a lease opens, ends or is settled, and when somebody 
 payment is reversed; what has ended stays ended. Deposits are drained in order of their arrival,
 whichever lease draws. A lease of a job with an escrow that names neither a term nor funds of its
 own draws on it. What is left when nothing runs any more goes back, deposit by deposit.
-Source: marketplace 2; decision 0028.
+Source: marketplace 2; decision 0031.
 """
 
 from __future__ import annotations
