@@ -301,9 +301,8 @@ class Reporter:
         if since_us >= self._interval_now_us:
             return True
         server_us = now.wall_us + self._offset_us()
-        cut_us = server_us - (
-            now.boot_us - self._cut_at.boot_us
-        )  # the wall clock may have been set
+        # By the clock that nobody sets: the wall clock may be another one since.
+        cut_us = server_us - (now.boot_us - self._cut_at.boot_us)
         edge_us = leases.next_edge(self._tenants.windows(), cut_us)
         return edge_us is not None and edge_us <= server_us
 
