@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo serve tools test test-long bench lint types-strict locks contracts audit-deps clean
+.PHONY: help demo serve tools test test-long test-gpu bench lint types-strict locks contracts audit-deps clean
 
 PYTHON ?= $(firstword $(foreach p,python3.11 python3.12 python3.13 python3,$(shell command -v $(p) 2>/dev/null)))
 VENV := .venv
@@ -55,6 +55,9 @@ test: tools lint  ## everything a commit must pass
 
 test-long: $(VENV)/.dev  ## fault injection and long simulations
 	@$(RUN)/python -m pytest -m "long" --timeout 3600
+
+test-gpu: $(VENV)/.dev  ## the reporter on a real NVIDIA GPU under a known load (says what it needs)
+	@$(RUN)/python -m benchmarks.gpu_node
 
 types-strict: $(VENV)/.dev  ## pyright in strict mode (optional)
 	@$(RUN)/pyright
