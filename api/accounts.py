@@ -68,8 +68,9 @@ Role = Literal["owner", "admin", "billing", "member", "viewer"]
 ScopeName = Literal[
     "account", "account:admin", "provider", "renter", "client", "billing:read", "earnings:read",
     "payout:read", "payout:approve", "operator", "governance", "audit:read", "meter",
+    "oracle:write",
 ]  # fmt: skip
-Scopes = Annotated[list[ScopeName], Field(min_length=1, max_length=13)]
+Scopes = Annotated[list[ScopeName], Field(min_length=1, max_length=14)]
 
 READ = with_scope("account", "audit:read", "operator")
 ADMIN = with_scope("account:admin")

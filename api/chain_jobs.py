@@ -14,7 +14,7 @@ by itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from itertools import count
 from pathlib import Path
@@ -53,6 +53,7 @@ from domain.payout import (
     RecordRootProposed,
     RecordRootVetoed,
 )
+from domain.price_feed import FEED, Feed, TakePriceSnapshot, reading_of
 from domain.refusal import Reason, Refused
 from domain.stream import Stream
 from domain.token_burn import tokens_for
@@ -94,14 +95,16 @@ class Stopped(Exception):
 
 @dataclass(frozen=True, slots=True)
 class NetworkBurns:
-    """How the network burns what it owes: its wallet, the oracle's key, and the present price.
+    """How the network burns what it owes: its wallet, and the key that signs the price on chain.
 
-    `price(now_us)` is (round, micro-USD per whole token), or None while there is no healthy price.
+    The price is the ledger's own: the median of a snapshot of its sources, whose number is the
+    round on chain. A network that never named sources is told `fixed_price`, micro-USD per whole
+    token, for one round.
     """
 
     wallet: Signer
     oracle: Signer
-    price: Callable[[int], tuple[int, int] | None]
+    fixed_price: int | None = None
     credits_min: int = 1
 
 
@@ -512,14 +515,35 @@ class ChainJobs:
             assert last.intended is not None
             self._burn_tokens(self._burns, last.intended)
             return
-        price = self._burns.price(self._now_us)
+        feed = self._feed()
+        reading = reading_of(feed, self._now_us)
+        price = reading.price if feed.is_set else self._burns.fixed_price
         if price is None:
-            self._report.waiting.append("burn: no price")
+            self._report.waiting.append(f"burn: no price, {reading.health}")
             return
         command = self._next_burn(self._burns, last_id, last, price)
         if command is not None:
-            self._handle(command)
+            self._handle(self._at_a_snapshot(command) if feed.is_set else command)
             self._report.done.append(f"burn/{command.burn_id}: intended")
+
+    def _feed(self) -> Feed:
+        feed = self._ledger.market.load(FEED).state
+        assert isinstance(feed, Feed)
+        return feed
+
+    def _at_a_snapshot(self, command: IntendBurn) -> IntendBurn:
+        """The burn at the price of a snapshot taken for it. Raises Refused, from the burn's own
+        decision, when a price that came in between made the snapshot a dormant one.
+        """
+        self._handle(TakePriceSnapshot(by="job", at_us=self._now_us))
+        taken = self._feed().last
+        assert taken is not None
+        return replace(
+            command,
+            price_micro_usd=taken.median_micro_usd or command.price_micro_usd,
+            price_round=taken.number,
+            price_snapshot=taken.number,
+        )
 
     def _burn_state(self, burn_id: int) -> Burn:
         state = self._ledger.market.load(burns.stream_of(burn_id)).state
@@ -536,7 +560,7 @@ class ChainJobs:
         raise AssertionError("count does not end")
 
     def _next_burn(
-        self, how: NetworkBurns, last_id: int, last: Burn, price: tuple[int, int]
+        self, how: NetworkBurns, last_id: int, last: Burn, price: int
     ) -> IntendBurn | None:
         tables.step_all(self._connection, only=("epochs",))
         position = tables.position_of(self._connection, EPOCHS)
@@ -551,7 +575,7 @@ class ChainJobs:
         if bank < due:
             self._report.waiting.append(f"burn: the bank holds {bank}, needed {due}")
             return None
-        needed, held = tokens_for(due, price[1]), self._tally.balance(how.wallet.address)
+        needed, held = tokens_for(due, price), self._tally.balance(how.wallet.address)
         if held < needed:
             self._report.waiting.append(f"burn: the wallet holds {held}, needed {needed}")
             return None
@@ -560,8 +584,8 @@ class ChainJobs:
             first_position=first,
             last_position=position,
             credits=credit(due),
-            price_micro_usd=price[1],
-            price_round=price[0],
+            price_micro_usd=price,
+            price_round=1,
             at_us=self._now_us,
         )
 

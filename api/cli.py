@@ -37,6 +37,7 @@ from api import (
     cli_market,
     cli_match,
     cli_meters,
+    cli_oracle,
     cli_payment,
     cli_payout,
     cli_pool,
@@ -83,6 +84,7 @@ app.add_typer(cli_lease.lease, name="lease")
 app.add_typer(cli_bid.app, name="bid")
 app.add_typer(cli_dispute.dispute, name="dispute")
 app.add_typer(cli_tariff.app, name="tariff")
+app.add_typer(cli_oracle.app, name="oracle")
 app.add_typer(cli_webhook.app, name="webhook")
 app.add_typer(cli_funding.promotion, name="promotion")
 app.add_typer(cli_funding.payer, name="payer")

@@ -190,6 +190,7 @@ class AccountOpened(TypedDict):
             "governance",
             "audit:read",
             "meter",
+            "oracle:write",
         ]
     ]
     key: NotRequired[str]
@@ -316,6 +317,7 @@ class ApiKey(TypedDict):
             "governance",
             "audit:read",
             "meter",
+            "oracle:write",
         ]
     ]
     expires_at: NotRequired[str]
@@ -3039,6 +3041,7 @@ class NewAccount(TypedDict):
                 "governance",
                 "audit:read",
                 "meter",
+                "oracle:write",
             ]
         ]
         | None
@@ -3063,6 +3066,7 @@ class NewApiKey(TypedDict):
             "governance",
             "audit:read",
             "meter",
+            "oracle:write",
         ]
     ]
     member_id: NotRequired[str | None]
@@ -3380,6 +3384,15 @@ class NewModelClass(TypedDict):
     effective_from: str
 
 
+class NewObservation(TypedDict):
+    """`published_at`: the source's own time; `observed_at`: when it was seen, or now."""
+
+    source: str
+    price_micro_usd: int
+    published_at: str
+    observed_at: NotRequired[str | None]
+
+
 class NewOffer(TypedDict):
     """All devices of one node. `settlement`: cash is shared, burn is retired and paid in
     TOKEN.
@@ -3524,6 +3537,16 @@ class NewSigningKey(TypedDict):
     """The public half of an Ed25519 key, 32 bytes as hex; the other half never leaves you."""
 
     public_key: str
+
+
+class NewSnapshot(TypedDict):
+    """No fields: `{}`."""
+
+
+class NewSources(TypedDict):
+    """All sources that count from now on; of one that is not among them nothing is kept."""
+
+    sources: list[str]
 
 
 class NewStandingBid(TypedDict):
@@ -3734,6 +3757,16 @@ class Nonce(TypedDict):
 
 class Nothing(TypedDict):
     """No fields: `{}`."""
+
+
+class Observation(TypedDict):
+    """The newest price of the source; it may be another one than was sent."""
+
+    source: str
+    price_micro_usd: int
+    published_at: str
+    observed_at: str
+    position: NotRequired[int]
 
 
 class Offer(TypedDict):
@@ -4104,6 +4137,22 @@ class Preview(TypedDict):
     position: int
 
 
+class Price(TypedDict):
+    """What the sources say now, and the last snapshot that was taken."""
+
+    health: Literal["healthy", "too_few_sources", "deviation"]
+    median_micro_usd: NotRequired[int]
+    deviation_bps: NotRequired[int]
+    sources: list[PriceSource]
+    window_seconds: int
+    max_age_seconds: int
+    max_deviation_bps: int
+    min_sources: int
+    at: str
+    last_snapshot: NotRequired[Snapshot]
+    position: NotRequired[int]
+
+
 class PriceList(TypedDict):
     offer_id: str
     provider_id: str
@@ -4111,6 +4160,17 @@ class PriceList(TypedDict):
     reserved: list[ReservedLine]
     set_at: str
     position: NotRequired[int]
+
+
+class PriceSource(TypedDict):
+    """A source: its average over the window while it is fresh, and its newest price."""
+
+    source: str
+    stale: bool
+    twap_micro_usd: NotRequired[int]
+    price_micro_usd: NotRequired[int]
+    published_at: NotRequired[str]
+    observed_at: NotRequired[str]
 
 
 class Pricing(TypedDict):
@@ -4839,6 +4899,23 @@ class SlaTierRow(TypedDict):
     credit_ppm: int
 
 
+class Snapshot(TypedDict):
+    """What the sources said when a price was needed; burns refer to `snapshot`."""
+
+    health: Literal["healthy", "too_few_sources", "deviation"]
+    median_micro_usd: NotRequired[int]
+    deviation_bps: NotRequired[int]
+    sources: list[PriceSource]
+    window_seconds: int
+    max_age_seconds: int
+    max_deviation_bps: int
+    min_sources: int
+    at: str
+    snapshot: int
+    by: str
+    position: NotRequired[int]
+
+
 class Source(TypedDict):
     """One balance, in spend order. `expires_at` of a grant: what is unspent then is lost."""
 
@@ -4846,6 +4923,11 @@ class Source(TypedDict):
     available: Money
     priority: NotRequired[int]
     expires_at: NotRequired[str]
+
+
+class Sources(TypedDict):
+    sources: list[str]
+    position: NotRequired[int]
 
 
 class Specs(TypedDict):
@@ -6949,6 +7031,64 @@ class Client(_Calls):
             records=True,
         )
         return cast("OfferWithdrawn", found)
+
+    def read_price(
+        self,
+    ) -> Price:
+        """The price of a TOKEN now: each source, the median, or why there is none."""
+        found = self._call(
+            "GET",
+            "/v1/oracle",
+        )
+        return cast("Price", found)
+
+    def set_price_sources(
+        self,
+        body: NewSources,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Sources:
+        """Say whose prices count."""
+        found = self._call(
+            "POST",
+            "/v1/oracle/sources",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Sources", found)
+
+    def report_price(
+        self,
+        body: NewObservation,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Observation:
+        """Record a price that a source published; the same once more changes nothing."""
+        found = self._call(
+            "POST",
+            "/v1/oracle/observations",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Observation", found)
+
+    def take_price_snapshot(
+        self,
+        body: NewSnapshot,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Snapshot:
+        """Record what the sources say now, usable or not."""
+        found = self._call(
+            "POST",
+            "/v1/oracle/snapshots",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Snapshot", found)
 
     def open_dispute(
         self,

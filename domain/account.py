@@ -199,11 +199,13 @@ SCOPES = (
     "governance",
     "audit:read",
     "meter",
+    "oracle:write",
 )
 
 SCOPES_OF: dict[str, frozenset[str]] = {
     "operator": frozenset(SCOPES),
-    "party": frozenset(SCOPES) - {"client", "payout:approve", "operator", "governance"},
+    "party": frozenset(SCOPES)
+    - {"client", "payout:approve", "operator", "governance", "oracle:write"},
     "client": frozenset({"account", "account:admin", "client", "billing:read", "meter"}),
     "auditor": frozenset({"account", "billing:read", "earnings:read", "payout:read", "audit:read"}),
 }

@@ -19,13 +19,13 @@ class Gauge:
     """The aggregate as it was at a moment; the beginning is nothing, long ago."""
 
     aggregate: int = 0
-    at_us: int = 0
+    last_us: int = 0
 
 
 def faded(gauge: Gauge, window_us: int, at_us: int) -> int:
     """What is left of the aggregate at a moment: never more than it was."""
     assert window_us > 0, window_us
-    passed_us = min(window_us, max(0, at_us - gauge.at_us))
+    passed_us = min(window_us, max(0, at_us - gauge.last_us))
     left = gauge.aggregate * (window_us - passed_us) // window_us
     assert 0 <= left <= gauge.aggregate, (gauge, left)
     return left
@@ -38,4 +38,4 @@ def let_pass(gauge: Gauge, amount: int, limit: int, window_us: int, at_us: int) 
     before = faded(gauge, window_us, at_us)
     if before + amount > limit:
         raise Refused(Reason.BREAKER_LIMIT, amount=amount, aggregate=before, limit=limit)
-    return Gauge(before + amount, max(gauge.at_us, at_us))
+    return Gauge(before + amount, max(gauge.last_us, at_us))

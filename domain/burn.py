@@ -4,8 +4,9 @@
     tokens = max(1, ceil(credits x 10^8 / price))
 
 Burns cover the market log without gap or overlap, one after the other, so each charge is in
-exactly one burn: the range of a failed burn is the next one's to begin with. Not purchases of
-credits by burning (`domain/deposit.py`), and not the formula (`domain/token_burn.py`).
+exactly one burn: the range of a failed burn is the next one's to begin with. The price is the
+median of a snapshot of its sources (`domain/price_feed.py`), once sources are named. Not purchases
+of credits by burning (`domain/deposit.py`), and not the formula (`domain/token_burn.py`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any, assert_never
 
 from domain.money import Amount, Asset, token
+from domain.price_feed import require_price
 from domain.refusal import Reason, Refused
 from domain.stream import Change, Stream, World
 from domain.token_burn import tokens_for
@@ -33,6 +35,7 @@ class BurnIntended:
     price_round: int
     tokens: Amount
     at_us: int
+    price_snapshot: int | None = None  # number of the snapshot whose median the price is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +71,7 @@ class IntendBurn:
     price_micro_usd: int
     price_round: int
     at_us: int
+    price_snapshot: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +135,7 @@ def burn_of(world: World, burn_id: int) -> Burn:
 
 def decide_intend(command: IntendBurn, world: World) -> list[Change]:
     """Zero credits make no intent. Raises Refused: BURN_STATE, AMOUNT_NOT_POSITIVE,
-    CREDIT_TOO_LOW, PRICE_TOO_LOW.
+    CREDIT_TOO_LOW, PRICE_SNAPSHOT, ORACLE_DORMANT, PRICE_TOO_LOW.
     """
     known = burn_of(world, command.burn_id).intended
     if known is not None and _same_intent(known, command):
@@ -149,6 +153,7 @@ def decide_intend(command: IntendBurn, world: World) -> list[Change]:
         # A burn is paid in cash: card money is not there before its chargeback window is over,
         # and what is on its way out is not there any more.
         raise Refused(Reason.CREDIT_TOO_LOW, credits=command.credits.units, bank=bank)
+    require_price(world, command.price_snapshot, command.price_micro_usd, command.at_us)
     tokens = tokens_for(command.credits.units, command.price_micro_usd)
     fact = BurnIntended(
         burn_id=command.burn_id,
@@ -159,6 +164,7 @@ def decide_intend(command: IntendBurn, world: World) -> list[Change]:
         price_round=command.price_round,
         tokens=token(tokens),
         at_us=command.at_us,
+        price_snapshot=command.price_snapshot,
     )
     return [Change(stream_of(command.burn_id), fact)]
 
@@ -170,6 +176,7 @@ def _same_intent(known: BurnIntended, command: IntendBurn) -> bool:
         and known.credits == command.credits
         and known.price_micro_usd == command.price_micro_usd
         and known.price_round == command.price_round
+        and known.price_snapshot == command.price_snapshot
     )
 
 

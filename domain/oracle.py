@@ -46,9 +46,9 @@ LIMITS = Limits(
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What a source published at `at_us`: micro-dollars per whole TOKEN; 0 means no price."""
+    """What a source published, and when: micro-dollars per whole TOKEN; 0 means no price."""
 
-    at_us: int
+    published_us: int
     price: int
 
 
@@ -99,7 +99,11 @@ def read_price(
 
 def _usable(observations: Sequence[Observation], now_us: int) -> dict[int, int]:
     """Publish time -> price, without what is no price and what is not published yet."""
-    return {one.at_us: one.price for one in observations if one.at_us <= now_us and one.price > 0}
+    return {
+        one.published_us: one.price
+        for one in observations
+        if one.published_us <= now_us and one.price > 0
+    }
 
 
 def twap(prices: Mapping[int, int], from_us: int, to_us: int) -> int:

@@ -207,6 +207,12 @@ class Reason(Enum):
     CHAIN_TX_STATE = "chain_tx_state"
     BURN_STATE = "burn_state"
     BREAKER_LIMIT = "breaker_limit"
+    # The price of a TOKEN.
+    PRICE_SOURCES_INVALID = "price_sources_invalid"
+    PRICE_SOURCE_UNKNOWN = "price_source_unknown"
+    PRICE_TIMES = "price_times"
+    PRICE_SNAPSHOT = "price_snapshot"
+    ORACLE_DORMANT = "oracle_dormant"
     # Amounts.
     AMOUNT_NOT_POSITIVE = "amount_not_positive"
     AMOUNT_OUT_OF_RANGE = "amount_out_of_range"
@@ -309,7 +315,7 @@ STORED_REFUSALS = frozenset(
         # Money in, epochs, payouts.
         Reason.DEPOSIT_EXISTS, Reason.PAYMENT_UNKNOWN, Reason.PAYMENT_STATE,
         Reason.PAYMENT_TERMS_VERSION, Reason.EPOCH_STATE, Reason.PAYOUT_STATE,
-        Reason.TARIFF_VERSION, Reason.TARIFF_NOTICE,
+        Reason.TARIFF_VERSION, Reason.TARIFF_NOTICE, Reason.PRICE_SOURCE_UNKNOWN,
         # Money out.
         Reason.MATURITY_WINDOW, Reason.EARNING_MATURED, Reason.CASH_OUT_UNKNOWN,
         Reason.CASH_OUT_HELD, Reason.CASH_OUT_STATE, Reason.DIFFERENCE_UNKNOWN,

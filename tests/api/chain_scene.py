@@ -252,7 +252,7 @@ class Scene:
 
     def network_burns(self) -> NetworkBurns:
         oracle = self.stage.people["oracle"]
-        return NetworkBurns(self.treasury, oracle, lambda _now_us: (1, stage.PRICE))
+        return NetworkBurns(self.treasury, oracle, stage.PRICE)
 
     def payout(self, epoch: int) -> manifest.Payout:
         return manifest.read(payout_path(self.data_dir, epoch))

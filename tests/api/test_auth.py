@@ -256,6 +256,10 @@ ROWS: dict[str, Row] = {
     "list_usage_summary": Row("renter"),
     "read_forecast": RENTERS,
     "list_tariffs": Row("anybody"),
+    "read_price": Row("anybody"),
+    "set_price_sources": Row("operator", None, lambda _s: {"sources": [" "]}),
+    "report_price": Row("operator", None, lambda _s: _price()),
+    "take_price_snapshot": Row("operator", None, _nothing),
     "publish_tariff": Row("operator", None, lambda _s: _tariff()),
     "read_funding": RENTERS,
     "fund_account": Row("renter", "stranger", lambda s: {"funded_account_id": s.rival.account_id}),
@@ -470,6 +474,11 @@ LATER = 99
 def _tariff() -> dict[str, Any]:
     return {"version": LATER, "usage_fees": [], "provider_share_ppm": 0,
             "effective_from": "2027-01-01T00:00:00Z"}  # fmt: skip
+
+
+def _price() -> dict[str, Any]:
+    published_at = "2026-11-20T08:00:00Z"
+    return {"source": "matrix", "price_micro_usd": 1_000, "published_at": published_at}
 
 
 def _window() -> dict[str, Any]:

@@ -24,10 +24,12 @@ from contracts.outbox import State
 from contracts.payout_scripts import NothingToClaim, PayoutMismatch
 from contracts.scanner import FinalityBroken
 from contracts.tally import TOKEN_UNIT
+from domain import burn as burns
 from domain.account import WALLET_DELAY_US
 from domain.chain_tx import stream_of
 from domain.duration import SECOND_US
 from domain.payout import stream_of as payout_stream
+from domain.price_feed import ObservePrice, SetPriceSources
 from domain.refusal import Reason, Refused
 from ledger import chain_store
 from ledger.handle import Ledger
@@ -253,6 +255,31 @@ def test_what_was_charged_to_be_burned_is_burned_once(scene: Scene) -> None:
     held = scene.tally.balance(scene.treasury.address)
     assert held == 1_000 * TOKEN_UNIT - tokens
     assert scene.facts("burn.") == ["burn.intended.v1", "burn.confirmed.v1"]
+    assert differences(scene) == []
+
+
+def test_with_sources_a_burn_is_at_the_price_of_a_snapshot_or_waits(scene: Scene) -> None:
+    due = charged(scene)
+    scene.handle(SetPriceSources(sources=("a", "b", "c"), by="operator", at_us=scene.now_us))
+    report = scene.jobs().step(scene.now_us)
+    assert "burn: no price, too_few_sources" in report.waiting
+    assert scene.facts("burn.", "oracle.snapshot") == []
+    for source, price in (("a", 2_010_000), ("b", 1_990_000), ("c", 2_000_400)):
+        scene.handle(
+            ObservePrice(
+                source=source, price_micro_usd=price, published_at_us=scene.now_us,
+                observed_at_us=scene.now_us, by="operator", at_us=scene.now_us,
+            )
+        )  # fmt: skip
+    scene.jobs().step(scene.now_us)
+    scene.jobs().step(scene.now_us)
+    assert scene.balance("network:burn_due") == 0
+    assert scene.facts("burn.", "oracle.snapshot") == [
+        "oracle.snapshot_taken.v1", "burn.intended.v1", "burn.confirmed.v1",
+    ]  # fmt: skip
+    intended = scene.ledger.market.load(burns.stream_of(1)).state.intended
+    assert (intended.price_snapshot, intended.price_micro_usd) == (1, 2_000_400)
+    assert intended.tokens.units == -(-due * TOKEN_UNIT // 2_000_400)
     assert differences(scene) == []
 
 

@@ -16,28 +16,28 @@ waits = st.integers(0, 3 * W)
 
 @given(gauges, waits, waits)
 def test_the_aggregate_only_falls_while_nothing_passes(gauge: Gauge, one: int, more: int) -> None:
-    left = faded(gauge, W, gauge.at_us + one)
-    assert faded(gauge, W, gauge.at_us + one + more) <= left <= gauge.aggregate
-    assert faded(gauge, W, gauge.at_us) == gauge.aggregate
+    left = faded(gauge, W, gauge.last_us + one)
+    assert faded(gauge, W, gauge.last_us + one + more) <= left <= gauge.aggregate
+    assert faded(gauge, W, gauge.last_us) == gauge.aggregate
 
 
 @given(gauges, st.integers(W, 10 * W))
 def test_after_one_window_it_is_gone(gauge: Gauge, wait: int) -> None:
-    assert faded(gauge, W, gauge.at_us + wait) == 0
+    assert faded(gauge, W, gauge.last_us + wait) == 0
 
 
 @given(gauges, st.integers(1, W))
 def test_a_clock_that_runs_backwards_lets_nothing_fade(gauge: Gauge, back: int) -> None:
-    assert faded(gauge, W, gauge.at_us - back) == gauge.aggregate
-    after = let_pass(gauge, 1, gauge.aggregate + 1, W, gauge.at_us - back)
-    assert after == Gauge(gauge.aggregate + 1, gauge.at_us)
+    assert faded(gauge, W, gauge.last_us - back) == gauge.aggregate
+    after = let_pass(gauge, 1, gauge.aggregate + 1, W, gauge.last_us - back)
+    assert after == Gauge(gauge.aggregate + 1, gauge.last_us)
 
 
 @given(gauges, waits, st.integers(1, 10**18), st.integers(0, 10**18))
 def test_the_limit_may_be_reached_and_not_passed(
     gauge: Gauge, wait: int, amount: int, limit: int
 ) -> None:
-    at_us = gauge.at_us + wait
+    at_us = gauge.last_us + wait
     total = gauge.aggregate * (W - min(W, wait)) // W + amount
     if total > limit:
         with pytest.raises(Refused) as caught:
@@ -51,7 +51,7 @@ def test_the_limit_may_be_reached_and_not_passed(
 def test_an_amount_in_two_parts_counts_as_one(
     gauge: Gauge, wait: int, one: int, other: int
 ) -> None:
-    limit, at_us = 10**19, gauge.at_us + wait
+    limit, at_us = 10**19, gauge.last_us + wait
     parts = let_pass(let_pass(gauge, one, limit, W, at_us), other, limit, W, at_us)
     assert parts == let_pass(gauge, one + other, limit, W, at_us)
 

@@ -29,7 +29,7 @@ WIDE = Limits(window_us=1_000, max_age_us=500, max_deviation_bps=10**9, min_sour
 observations = st.lists(
     st.builds(Observation, st.integers(NOW - 3_000, NOW + 500), st.integers(0, 10**12)),
     max_size=12,
-    unique_by=lambda one: one.at_us,
+    unique_by=lambda one: one.published_us,
 )
 feeds = st.dictionaries(st.text("abcAB", min_size=1, max_size=3), observations, max_size=6)
 
@@ -39,7 +39,7 @@ def flat(**prices: int) -> dict[str, list[Observation]]:
 
 
 def usable(seen: Sequence[Observation]) -> list[Observation]:
-    return [one for one in seen if one.at_us <= NOW and one.price]
+    return [one for one in seen if one.published_us <= NOW and one.price]
 
 
 @given(feeds)
@@ -50,7 +50,7 @@ def test_each_source_is_fresh_or_stale_by_its_own_publish_time(
     assert set(reading.twaps) | set(reading.stale) == set(sources)
     assert not set(reading.twaps) & set(reading.stale)
     for source, seen in sources.items():
-        newest = max((one.at_us for one in usable(seen)), default=NOW - 10**6)
+        newest = max((one.published_us for one in usable(seen)), default=NOW - 10**6)
         assert (source in reading.twaps) == (newest >= NOW - WIDE.max_age_us)
 
 
@@ -129,7 +129,7 @@ def test_too_few_sources_give_no_price_at_all(fresh: int, needed: int) -> None:
 @given(st.integers(1, 10**12), observations)
 def test_prices_scale_with_their_unit(factor: int, seen: list[Observation]) -> None:
     """A source that quotes in another unit gives the same average, less than one unit away."""
-    prices = {one.at_us: one.price for one in usable(seen)}
+    prices = {one.published_us: one.price for one in usable(seen)}
     if prices:
         average = twap(prices, NOW - 1_000, NOW)
         times = {at_us: price * factor for at_us, price in prices.items()}

@@ -766,7 +766,7 @@ def _epoch_end() -> Iterator[Told]:
     """A burn confirmed inside the cut, the cut, and the way to a paid claim."""
     at = START_US + 604_800_000_000
     burned = Stream("burn", "1")
-    amounts = {"credits": credit(1_000), "tokens": token(55)}
+    amounts: dict[str, Any] = {"credits": credit(1_000), "tokens": token(55)}
     yield burned, burn.BurnIntended(
         burn_id=1, first_position=1, last_position=10**6, price_micro_usd=1_870_000,
         price_round=1, at_us=at, **amounts,

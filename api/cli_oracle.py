@@ -1,0 +1,76 @@
+"""`tallystick oracle`: the price of a TOKEN and its sources. Thin clients of the API."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from api.cli_remote import Remote, credits_of, reads, records
+from api.cli_terminal import columns, facts, group
+
+if TYPE_CHECKING:
+    from api.client import NewObservation
+
+app = group("Oracle: the price of a TOKEN, from its sources.", "tallystick oracle show --json")
+
+_LISTED = ("source", "stale", "twap_micro_usd", "price_micro_usd", "published_at")
+_SHOWN = ("snapshot", "health", "median_micro_usd", "deviation_bps", "at", "by")
+
+
+@app.command("show", epilog="Example: tallystick oracle show --json")
+@reads
+def show(remote: Remote) -> None:
+    """Each source, the median, or why there is no price."""
+    told = remote.ask(lambda c: c.read_price())
+    remote.tell(told, _facts(told))
+
+
+@app.command(
+    "observe",
+    epilog="Example: tallystick oracle observe exchange-a 1.87 --published-at 2026-11-20T08:00:00Z",
+)
+@records
+def observe(
+    remote: Remote,
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="One of the sources.")],
+    price: Annotated[str, typer.Argument(metavar="PRICE", help="Dollars per TOKEN, like 1.87.")],
+    published_at: Annotated[
+        str, typer.Option(help="The source's own time, RFC 3339: by it a price grows old.")
+    ],
+    observed_at: Annotated[str | None, typer.Option(help="When it was seen; else now.")] = None,
+) -> None:
+    """Record a price that a source published (operator, or a key with oracle:write)."""
+    body: NewObservation = {
+        "source": source,
+        "price_micro_usd": int(credits_of(price)["units"]),
+        "published_at": published_at,
+    }
+    if observed_at is not None:
+        body["observed_at"] = observed_at
+    told = remote.ask(lambda c: c.report_price(body, idempotency_key=remote.key))
+    remote.tell(told, facts(told))
+
+
+@app.command("snapshot", epilog="Example: tallystick oracle snapshot --json")
+@records
+def snapshot(remote: Remote) -> None:
+    """Record what the sources say now (operator, or a key with oracle:write)."""
+    told = remote.ask(lambda c: c.take_price_snapshot({}, idempotency_key=remote.key))
+    remote.tell(told, _facts(told))
+
+
+@app.command("sources", epilog="Example: tallystick oracle sources exchange-a exchange-b venue-c")
+@records
+def sources(
+    remote: Remote,
+    names: Annotated[list[str], typer.Argument(metavar="SOURCE...", help="All that count.")],
+) -> None:
+    """Say whose prices count; of a source that is not named nothing is kept (governance)."""
+    told = remote.ask(lambda c: c.set_price_sources({"sources": names}, idempotency_key=remote.key))
+    remote.tell(told, facts({"sources": ", ".join(told["sources"])}))
+
+
+def _facts(told: Any) -> list[str]:
+    shown = facts({name: told[name] for name in _SHOWN if name in told})
+    return [*shown, *columns(told["sources"], _LISTED)] if told["sources"] else shown
