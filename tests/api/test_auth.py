@@ -258,7 +258,7 @@ ROWS: dict[str, Row] = {
     "list_tariffs": Row("anybody"),
     "read_price": Row("anybody"),
     "set_price_sources": Row("operator", None, lambda _s: {"sources": [" "]}),
-    "report_price": Row("operator", None, lambda _s: _price()),
+    "report_price": Row("operator", None, _price),
     "take_price_snapshot": Row("operator", None, _nothing),
     "publish_tariff": Row("operator", None, lambda _s: _tariff()),
     "read_funding": RENTERS,
@@ -476,7 +476,8 @@ def _tariff() -> dict[str, Any]:
             "effective_from": "2027-01-01T00:00:00Z"}  # fmt: skip
 
 
-def _price() -> dict[str, Any]:
+def _price(scene: Scene) -> dict[str, Any]:
+    scene.operator.made("/v1/oracle/sources", {"sources": ["matrix"]})
     published_at = "2026-11-20T08:00:00Z"
     return {"source": "matrix", "price_micro_usd": 1_000, "published_at": published_at}
 
