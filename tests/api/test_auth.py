@@ -258,7 +258,7 @@ ROWS: dict[str, Row] = {
     "list_tariffs": Row("anybody"),
     "read_price": Row("anybody"),
     "set_price_sources": Row("operator", None, lambda _s: {"sources": [" "]}),
-    "report_price": Row("operator", None, _price),
+    "report_price": Row("operator", None, lambda s: _price(s)),
     "take_price_snapshot": Row("operator", None, _nothing),
     "publish_tariff": Row("operator", None, lambda _s: _tariff()),
     "read_funding": RENTERS,
