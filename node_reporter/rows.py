@@ -135,6 +135,8 @@ def merge(first: Stretch, second: Stretch) -> Stretch | None:
         return None
     if max(abs(a.wall_slew_us), abs(b.wall_slew_us)) > WALL_JUMP_US:
         return None
+    if a.len_us + b.len_us > leases.HOUR_US:
+        return None
     row = replace(
         a,
         len_us=a.len_us + b.len_us,

@@ -355,6 +355,13 @@ def test_faults_do_not_keep_rows_apart_and_a_wall_clock_that_was_set_does(tmp_pa
     assert spool.merge() == 0
 
 
+def test_no_merged_row_is_longer_than_an_hour(tmp_path: Path) -> None:
+    spool = Spool(tmp_path / "s.db", NODE, KEY)
+    spool.record(BOOT, [stretch(minute) for minute in range(3_000)], [], [])
+    spool.merge()
+    assert [row.len_us for row in sign(spool).rows] == [60 * MINUTE_US] * 50
+
+
 def test_acknowledged_reports_are_kept_packed_and_sent_again_as_they_were_signed(
     scene: Scene,
 ) -> None:
