@@ -12,18 +12,21 @@ import sys
 import threading
 import time
 from collections.abc import Generator
+from contextlib import closing
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
+from nacl.signing import SigningKey
 
 from api import cli_run
 from api.cli_run import _share_of, harmless
 from api.cli_terminal import InputUnusable
 from api.client import Client
 from api.countersigning import used_gpu_us
+from node_reporter import joining
 from node_reporter.client import HttpTransport
 from node_reporter.clock import SystemClock
 from node_reporter.executor import Allowed, Executor
@@ -93,15 +96,16 @@ def _joined(server: Server, owner_key: str) -> tuple[str, str]:
              "setting": "datacenter", "admission": "operator", "allow_public_jobs": True}
         )  # fmt: skip
         code = owner.create_join_code({"region_id": region["region_id"]})["code"]
-        public = "3b" * 32
-        key_id = sha256(bytes.fromhex(public)).hexdigest()[:16]
-        joined: Any = owner.join_node(
-            {"code": code, "public_key": public, "key_id": key_id, "agent": "test",
-             "devices": [{"device_id": DEVICE, "vendor": "nvidia", "memory_mib": 81_559,
-                          "model": "NVIDIA A100-PCIE-80GB"}],
-             "host": {"arch": "x86_64", "os": "linux"}}
-        )  # fmt: skip
-        node = joined["node_id"]
+        key = SigningKey(b"machine for the command".ljust(32))
+        specs = {
+            "devices": [{"device_id": DEVICE, "vendor": "nvidia", "memory_mib": 81_559,
+                         "model": "NVIDIA A100-PCIE-80GB"}],
+            "host": {"arch": "x86_64", "os": "linux"},
+        }  # fmt: skip
+        with closing(HttpTransport(server.url)) as transport:
+            joined = joining.join(transport, code, key, specs, "test")
+        key_id = sha256(bytes(key.verify_key)).hexdigest()[:16]
+        node = joined.node_id
         owner.confirm_node(node, {"key_id": key_id})
         operator.admit_node(node, {})
         owner.activate_node(node, {})
@@ -109,7 +113,7 @@ def _joined(server: Server, owner_key: str) -> tuple[str, str]:
             {"provider_id": provider["provider_id"], "node_id": node, "fractions": True,
              "price_per_gpu_hour": {"asset": "CREDIT", "units": "2000000"}}
         )  # fmt: skip
-        return node, joined["node_key"]
+        return node, joined.node_key
 
 
 @pytest.fixture
