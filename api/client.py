@@ -6199,24 +6199,6 @@ class Client(_Calls):
         )
         return cast("JoinCode", found)
 
-    def join_node(
-        self,
-        body: Join,
-        *,
-        idempotency_key: str | None = None,
-    ) -> Joined:
-        """First contact of a machine: its code, its public key, its inventory, signed by
-        that key.
-        """
-        found = self._call(
-            "POST",
-            "/v1/nodes/join",
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("Joined", found)
-
     def confirm_node(
         self,
         node_id: str,
