@@ -14,7 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-BUSY_S, IDLE_S, ROUNDS = 1.2, 0.8, 2
+BUSY_S, IDLE_S, ROUNDS = 2.0, 0.8, 2
 POWER_MW = {True: 500_000, False: 90_000}
 UUID = "GPU-00000000-0000-0000-0000-000000000000"
 
