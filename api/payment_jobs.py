@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from api.payments import NewRefund, ProcessorAway, ProcessorRefused, SavedCharge
-from api.reversals import taking
+from api.reversals import funded_by, taking, taking_idle
 from api.service import Service
 from domain.card_money import TurnCardMoney
 from domain.debt import REPAYS, RepayDebt
@@ -35,6 +35,7 @@ from domain.refusal import Refused
 from domain.top_up import CheckFunds
 from ledger.handle import LOG_AWAY
 from projections import payments, tables
+from projections.leases import read_filled_escrows
 from projections.payments import PaymentRow, TakingRow
 from projections.runner import Connection
 
@@ -125,8 +126,12 @@ class _Round:
             self.connection, self.now_us - LOOKED_FOR_US, BATCH_MAX
         ):
             tables.step_all(self.connection, only=("leases",))
-            for command in taking(self.connection, payment_id, account_id, self.now_us):
-                self._record(payment_id, command)
+            for found in funded_by(self.connection, account_id):
+                for command in taking(payment_id, found, self.now_us):
+                    self._record(payment_id, command)
+            idle = read_filled_escrows(self.connection, account_id)
+            for taken in taking_idle(payment_id, idle, self.now_us):
+                self._record(payment_id, taken)
 
     def turn(self) -> None:
         for account_id in payments.read_final_card_money(self.connection, BATCH_MAX):

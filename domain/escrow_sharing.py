@@ -224,6 +224,14 @@ def over(lease: Lease, at_us: int, world: World, *, drawn: Sequence[Change] = ()
     return changes
 
 
+def code_of(lease: Lease, code: int, world: World) -> int:
+    """The close code that is true: funds that a reversed payment ended did not run out."""
+    if code != FUNDS_ENDED or lease.escrow_id is None:
+        return code
+    is_short = escrow_of(world, lease.escrow_id).members[_id(lease)].allotted is not None
+    return PAYMENT_REVERSED if is_short else code
+
+
 def drawing(lease: Lease, world: World) -> Lease:
     """The lease as if what it may draw were its own; itself where it does not share."""
     if lease.escrow_id is None:

@@ -20,15 +20,16 @@ from typing import Any
 from domain import debt
 from domain.close_reason import PAYMENT_REVERSED
 from domain.escrow import pro_rata
-from domain.escrow_sharing import moved_to
+from domain.escrow_sharing import moved_to, returned
 from domain.gang_life import decide_close_together
+from domain.gpu_time import charge_for
 from domain.lease import MIN_RUNWAY_US, CloseLease, Lease, LeaseSettled, evolve, lease_of
 from domain.lease_accrual import closing
 from domain.lease_budget import uncount_budgets
 from domain.lease_escrow import funded_to_us
 from domain.lease_funds import EscrowPart, Held, for_purpose, take, total, without
 from domain.lease_turns import LeaseFundsTaken
-from domain.money import credit
+from domain.money import PPM, credit
 from domain.payment import Payment, PaymentFundsTaken, payment_of
 from domain.payment import stream_of as payment_stream
 from domain.shared_escrow import Allotted, Escrow, EscrowFundsTaken, end_of, escrow_of
@@ -42,6 +43,15 @@ class TakeFundsBack:
 
     payment_id: str
     lease_id: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakeIdleEscrow:
+    """For a payment that was reversed: what lies in the escrow of a job that no lease draws on."""
+
+    payment_id: str
+    job_id: str
     at_us: int
 
 
@@ -60,11 +70,11 @@ def decide_take(command: TakeFundsBack, world: World) -> list[Change]:
         return _from_shared(command, payment, account_id, lease, units, world)
     theirs = parts_of(lease, account_id, payment.reversed_sources)
     units = min(units, total(theirs))
-    if units <= 0 or _is_later(lease, payment):
+    if units <= 0 or _is_later(lease, payment) or _is_anothers(lease, account_id):
         return []
-    if lease.opened is None:
-        return _never_starts(command, account_id, world)
     taken = take(tuple(reversed(theirs)), units)
+    if lease.opened is None and not _is_paid(lease, without(lease.held, taken)):
+        return _never_starts(command, account_id, world)
     done = PaymentFundsTaken(
         payment_id=command.payment_id, account_id=account_id, lease_id=command.lease_id,
         amount=credit(units), at_us=command.at_us,
@@ -73,9 +83,53 @@ def decide_take(command: TakeFundsBack, world: World) -> list[Change]:
     return [*changes, Change(payment_stream(command.payment_id), done)]
 
 
+def decide_take_idle(command: TakeIdleEscrow, world: World) -> list[Change]:
+    """It goes back to the balance, and pays what is owed. Nothing, while a lease draws on it."""
+    payment = payment_of(world, command.payment_id)
+    escrow = escrow_of(world, command.job_id)
+    account_id = None if payment.received is None else payment.received.account_id
+    if account_id is None or escrow.members:
+        return []
+    theirs = _theirs(escrow, account_id, payment)
+    units = min(debt.owed_by(world, account_id), payment.spent - payment.collected, total(theirs))
+    if units <= 0:
+        return []
+    parts = take(tuple(reversed(theirs)), units)
+    moved: dict[str, int] = {}
+    for part in parts:
+        moved[part.source] = moved.get(part.source, 0) + part.amount.units
+    back = returned(command.job_id, escrow, parts, command.at_us, world)
+    return [
+        *back, *debt.repayments(world, account_id, command.payment_id, command.at_us, moved=moved)
+    ]  # fmt: skip
+
+
+def _theirs(escrow: Escrow, account_id: str, payment: Payment) -> Held:
+    """What an account put into a shared escrow from the sources of its reversed payment."""
+    return tuple(
+        part
+        for part in escrow.held
+        if part.source in payment.reversed_sources
+        and (part.account_id or escrow.account_id) == account_id
+    )
+
+
 def _is_later(lease: Lease, payment: Payment) -> bool:
     """Whether it was reserved after the reversal, when the debt of it had been paid."""
     return lease.reserved is None or lease.reserved.at_us > payment.reversed_at_us
+
+
+def _is_anothers(lease: Lease, account_id: str) -> bool:
+    """Whether somebody else owes what a closed lease is short of: more taken would be theirs."""
+    return lease.closed is not None and lease.short_of not in (None, account_id)
+
+
+def _is_paid(lease: Lease, held: Held) -> bool:
+    """Whether this much pays for all of a fixed term, or for an hour of an open end."""
+    assert lease.reserved is not None
+    ppm_us = lease.gpu_ppm_total * (lease.term_us or MIN_RUNWAY_US)
+    whole = charge_for(ppm_us // PPM, lease.reserved.price_per_gpu_hour.units)
+    return total(for_purpose(held, None)) >= whole - lease.charge_units
 
 
 def _from_shared(
@@ -91,14 +145,10 @@ def _from_shared(
     """
     assert lease.escrow_id is not None
     escrow = escrow_of(world, lease.escrow_id)
-    theirs = tuple(
-        part
-        for part in escrow.held
-        if part.source in payment.reversed_sources
-        and (part.account_id or escrow.account_id) == account_id
-    )
+    theirs = _theirs(escrow, account_id, payment)
     units = min(units, total(theirs))
-    if units <= 0 or _is_later(lease, payment):
+    is_anothers = escrow.is_short and escrow.short_of != account_id
+    if units <= 0 or _is_later(lease, payment) or is_anothers:
         return _close_shared(command, escrow, account_id, lease, world)
     taken = take(tuple(reversed(theirs)), units)
     fact = without_funds(escrow, lease.escrow_id, account_id, command, taken)
@@ -121,7 +171,13 @@ def without_funds(
     have used by now, the share of each in what is left.
     """
     left = without(escrow.held, taken)
-    due = {lease_id: one.due(command.at_us) for lease_id, one in escrow.members.items()}
+    now_us = command.at_us
+    if escrow.running and escrow.ends_us is not None:
+        now_us = min(now_us, escrow.ends_us)  # what has ended stays ended
+    due = {
+        lease_id: one.due(now_us) for lease_id, one in escrow.members.items()
+        if one.opened_at_us is not None
+    }  # fmt: skip
     is_short = sum(due.values()) > total(left)
     allotted = None
     if is_short:
@@ -130,8 +186,6 @@ def without_funds(
     ends_us = None
     if escrow.running:
         after = replace(escrow, held=left)
-        was_us = escrow.ends_us if escrow.ends_us is not None else command.at_us
-        now_us = min(command.at_us, was_us)  # what has ended stays ended
         ends_us = now_us if is_short else end_of(after, now_us)
     return EscrowFundsTaken(
         escrow_id=escrow_id, account_id=account_id, payment_id=command.payment_id, parts=taken,
@@ -147,7 +201,8 @@ def _close_shared(
         return []
     if lease.opened is None:
         alone = replace(escrow.members[command.lease_id], opened_at_us=command.at_us)
-        if alone.due(command.at_us + MIN_RUNWAY_US) <= total(escrow.held):
+        used = sum(one.due(command.at_us) for one in escrow.members.values())
+        if used + alone.due(command.at_us + MIN_RUNWAY_US) <= total(escrow.held):
             return []
         return decide_close_together(_close(command, command.at_us), world)
     if lease.window_end_us > command.at_us:
@@ -183,14 +238,14 @@ def _never_starts(command: TakeFundsBack, account_id: str, world: World) -> list
 def _taken(
     command: TakeFundsBack, account_id: str, lease: Lease, taken: Held, world: World
 ) -> list[Change]:
-    ends_us = _ends_us(lease, without(lease.held, taken), command.at_us)
-    is_over = lease.closed is not None or ends_us is None
+    runs = lease.opened is not None and lease.closed is None
+    ends_us = _ends_us(lease, without(lease.held, taken), command.at_us) if runs else None
     fact = LeaseFundsTaken(
         lease_id=command.lease_id, account_id=account_id, payment_id=command.payment_id,
-        parts=taken, funds_end_us=None if is_over else ends_us, at_us=command.at_us,
+        parts=taken, funds_end_us=ends_us, at_us=command.at_us,
     )  # fmt: skip
     change = Change(Stream("lease", command.lease_id), fact)
-    if lease.closed is not None or ends_us is not None:
+    if not runs or ends_us is not None:
         budgets = uncount_budgets(
             world, command.lease_id, lease.counted, taken, command.at_us, is_final=False
         )
@@ -205,9 +260,9 @@ def _taken(
 def _ends_us(lease: Lease, held: tuple[EscrowPart, ...], at_us: int) -> int | None:
     """Until when what is left pays for the lease; None: it cannot be funded any longer."""
     assert lease.opened is not None
-    if lease.term_us is not None:
-        return None
     ends_us = funded_to_us(lease, held, lease.opened.opened_at_us)
+    if lease.term_end_us is not None:
+        return max(ends_us, lease.term_end_us) if _is_paid(lease, held) else None
     used_until_us = at_us if lease.paused_at_us is None else lease.paused_at_us
     return ends_us if ends_us > used_until_us else None
 
@@ -220,4 +275,7 @@ def _close(command: TakeFundsBack, closed_at_us: int) -> CloseLease:
 
 
 STREAMS: dict[str, tuple[Any, Any]] = {}
-DECIDERS: dict[type[Any], Any] = {TakeFundsBack: decide_take}
+DECIDERS: dict[type[Any], Any] = {
+    TakeFundsBack: decide_take,
+    TakeIdleEscrow: decide_take_idle,
+}

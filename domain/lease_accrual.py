@@ -88,7 +88,8 @@ def decide_close(command: CloseLease, world: World) -> list[Change]:
     closed_at_us = max(
         lease.counted_until_us, min(command.closed_at_us, lease.window_end_us, command.at_us)
     )
-    return closing(lease, command, closed_at_us, world)
+    code = escrow_sharing.code_of(lease, command.code, world)
+    return closing(lease, replace(command, code=code), closed_at_us, world)
 
 
 def closing(

@@ -155,6 +155,11 @@ class Escrow:
             if one.opened_at_us is not None and one.until_us is None
         }  # fmt: skip
 
+    @property
+    def is_short(self) -> bool:
+        """Whether it cannot pay all that leases on it have used: what is left is dealt out."""
+        return any(one.allotted is not None for one in self.members.values())
+
     def for_lease(self, lease_id: str) -> int:
         """The units one accrual of a lease may draw at most."""
         member = self.members[lease_id]

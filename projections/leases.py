@@ -634,12 +634,27 @@ _AS_OF = f"""
 """
 
 
-def read_funded_by(connection: Connection, account_id: str, limit: int) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class FundedLease:
+    """`devices`: that end with it if it ends; None: those of all of a gang that has not opened."""
+
+    lease_id: str
+    reserved_position: int
+    devices: int | None
+
+
+def read_funded_by(
+    connection: Connection, account_id: str, limit: int, before: int | None = None
+) -> list[FundedLease]:
     """Leases not settled yet whose escrow may hold card money or cash of an account, the latest
-    reservation first. It is a list to look at: whose money it is, the lease says.
+    reservation first; `before`: of the earlier ones. It is a list to look at: whose money it is,
+    the lease says.
     """
-    sql = """SELECT l.lease_id FROM proj_leases.lease l
-        WHERE l.settled_position IS NULL AND l.reserved_position IS NOT NULL
+    sql = """SELECT l.lease_id, l.reserved_position,
+            CASE WHEN l.gang_id IS NULL OR l.opened_position IS NOT NULL
+                THEN cardinality(l.device_ids) END
+        FROM proj_leases.lease l
+        WHERE l.settled_position IS NULL AND l.reserved_position < %s
             AND (l.account_id = %s OR EXISTS (SELECT FROM proj_leases.stake s
                 WHERE s.account_id = %s AND s.lease_id IN (l.lease_id, l.escrow_id)))
             AND EXISTS (SELECT FROM public.account a
@@ -647,8 +662,9 @@ def read_funded_by(connection: Connection, account_id: str, limit: int) -> list[
                     AND a.name < 'escrow:' || coalesce(l.escrow_id, l.lease_id) || ';'
                     AND a.units > 0 AND split_part(a.name, ':', 4) IN ('card', 'cash'))
         ORDER BY l.reserved_position DESC LIMIT %s"""
-    rows = connection.execute(sql, (account_id, account_id, limit)).fetchall()
-    return [str(lease_id) for (lease_id,) in rows]
+    before = 2**63 - 1 if before is None else before
+    rows = connection.execute(sql, (before, account_id, account_id, limit)).fetchall()
+    return [FundedLease(*row) for row in rows]
 
 
 def read_filled_escrows(connection: Connection, account_id: str) -> list[str]:

@@ -297,6 +297,30 @@ def test_a_chargeback_of_a_shared_escrow_closes_all_of_its_leases_and_shares_the
     assert not market.service.ledger.books.faults()
 
 
+def test_a_chargeback_takes_what_lies_idle_in_the_escrow_of_a_job(paying: Paying) -> None:
+    paying.paid()
+    job_id = paying.owner.made("/v1/jobs", paying.market.job())["job_id"]
+    path = f"/v1/jobs/{job_id}/escrow"
+    paying.owner.made(path, {"amount": amount(20)})
+    charge_back(paying, 2_400)
+    assert paying.balances() == {}
+    assert paying.owner.read(path)["held"] == amount(1)
+
+
+def test_a_gang_that_waits_is_ended_by_the_job_when_its_payment_was_reversed(
+    paying: Paying,
+) -> None:
+    """It ends as a whole, which one append may not hold beside the reversal."""
+    paying.paid()
+    gang = paying.owner.made("/v1/gangs", {"job": paying.market.job(), "members": 2})
+    charge_back(paying, 2_500)
+    assert paying.balances()["owed"] > 0
+    paying.jobs()
+    ended = paying.owner.read(f"/v1/gangs/{gang['gang_id']}")
+    assert (ended["state"], paying.balances()) == ("closed", {})
+    assert not paying.market.service.ledger.books.faults()
+
+
 def test_other_money_of_the_account_pays_before_a_lease_is_touched(paying: Paying) -> None:
     lease = working(paying, 60)
     paying.market.deposit(paying.owner, 30 * CREDIT)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from domain.account import AccountOpened
 from domain.accrual import UsageRow
 from domain.duration import HOUR_US
 from domain.funds_taken import TakeFundsBack
@@ -16,6 +17,7 @@ from domain.lease_turns import LeaseFundsTaken
 from domain.money import Asset, credit
 from domain.payment import PaymentStarted, ReceivePayment, ReversePayment, payment_of
 from domain.payment import stream_of as payment_stream
+from domain.stream import Stream
 from tests.booked import Booked
 from tests.domain.market import (
     LEASE,
@@ -141,11 +143,54 @@ def test_a_fixed_term_that_is_not_paid_for_any_more_ends() -> None:
     assert made.balance(f"party:{RENTER}:card") == 5_000_000 - PRICE
 
 
-def test_a_lease_that_has_not_begun_gives_all_of_it_back() -> None:
+def test_a_lease_that_has_not_begun_and_has_no_hour_left_gives_all_of_it_back() -> None:
     made = world(10_000_000, funds=10_000_000, runs=False)
-    made.do(reverse(3_000_000, MINUTE_US), take(MINUTE_US))
+    made.do(reverse(8_000_000, MINUTE_US), take(MINUTE_US))
     assert (lease_in(made).status, owed(made)) == ("settled", 0)
-    assert made.balance(f"party:{RENTER}:card") == 7_000_000
+    assert made.balance(f"party:{RENTER}:card") == 2_000_000
+
+
+def test_a_lease_that_has_not_begun_and_has_an_hour_left_goes_on() -> None:
+    made = world(10_000_000, funds=10_000_000, runs=False)
+    made.do(reverse(3_000_000, MINUTE_US), take(MINUTE_US), ready)
+    assert (lease_in(made).status, owed(made)) == ("active", 0)
+    seconds = (lease_in(made).window_end_us - NOON_US) // 1_000_000
+    assert seconds * PRICE <= 7_000_000 * 3_600 < (seconds + 1) * PRICE
+
+
+@pytest.mark.parametrize("runs", [False, True])
+@pytest.mark.parametrize("term_us", [None, 3 * HOUR_US])
+def test_nobody_ends_a_strangers_lease_with_a_deposit_that_is_taken_back(
+    runs: bool, term_us: int | None
+) -> None:
+    """What the renter put in pays for the lease: only the stranger's cents go again."""
+    made = world(1_000_000, cash=10_000_000, term_us=term_us, runs=runs,
+                 funds=None if term_us else 9_000_000)  # fmt: skip
+    before = None if lease_in(made).opened is None else lease_in(made).window_end_us
+    _account(made, "acct_stranger", 10_000)
+    made.do(TopUpLease(lease_id=LEASE, account_id="acct_stranger", amount=credit(10_000),
+                       at_us=NOON_US))  # fmt: skip
+    at_us = NOON_US + MINUTE_US
+    made.do(ReversePayment(payment_id="pay_2", reference="dp_2", amount=credit(10_000),
+                           reason="fraudulent", at_us=at_us))  # fmt: skip
+    made.do(TakeFundsBack(payment_id="pay_2", lease_id=LEASE, at_us=at_us))
+    assert lease_in(made).status == ("active" if runs else "reserved")
+    assert before is None or lease_in(made).window_end_us == before
+    assert (made.balance("party:acct_stranger:owed"), owed(made)) == (0, 0)
+
+
+def _account(made: Booked, account_id: str, paid: int) -> None:
+    """Somebody else, with money by card."""
+    opened = AccountOpened(account_id=account_id, kind="party", opened_by="op", at_us=0)
+    made.record(Stream("account", account_id), opened)
+    started = PaymentStarted(
+        payment_id="pay_2", account_id=account_id, method="card", processor="stripe",
+        amount=credit(paid), cause="order", saved_method=None, chargeback_window_us=HOUR_US * 9_999,
+        expires_at_us=NOON_US + HOUR_US, by="mem", at_us=NOON_US,
+    )  # fmt: skip
+    made.record(payment_stream("pay_2"), started)
+    made.do(ReceivePayment(payment_id="pay_2", amount=credit(paid), reference="pi_2", by="stripe",
+                           at_us=NOON_US))  # fmt: skip
 
 
 def test_money_of_another_sort_or_of_somebody_else_stays() -> None:

@@ -13,7 +13,7 @@ from domain.accrual import UsageRow
 from domain.escrow import Deposit, Rate
 from domain.escrow import settle as settled_escrow
 from domain.escrow_sharing import FundEscrow, ReturnEscrow
-from domain.funds_taken import TakeFundsBack
+from domain.funds_taken import TakeFundsBack, TakeIdleEscrow
 from domain.gpu_time import charge_for
 from domain.job import CancelJob
 from domain.lease import AccrueUsage, CloseLease, Lease, SettleLease, TopUpLease, UsageAccrued
@@ -379,6 +379,77 @@ def test_leases_that_wait_for_their_node_close_when_nothing_is_left_for_them() -
     assert lease_in(made, 0).status == "settled"
     assert owed(made) == 0
     assert made.of(f"escrow:{JOB}:") == {}
+
+
+@pytest.mark.parametrize("looked_at", [(0,), (0, 1)])
+def test_a_lease_that_waits_while_the_escrow_falls_short_never_runs_on_nothing(
+    looked_at: tuple[int, ...],
+) -> None:
+    """Two hours are used and 4 credits are left for them: none of it is the waiting lease's."""
+    made = by_card(20_000_000, 0)
+    joined(made, 1, 2 * HOUR_US - MINUTE_US, runs=False)
+    reverse(made, 16_000_000, 2 * HOUR_US, *looked_at)
+    if 1 not in looked_at:
+        made.do(replace(ready, lease_id=lease_id(1), at_us=NOON_US + 2 * HOUR_US))
+        assert ends(made) == {7_200}, "it is over with the second at which it opens"
+    else:
+        assert lease_in(made, 1).status == "settled"
+    consistent(made)
+
+
+def friend_by_card(made: Booked, paid: int) -> None:
+    _account(made, FRIEND)
+    started = PaymentStarted(
+        payment_id="pay_2", account_id=FRIEND, method="card", processor="stripe",
+        amount=credit(paid), cause="order", saved_method=None, chargeback_window_us=HOUR_US * 9_999,
+        expires_at_us=NOON_US + HOUR_US, by="mem", at_us=NOON_US,
+    )  # fmt: skip
+    made.record(payment_stream("pay_2"), started)
+    made.do(ReceivePayment(payment_id="pay_2", amount=credit(paid), reference="pi2", by="stripe",
+                           at_us=NOON_US))  # fmt: skip
+
+
+def test_nobody_takes_over_what_another_one_owes_by_taking_back_a_payment_too() -> None:
+    """The renter's 20 are gone and 5.56 are used; the friend's 3 pay of it, and that is all."""
+    made = by_card(20_000_000, 0)
+    friend_by_card(made, 3_000_000)
+    made.do(fund(3_000_000, 0, FRIEND))
+    at_us = 2 * HOUR_US
+    reverse(made, 20_000_000, at_us, 0)
+    made.do(ReversePayment(payment_id="pay_2", reference="dp_f", amount=credit(3_000_000),
+                           reason="fraudulent", at_us=NOON_US + at_us))  # fmt: skip
+    made.do(TakeFundsBack(payment_id="pay_2", lease_id=lease_id(0), at_us=NOON_US + at_us))
+    settle(made, 0, at_us)
+    assert made.balance(f"party:{FRIEND}:owed") == 3_000_000
+    assert owed(made) == 2 * PRICE - 3_000_000
+    consistent(made)
+
+
+def test_the_timer_of_a_lease_that_was_not_looked_at_says_that_a_payment_was_reversed() -> None:
+    made = by_card(20_000_000, 0, 0)
+    reverse(made, 20_000_000, HOUR_US, 0)
+    close(made, 1, HOUR_US, "job", 100)
+    codes = [closed.code for n in (0, 1) if (closed := lease_in(made, n).closed) is not None]
+    assert codes == [102, 102]
+
+
+def test_what_lies_idle_in_the_escrow_of_a_job_pays_what_is_owed_too() -> None:
+    made = by_card(20_000_000)
+    idle = TakeIdleEscrow(payment_id="pay_1", job_id=JOB, at_us=NOON_US + MINUTE_US)
+    reverse(made, 15_000_000, MINUTE_US)
+    assert owed(made) == 15_000_000
+    made.do(idle)
+    assert owed(made) == 0
+    assert made.of(f"escrow:{JOB}:") == {f"escrow:{JOB}:1:card": 5_000_000}
+    assert made.do(idle) == [], "taken once"
+    consistent(made)
+
+
+def test_what_leases_draw_on_is_not_idle() -> None:
+    made = by_card(20_000_000, 0)
+    reverse(made, 15_000_000, MINUTE_US)
+    idle = TakeIdleEscrow(payment_id="pay_1", job_id=JOB, at_us=NOON_US + MINUTE_US)
+    assert made.do(idle) == []
 
 
 @settings(max_examples=60, deadline=None)
