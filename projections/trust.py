@@ -18,12 +18,14 @@ import msgspec
 
 from domain.gpu_time import GPU_HOUR_US
 from domain.trust import Evidence, Identity, Metered, Place
+from domain.trust_record import PAIRS_MAX
 from projections.runner import Connection, Projection, Report, Reports, Rule, run
 
 LONG_ROW_US = 10_000_000
 """Shorter rows tell no mean power: the counter of energy moves in steps."""
 TEXT_MAX = 200
 INVENTORY = b'"device.inventory"'
+MIG = "MIG-"
 
 _TABLES = """
     CREATE TABLE own.identity (
@@ -32,13 +34,14 @@ _TABLES = """
         PRIMARY KEY (node_id, device_id));
     COMMENT ON TABLE own.identity IS 'What a node last said of a device in device.inventory';
     CREATE TABLE own.metered (
-        node_id text COLLATE "C", device_id text COLLATE "C", hour_us bigint, lane int NOT NULL,
-        last_position bigint NOT NULL, recorded_us bigint NOT NULL,
-        from_us bigint NOT NULL, to_us bigint NOT NULL,
+        node_id text COLLATE "C", device_id text COLLATE "C", board_id text COLLATE "C",
+        hour_us bigint, lane int NOT NULL, last_position bigint NOT NULL,
+        recorded_us bigint NOT NULL, from_us bigint NOT NULL, to_us bigint NOT NULL,
         rows bigint NOT NULL, available_us bigint NOT NULL, energy_us bigint NOT NULL,
         energy_mj bigint NOT NULL, power_rows bigint NOT NULL, power_mw_min bigint,
         power_mw_max bigint, busy_rows bigint NOT NULL, busy_ppm_min bigint, busy_ppm_max bigint,
-        PRIMARY KEY (node_id, device_id, hour_us)) WITH (fillfactor = 50);
+        PRIMARY KEY (node_id, device_id, board_id, hour_us)) WITH (fillfactor = 50);
+    COMMENT ON COLUMN own.metered.board_id IS 'The device, or of a MIG instance its GPU, as told';
     CREATE INDEX ON own.metered (device_id, hour_us);
     CREATE INDEX ON own.metered (recorded_us);
     CREATE TABLE own.faster (
@@ -154,6 +157,12 @@ _RULES = (
 
 class _Device(msgspec.Struct, gc=False):
     id: str
+    parent: str | None
+
+    @property
+    def board_id(self) -> str:
+        """What is admitted on a node: of a MIG instance the GPU that it is cut from."""
+        return self.parent or self.id if self.id.startswith(MIG) else self.id
 
 
 class _Cols(msgspec.Struct, gc=False):
@@ -223,7 +232,7 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    hours: dict[tuple[str, str, int], Hour]
+    hours: dict[tuple[str, str, str, int], Hour]
     identities: dict[tuple[str, str], Told]
 
 
@@ -251,7 +260,7 @@ def fold(reports: Sequence[Report]) -> Folded:
 
 
 def _add_rows(
-    report: Report, body: _Body, cols: _Cols, hours: dict[tuple[str, str, int], Hour]
+    report: Report, body: _Body, cols: _Cols, hours: dict[tuple[str, str, str, int], Hour]
 ) -> None:
     starts = accumulate(cols.step_us if isinstance(cols.step_us, list) else [cols.step_us] * body.n)
     rows = zip(
@@ -266,7 +275,8 @@ def _add_rows(
         from_us = start + wall + offset_us
         to_us = from_us + length + slew
         hour_us = (to_us - 1) // GPU_HOUR_US * GPU_HOUR_US
-        key = (report.node_id, body.devices[device].id, hour_us)
+        told = body.devices[device]
+        key = (report.node_id, told.id, told.board_id, hour_us)
         hour = hours.get(key)
         if hour is None:
             hour = hours[key] = Hour(
@@ -333,8 +343,8 @@ _SET += [f"{name} = {bound}(t.{name}, excluded.{name})" for name, bound in _BOUN
 _INT8S = ", ".join(["%s::int8[]"] * len(_COLUMNS))
 _ADD_HOURS = f"""
     INSERT INTO own.metered AS t
-    SELECT * FROM unnest(%s::text[], %s::text[], %s::int8[], {_INT8S})
-    ON CONFLICT (node_id, device_id, hour_us) DO UPDATE SET {", ".join(_SET)}
+    SELECT * FROM unnest(%s::text[], %s::text[], %s::text[], %s::int8[], {_INT8S})
+    ON CONFLICT (node_id, device_id, board_id, hour_us) DO UPDATE SET {", ".join(_SET)}
 """
 _ADD_IDENTITIES = """
     INSERT INTO own.identity AS t
@@ -404,11 +414,12 @@ _METERED = """
     FROM proj_trust.metered WHERE node_id = %s AND hour_us >= %s AND hour_us < %s
     GROUP BY device_id
 """
-# A device is held against nobody at its home: else a stranger could accuse it by its id alone.
+# A device is held against nobody at its home, a MIG instance not where its GPU is at home: else a
+# stranger could accuse it by its id alone.
 _ELSEWHERE = """
     SELECT m.device_id, array_agg(DISTINCT o.node_id ORDER BY o.node_id)
     FROM proj_trust.metered m JOIN proj_trust.metered o USING (device_id, hour_us)
-    LEFT JOIN proj_trust.home h ON h.device_id = m.device_id
+    LEFT JOIN proj_trust.home h ON h.device_id = m.board_id
     WHERE h.node_id IS DISTINCT FROM m.node_id
         AND m.node_id = %s AND m.hour_us >= %s AND m.hour_us < %s AND o.node_id <> m.node_id
         AND greatest(m.from_us, o.from_us) < least(m.to_us, o.to_us)
@@ -430,6 +441,7 @@ _PAIRS = """
     LEFT JOIN proj_trust.twice t ON t.device_id = m.device_id
         AND t.first_node_id = m.node_id AND t.second_node_id = o.node_id
     WHERE r.recorded_us >= %s AND m.node_id < o.node_id AND t.position IS NULL
+        AND (SELECT count(*) FROM proj_trust.twice x WHERE x.device_id = m.device_id) < %s
         AND greatest(m.from_us, o.from_us) < least(m.to_us, o.to_us)
     ORDER BY m.device_id, m.node_id, o.node_id, m.hour_us LIMIT %s
 """
@@ -486,5 +498,10 @@ _METERED_FIELDS = tuple(field.name for field in fields(Metered))
 
 
 def read_pairs(connection: Connection, since_us: int, limit: int) -> list[Twice]:
-    """Devices metered by two nodes at once, by reports recorded since then, not recorded yet."""
-    return [Twice(*row) for row in connection.execute(_PAIRS, (since_us, limit))]
+    """Devices metered by two nodes at once, by reports recorded since then, not recorded yet.
+
+    A device with all the pairs that are ever recorded of it is left out: it would stand before
+    the others for ever.
+    """
+    found = connection.execute(_PAIRS, (since_us, PAIRS_MAX, limit))
+    return [Twice(*row) for row in found]

@@ -10,8 +10,9 @@ from api.trust_jobs import run_trust
 from domain import report
 from domain.epoch import OpenEpoch
 from domain.policy import first_policy
-from domain.trust_record import DeviceTwice
+from domain.trust_record import PAIRS_MAX, DeviceTwice, RecordDeviceTwice
 from projections import tables
+from projections.trust import read_pairs
 from tests.api.scene import HOUR_US, NOW_US, Provider, Scene
 from tests.api.work import MINUTE_US, reported, send
 
@@ -39,7 +40,7 @@ def spoofed(_minute: int) -> dict[str, Any]:
 
 def told(
     scene: Scene, provider: Provider, identity: dict[str, Any] | None, values: Any = honest,
-    *, minutes: int = 30, first: int = 0, device: str = UUID,
+    *, minutes: int = 30, first: int = 0, device: str = UUID, parent: str | None = None,
 ) -> None:  # fmt: skip
     """Sign and send what a device says of itself, and so many minutes of its rows."""
     clock: Any = scene.clock
@@ -57,8 +58,8 @@ def told(
         report.Event(type="device.inventory", mono_us=0, wall_us=NOW_US, device=0, data=identity),
     )  # fmt: skip
     body = reported(
-        provider, devices=(report.Device(id=device),), rows=rows, events=events, mono_us=ends_us,
-        wall_us=NOW_US + ends_us,
+        provider, devices=(report.Device(id=device, parent=parent),), rows=rows, events=events,
+        mono_us=ends_us, wall_us=NOW_US + ends_us,
     )  # fmt: skip
     sent = send(scene, provider, body)
     assert sent.status_code == 200, sent.text
@@ -129,6 +130,26 @@ def test_one_device_on_two_nodes_is_a_fact_and_neither_is_believed(scene: Scene)
     assert (fact.device_id, fact.first_position, fact.second_position) == (UUID, 1, 1)
 
 
+def test_a_device_whose_pairs_are_all_told_holds_up_no_other(scene: Scene) -> None:
+    """Else a crowd of nodes that report one id would hide every other pair behind its own."""
+    commands = [
+        RecordDeviceTwice(
+            device_id=UUID, first_node_id=f"node_{number:032d}", first_lane=0, first_position=1,
+            second_node_id=f"node_{number + 1:032d}", second_lane=0, second_position=1,
+            seen_us=NOW_US, at_us=NOW_US,
+        )
+        for number in range(PAIRS_MAX)
+    ]  # fmt: skip
+    for command in commands:
+        scene.service.ledger.handle(command, key=None, now_us=NOW_US)
+    for provider in (scene.provider, scene.other):
+        told(scene, provider, A5000)
+        told(scene, provider, A5000, device=OTHER, first=30)
+    with scene.service.connect() as connection:
+        tables.step_all(connection)
+        assert [one.device_id for one in read_pairs(connection, 0, 100)] == [OTHER]
+
+
 def test_who_meters_a_device_of_another_node_harms_only_himself(scene: Scene) -> None:
     """Else anybody could take a rival's availability away by reporting its devices' ids."""
     scene.operator.made("/v1/trust/libraries", LIBRARY)
@@ -146,6 +167,43 @@ def test_who_meters_a_device_of_another_node_harms_only_himself(scene: Scene) ->
         assert run_trust(scene.service, connection, scene.clock.now_us()) == 1, (
             "a fact all the same"
         )
+
+
+def _admit(scene: Scene, device_id: str) -> None:
+    """A device of this id at home on the first provider's node."""
+    device = {"device_id": device_id, "vendor": "nvidia", "model": "NVIDIA H100 80GB HBM3",
+              "memory_mib": 81_559}  # fmt: skip
+    path = f"/v1/nodes/{scene.provider.node_id}"
+    host = {"arch": "x86_64", "os": "linux"}
+    scene.provider.node.made(f"{path}/specs", {"devices": [device], "host": host})
+    scene.operator.made(f"{path}/admit", {})
+
+
+@pytest.mark.parametrize("parent", [None, OTHER, UUID])
+def test_who_meters_a_mig_instance_of_another_node_harms_only_himself(
+    scene: Scene, parent: str | None
+) -> None:
+    """Nobody admits an instance: it is at home where the GPU is that it is cut from."""
+    _admit(scene, UUID)
+    mig = "MIG-" + UUID.removeprefix("GPU-")
+    told(scene, scene.provider, A5000, device=mig, parent=UUID)
+    told(scene, scene.other, A5000, device=mig, parent=parent)
+    assert "device_twice" not in rules(trust(scene, scene.provider, mig))
+    assert "device_twice" in rules(trust(scene, scene.other, mig))
+
+
+def test_a_device_of_another_node_is_not_excused_by_a_parent_of_ones_own(scene: Scene) -> None:
+    _admit(scene, UUID)
+    told(scene, scene.provider, A5000)
+    told(scene, scene.other, A5000, parent=scene.other.device_ids[0])
+    assert "device_twice" in rules(trust(scene, scene.other))
+
+
+def test_an_instance_told_under_two_boards_in_one_hour_counts_under_both(scene: Scene) -> None:
+    mig = "MIG-" + UUID.removeprefix("GPU-")
+    told(scene, scene.provider, A5000, device=mig, parent=UUID, minutes=10)
+    told(scene, scene.provider, None, device=mig, parent=OTHER, minutes=10, first=10)
+    assert trust(scene, scene.provider, mig)["rows"] == 20
 
 
 def test_a_device_that_moved_to_another_node_is_one_device(scene: Scene) -> None:

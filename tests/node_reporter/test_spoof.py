@@ -51,7 +51,7 @@ def judged(folder: Path, probe: Probe, minutes: int = 20) -> Standing:
     probe.end()
     folded = fold([Report(*_stored(one)) for one in scene.server.stored()])
     (told,) = folded.identities.values()
-    hours = [hour for (_, device, _), hour in folded.hours.items() if device == UUIDS[0]]
+    hours = [hour for (_, device, _, _), hour in folded.hours.items() if device == UUIDS[0]]
     hour = max(hours, key=lambda one: one.rows)
     names = [one.name for one in fields(Metered)]
     metered = Metered(**{name: getattr(hour, name) or 0 for name in names})
