@@ -62,6 +62,7 @@ class Settings:
     pin_every_s: int = 60
     spec_ttl_s: int = 900  # nodes not heard of for so long get no new leases; 0: they do
     challenge_account: str | None = None  # pays for challenges of nodes; None: there are none
+    challenge_price_max: int = 10_000_000  # micro-credits per GPU-hour; dearer nodes are not asked
     jobs: bool = True  # run background jobs inside `serve`
     console: bool = True  # pages under /console, where `serve` is one process
     billing_file: Path | None = None  # TOML: who issues invoices, and which tax rates apply
@@ -72,6 +73,8 @@ class Settings:
                      "requests_per_second", "requests_burst"):  # fmt: skip
             if getattr(self, name) < 1:
                 raise SettingsInvalid(f"{name}: must be 1 or more")
+        if self.challenge_price_max < 0:
+            raise SettingsInvalid("challenge_price_max: must be 0 or more")
         if self.spec_ttl_s < 0:
             raise SettingsInvalid("spec_ttl_s: must be 0 or more")
         if self.environment not in ("production", "development"):

@@ -36,8 +36,10 @@ DEVICES_MAX = 50
 """Challenges issued in one run."""
 OPEN_MAX = 200
 SIZE, ROUNDS, FILL_KIB = 24, 4, 4_096
-LIMIT_US = 60_000_000
-TERM_US = 3_600_000_000
+LIMIT_US = 120_000_000
+"""To hear of the challenge, and to answer it. A node could read it before it opens the lease."""
+TERM_US = LIMIT_US
+"""An answer after it is worth nothing, so nobody is paid for longer."""
 RULE = "challenge/1"
 
 _FREE = """
@@ -47,7 +49,7 @@ _FREE = """
     FROM proj_fleet.device d JOIN proj_fleet.node n USING (node_id)
     JOIN LATERAL (
         SELECT offer_id, price_units FROM proj_fleet.offer o
-        WHERE o.node_id = n.node_id AND o.withdrawn_at_us IS NULL
+        WHERE o.node_id = n.node_id AND o.withdrawn_at_us IS NULL AND price_units <= %(most)s
         ORDER BY price_units, offer_id LIMIT 1) o ON true
     LEFT JOIN proj_reputation.tally s ON s.subject_id = n.node_id AND s.kind = 'node'
         AND s.client_id = '' AND NOT s.provisional
@@ -112,7 +114,8 @@ def issue_due(service: Service, connection: Connection, now_us: int) -> int:
     if span is None or span.epoch is None or not span.from_us <= now_us < span.to_us:
         return 0
     done = 0
-    found = connection.execute(_FREE, {"from": span.from_us, "to": span.to_us})
+    most = service.settings.challenge_price_max
+    found = connection.execute(_FREE, {"from": span.from_us, "to": span.to_us, "most": most})
     for free in (Free(*row) for row in found.fetchall()):
         if done >= DEVICES_MAX:
             break
@@ -211,7 +214,7 @@ def _judgement(
     if lease.opened is not None:
         ended = lease.work.ended
         until_us = lease.closed.closed_at_us if lease.closed is not None else now_us
-        took_us = (until_us if ended is None else ended.at_us) - lease.opened.opened_at_us
+        took_us = (until_us if ended is None else ended.at_us) - issued.at_us
         rule = challenge_check.broken_rule(
             _printed(connection, issued.lease_id), issued.seed, issued.size, issued.rounds,
             issued.fill_kib, lambda: secrets.randbelow(challenge_check.P),

@@ -29,7 +29,7 @@ PROVISIONAL_PPM = 500_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChallengeIssued:
-    """Stream `challenge:{challenge_id}`. The answer is due `limit_us` after the lease opened."""
+    """Stream `challenge:{challenge_id}`. The answer is due `limit_us` after `at_us`."""
 
     challenge_id: str
     node_id: str
@@ -76,7 +76,9 @@ class IssueChallenge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeChallenge:
-    """`rule` is what `domain/challenge_check.py` found; `took_us`: from the lease's opening."""
+    """`rule` is what `domain/challenge_check.py` found; `took_us`: from when it was
+    asked, for a node reads the work of a lease before it says that it is ready.
+    """
 
     challenge_id: str
     rule: str | None

@@ -15,6 +15,7 @@ import pytest
 from api.trust_jobs import run_trust
 from domain.challenge import ChallengeIssued, ChallengeJudged
 from domain.epoch import OpenEpoch
+from domain.lease import LeaseRequested
 from domain.policy import first_policy
 from node_reporter.client import Response
 from node_reporter.clock import SteppedClock
@@ -143,6 +144,36 @@ def test_a_node_that_never_starts_the_work_fails(asked: Scene) -> None:
     turn(asked)
     (judged,) = [one for one in facts(asked, ChallengeJudged) if one.device_id == UUID]
     assert (judged.rule, judged.took_us) == ("not_started", None)
+
+
+def test_the_time_in_which_the_work_could_be_read_counts_as_time_to_answer(asked: Scene) -> None:
+    """Else a node has another machine compute the answer, and only then opens the lease."""
+    turn(asked)
+    issued = of_device(asked)
+    clock: Any = asked.clock
+    clock.advance(issued.limit_us)
+    _answer(asked, issued, b"", between=lambda: clock.advance(1))
+    turn(asked)
+    (judged,) = [one for one in facts(asked, ChallengeJudged) if one.device_id == UUID]
+    assert judged.took_us == issued.limit_us + 1
+
+
+def test_who_asks_more_than_the_limit_is_not_paid_for_a_challenge(asked: Scene) -> None:
+    """Else any owner could name a price and empty the account that pays."""
+    settings = asked.service.settings
+    asked.service.settings = dataclasses.replace(settings, challenge_price_max=1_999_999)
+    assert turn(asked) == 0
+    asked.service.settings = dataclasses.replace(settings, challenge_price_max=2_000_000)
+    turn(asked)
+    assert of_device(asked).node_id == asked.provider.node_id
+
+
+def test_a_challenge_is_paid_for_no_longer_than_it_has_time(asked: Scene) -> None:
+    turn(asked)
+    issued = of_device(asked)
+    leased = facts(asked, LeaseRequested)
+    (lease,) = [one for one in leased if one.lease_id == issued.lease_id]
+    assert lease.term_us == issued.limit_us
 
 
 def test_nobody_is_asked_twice_in_one_turn_nor_while_nobody_pays(asked: Scene) -> None:
