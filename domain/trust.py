@@ -219,9 +219,11 @@ def _energy_moves(evidence: Evidence) -> str | None:
 
 def _energy_fits(evidence: Evidence) -> str | None:
     """energy_mj <= limit_mw x energy_us / 10^6 x 1.2: a milliwatt for a second is a millijoule."""
-    limit_mw = None if evidence.identity is None else evidence.identity.power_limit_mw
-    if limit_mw is None or evidence.metered.energy_us == 0:
+    if evidence.identity is None or evidence.metered.energy_us == 0:
         return None
+    limit_mw = evidence.identity.power_limit_mw
+    if limit_mw is None:
+        return "energy was told, and no limit of power to hold it against"
     most = limit_mw * evidence.metered.energy_us * ENERGY_HEADROOM_PPM
     if evidence.metered.energy_mj * 10**12 > most:
         return f"{evidence.metered.energy_mj} mJ are more than {limit_mw} mW can use"

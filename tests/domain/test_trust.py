@@ -58,6 +58,7 @@ def test_an_honest_device_is_at_tier_2_until_it_is_challenged_and_attested() -> 
     [
         (replace(GOOD, identity=None), "inventory"),
         (replace(GOOD, device_id="GPU-fake-1"), "uuid_form"),
+        (told(power_limit_mw=None), "energy_above_limit"),
         (told(pci_id="0x268410DE"), "board"),
         (told(pci_id="0xFFFF10DE"), "board"),
         (told(pci_id=None), "board"),
