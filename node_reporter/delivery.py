@@ -21,6 +21,8 @@ BATCH_BYTES_MAX = 700_000
 BACKOFF_US_MIN = 1_000_000
 BACKOFF_US_MAX = 300_000_000
 BAD_SIGNATURES_MAX = 3
+KEYS_LEARNED_S = 5
+"""So long a process of the server may not know of a key that another process let in."""
 FORKS_MAX = 3
 PATIENT_FAILURES = 8
 """A node that is not confirmed yet, revoked or in quarantine asks again every few minutes."""
@@ -165,7 +167,8 @@ class Delivery:
                 self._bad_signatures += 1
                 if self._bad_signatures >= BAD_SIGNATURES_MAX:
                     raise Stopped(f"the server does not know this key: {answer.detail}")
-                self._failed(answer.retry_after_s, f"401 {answer.detail}")
+                wait_s = max(answer.retry_after_s or 0, KEYS_LEARNED_S)
+                self._failed(wait_s, f"401 {answer.detail}")
             case ((403 | 404), _):
                 self._failures = max(self._failures, PATIENT_FAILURES)
                 self._failed(answer.retry_after_s, f"{answer.code}: {answer.detail}")

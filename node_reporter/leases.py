@@ -16,6 +16,7 @@ HOUR_US = 3_600_000_000
 ASSIGNMENTS_MAX = 1_000
 _LEASE = re.compile(report.LEASE_PATTERN)
 _WORD = re.compile(r"[0-9a-z_.+-]{1,32}")
+_PROFILE = re.compile(r"[0-9a-z.+-]{1,32}")  # as a report may name it
 _DEVICE = re.compile(report.DEVICE_PATTERN)
 
 
@@ -97,8 +98,8 @@ def _window(item: Any) -> Window:
         until_us=None if until_us is None else _whole(until_us),
         share_ppm=_whole(item.get("share_ppm", report.PPM)),
         mem_ppm=_whole(item.get("mem_ppm", report.PPM)),
-        mode=_word_or_none(item.get("mode")),
-        mig_profile=_word_or_none(item.get("mig_profile")),
+        mode=_text_or_none(item.get("mode"), _WORD),
+        mig_profile=_text_or_none(item.get("mig_profile"), _PROFILE),
         mig_start=None if item.get("mig_start") is None else _whole(item["mig_start"]),
     )
     if not (1 <= window.share_ppm <= report.PPM and 1 <= window.mem_ppm <= report.PPM):
@@ -106,8 +107,8 @@ def _window(item: Any) -> Window:
     return window
 
 
-def _word_or_none(value: Any) -> str | None:
-    return None if value is None else _text(value, _WORD)
+def _text_or_none(value: Any, form: re.Pattern[str]) -> str | None:
+    return None if value is None else _text(value, form)
 
 
 def _text(value: Any, form: re.Pattern[str]) -> str:

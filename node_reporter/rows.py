@@ -240,11 +240,12 @@ def _shape(shape: str, window: Window) -> str:
     if window.mode == "mps" and window.share_ppm % _PERCENT_PPM == 0:
         return f"mps:{window.share_ppm // _PERCENT_PPM}"
     if window.mode == "time_slice":
-        return f"ts:1/{report.PPM // window.share_ppm}"
+        return f"ts:1/{min(_TOTAL_MAX, report.PPM // window.share_ppm)}"
     return f"ts:{max(1, window.share_ppm // 10)}/{report.PPM // 10}"
 
 
 _PERCENT_PPM = 10_000
+_TOTAL_MAX = 999_999
 
 
 def _row(part: Sequence[Step], why: str, share_ppm: int) -> report.Row:

@@ -100,4 +100,9 @@ def _word(text: str) -> str:
     if text and all(each.isalnum() or each in "/._-+=:@,%$" for each in plain):
         return plain
     escaped = plain.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
+    return f'"{"".join(map(_in_one_line, escaped))}"'
+
+
+def _in_one_line(each: str) -> str:
+    """A character of a quoted word: what would end the line is written as its bytes."""
+    return each if each.isprintable() else "".join(f"\\x{byte:02x}" for byte in each.encode())

@@ -108,6 +108,14 @@ def test_a_path_with_spaces_and_signs_is_one_argument_of_the_service() -> None:
     assert line == 'ExecStart="/opt/my node/$$HOME%%n/run\\"it" run --url http://a/%%41'
 
 
+def test_a_path_with_a_line_break_adds_no_line_to_the_unit() -> None:
+    words = ["--state", "/srv/a\nExecStartPre=/bin/evil\tx"]
+    unit = Unit(program=Path("/opt/run"), arguments=words, is_system=True)
+    lines = unit.text().splitlines()
+    assert not [line for line in lines if line.startswith("ExecStartPre")]
+    assert r'ExecStart=/opt/run run --state "/srv/a\x0aExecStartPre=/bin/evil\x09x"' in lines
+
+
 def test_a_program_in_a_home_folder_is_no_service_of_the_system(tmp_path: Path) -> None:
     at_home = replace(MACHINE, program=HOME / ".local/bin/tallystick-node")
     with pytest.raises(InstallRefused, match="pipx install --global"):

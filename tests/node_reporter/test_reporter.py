@@ -222,6 +222,18 @@ def test_a_signature_refused_once_or_twice_is_tried_again(scene: Scene, times: i
     assert sum(scene.device_us()) == scene.clock.now().mono_us - 10**9
 
 
+def test_a_process_of_the_server_has_time_to_learn_of_a_key_before_the_reporter_gives_up(
+    scene: Scene,
+) -> None:
+    """Other processes learn of a key a little later than the one that let it in."""
+    scene.run(2)
+    scene.server.refuse_posts[:] = [(401, "bad_signature")] * 2
+    scene.run(20)
+    waits = [int(line.split()[-2]) for line in scene.said if "(401" in line]
+    assert len(waits) == 2
+    assert min(waits) >= 5
+
+
 def test_a_server_that_stays_busy_is_asked_ever_more_rarely(scene: Scene) -> None:
     scene.run(2)
     scene.draw = lambda low, high: max(low, high)

@@ -115,6 +115,7 @@ def test_leases_that_share_a_device_each_get_a_row_at_their_share() -> None:
         ("time_slice", None, 333_333, "ts:1/3"),
         ("memory", None, 370_000, "ts:37000/100000"),
         (None, None, 5, "ts:1/100000"),
+        ("time_slice", None, 1, "ts:1/999999"),
     ],
 )
 def test_a_row_says_how_its_lease_shares_the_board(

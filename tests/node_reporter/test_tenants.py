@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 
 from node_reporter.gpus import Device
 from node_reporter.lease_files import LocalLease, read_lease_files
-from node_reporter.leases import Window, parse_windows
+from node_reporter.leases import AssignmentsUnreadable, Window, parse_windows
 from node_reporter.tenants import KEPT_US, Tenants
 
 BOARD = "GPU-0"
@@ -141,6 +143,24 @@ def test_files_that_cannot_be_read_are_passed_over(tmp_path: Path) -> None:
     (tmp_path / ".GPU-1.new").write_text(LEASES[0])
     (tmp_path / "GPU-2").write_bytes(b"\xff\xfe" + LEASES[0].encode())
     assert read_lease_files(tmp_path) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_a_pipe_that_nobody_writes_to_does_not_hold_up_the_meter(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "GPU-0")
+    (tmp_path / "GPU-1").write_text(LEASES[0])
+    reading = threading.Thread(target=read_lease_files, args=(tmp_path,), daemon=True)
+    reading.start()
+    reading.join(timeout=10)
+    assert not reading.is_alive()
+    assert [one.device_id for one in read_lease_files(tmp_path)] == ["GPU-1"]
+
+
+def test_a_profile_that_no_report_may_name_is_no_assignment() -> None:
+    """Its rows would be set aside: a server could make a node lose its time."""
+    item = {"lease_id": LEASES[0], "device_id": BOARD, "from_us": 1, "mig_profile": "3g_40gb"}
+    with pytest.raises(AssignmentsUnreadable):
+        parse_windows({"data": [item]})
 
 
 def test_where_an_instance_is_placed_comes_with_its_assignment() -> None:
