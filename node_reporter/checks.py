@@ -12,6 +12,7 @@ from pathlib import Path
 
 from node_reporter.config import StateFolder
 from node_reporter.identity import KeyUnreadable, fingerprint, load_key, public_key
+from node_reporter.unit_file import SYSTEM_STATE
 
 OK, ABSENT, DENIED, FAILED = "ok", "absent", "denied", "failed"
 DISK_BYTES_MIN = 256 * 1024 * 1024
@@ -58,7 +59,14 @@ def _key(folder: StateFolder) -> Check:
 
 def _files(folder: StateFolder) -> Check:
     if not folder.path.is_dir():
-        return Check(name="folder", state=ABSENT, said=f"{folder.path} is not there yet")
+        # The service's folder is a link that everybody sees and only root may follow.
+        elsewhere = f"sudo tallystick-node doctor --state {SYSTEM_STATE}"
+        todo = (
+            f"the service's node is another: {elsewhere}" if os.path.lexists(SYSTEM_STATE) else ""
+        )
+        return Check(
+            name="folder", state=ABSENT, said=f"{folder.path} is not there yet", todo=todo
+        )  # fmt: skip
     if not os.access(folder.path, os.R_OK | os.W_OK | os.X_OK):
         return Check(
             name="folder", state=DENIED, said=f"{folder.path} cannot be written",

@@ -91,7 +91,10 @@ class HttpTransport:
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise UrlRefused(f"{url!r} is not an http(s) address")
         if parts.scheme == "http" and not (allow_http or _is_loopback(parts.hostname)):
-            raise UrlRefused(f"{url!r} would send the node's key in the clear: use https")
+            raise UrlRefused(
+                f"{url!r} would send the node's key in the clear: use https,"
+                " or --allow-http in a network that is yours alone"
+            )
         self._prefix = parts.path.rstrip("/")
         self._host, self._port = parts.hostname, parts.port
         self._tls = ssl.create_default_context() if parts.scheme == "https" else None

@@ -220,10 +220,10 @@ def _systemctl(is_system: bool, *words: str) -> list[str]:
 
 def _notes(machine: Machine, *, is_system: bool) -> list[str]:
     if is_system:
-        return [f"Its lines: journalctl -u {NAME}"]
+        return [f"Its log: journalctl -u {NAME}"]
     user = machine.environment.get("USER", "$USER")
     return [
-        f"Its lines: journalctl --user -u {NAME}",
+        f"Its log: journalctl --user -u {NAME}",
         f"To meter while you are not logged in: sudo loginctl enable-linger {user}",
     ]
 

@@ -13,6 +13,7 @@ from node_reporter import backends, config, doctor, inventory, rotation, server_
 from node_reporter.client import HttpTransport
 from node_reporter.clock import SystemClock
 from node_reporter.config import NotJoined, StateFolder
+from node_reporter.gpus import Backend, MonitorBlind
 from node_reporter.identity import KeyUnreadable, fingerprint, key_id, public_key
 from node_reporter.joining import JoinRefused, join
 from node_reporter.reports import AGENT
@@ -24,18 +25,18 @@ Common: TypeAlias = Callable[[argparse.ArgumentParser], None]
 
 
 def join_node(options: argparse.Namespace, make_backend: MakeBackend) -> int:
-    """Make the key, ask to join. Raises JoinRefused, Unreachable."""
+    """Make the key, ask to join. Raises JoinRefused, UrlRefused, Unreachable.
+
+    Whatever can be refused without the server is refused before anything is written.
+    """
     folder = config.state_folder(options.state, config.process_environment())
     if folder.node_key.exists():
         raise JoinRefused(f"{folder.path} holds a node already")
+    transport = HttpTransport(options.url, allow_http=options.allow_http)
+    specs = _specs(make_backend(options, SystemClock()))
     key = folder.signing_key_or_new()
     public = public_key(key)
     tell(f"fingerprint of this node's key: {fingerprint(public)}")
-    backend = make_backend(options, SystemClock())
-    backend.open()
-    specs = inventory.specs(backend.inventory(), backend.vendor)
-    backend.close()
-    transport = HttpTransport(options.url, allow_http=options.allow_http)
     with closing(transport):
         joined = join(transport, options.code, key, specs, AGENT, options.client)
     folder.remember(url=options.url, node_id=joined.node_id, node_key=joined.node_key)
@@ -51,6 +52,20 @@ def join_node(options: argparse.Namespace, make_backend: MakeBackend) -> int:
         print_line(f"{joined.node_id} asks to join with {len(specs['devices'])} device(s).")
         print_line("Compare the fingerprint where you got the code, and confirm it there.")
     return 0
+
+
+def _specs(backend: Backend) -> dict[str, Any]:
+    """What this machine is. Raises JoinRefused where its driver cannot be asked: unlike `run`,
+    nobody starts this command again."""
+    try:
+        backend.open()
+    except MonitorBlind as blind:
+        todo = "`tallystick-node doctor` says what to do; --backend names another maker"
+        raise JoinRefused(f"{blind}; {todo}") from blind
+    try:
+        return inventory.specs(backend.inventory(), backend.vendor)
+    finally:
+        backend.close()
 
 
 def rotate(options: argparse.Namespace) -> int:
@@ -114,7 +129,9 @@ def _join_parser(commands: Any, common: Common, make_backend: MakeBackend) -> No
         epilog="example: tallystick-node join https://tallystick.example 7Q4K-9XWD --json",
     )
     command.add_argument("url", metavar="URL", help="address of the server")
-    command.add_argument("code", metavar="CODE", help="single-use code shown by `Add device`")
+    command.add_argument(
+        "code", metavar="CODE", help="single-use code, from `tallystick node code REGION`"
+    )
     common(command)
     command.add_argument("--client", metavar="ACCOUNT", help="compute client that brings this node")
     command.add_argument("--allow-http", action="store_true", help="allow http to other machines")
@@ -125,7 +142,7 @@ def _join_parser(commands: Any, common: Common, make_backend: MakeBackend) -> No
 def _rotate_parser(commands: Any) -> None:
     command = commands.add_parser(
         "rotate",
-        help="sign with a new key from now on; the agent must not be running",
+        help="sign with a new key from now on; the node must not be running",
         epilog="example: tallystick-node rotate --json",
     )
     command.add_argument("--state", metavar="DIR", help="folder of this node's keys and spool")

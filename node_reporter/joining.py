@@ -22,7 +22,7 @@ _NODE_KEY = re.compile(r"[!-~]{1,200}")
 
 
 class JoinRefused(Exception):
-    """The server said no; the text says why."""
+    """The server or this machine said no; the text says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -103,6 +103,23 @@ def test_a_refused_code_says_why_and_keeps_no_node(tmp_path: Path) -> None:
     assert not (tmp_path / "node.toml").exists()
 
 
+def test_what_this_machine_can_refuse_is_refused_before_a_key_is_made(
+    machine: Machines, tmp_path: Path
+) -> None:
+    state = tmp_path / "state"
+    in_clear = ran("join", "http://10.0.0.5", "7Q4K9XWD", "--state", str(state), "--backend", "sim")
+    assert in_clear.returncode == 2
+    assert "--allow-http" in in_clear.stderr
+    blind = machine(1)
+    blind.set(init_error="9")
+    named = ("join", "http://127.0.0.1:9", "7Q4K9XWD", "--state", str(state))
+    no_driver = ran(*named, environment=blind.environment())
+    assert no_driver.returncode == 1, "nobody starts this command again"
+    assert "tallystick-node doctor" in no_driver.stderr
+    assert "Traceback" not in no_driver.stderr
+    assert not (state / "signing.key").exists()
+
+
 def test_running_before_joining_is_wrong_usage(tmp_path: Path) -> None:
     done = ran("run", "--state", str(tmp_path), "--backend", "sim")
     assert done.returncode == 2
