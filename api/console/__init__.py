@@ -7,6 +7,7 @@ shows the answer. The key stays in the memory of that one page and is nowhere el
 from __future__ import annotations
 
 from fastapi import FastAPI
+from fastapi.responses import RedirectResponse
 from nicegui import ui
 
 from api.console import bill, earnings
@@ -18,6 +19,8 @@ PATH = "/console"
 def add(app: FastAPI, asgi: Asgi) -> None:
     """Serve the pages under `/console`; they read from `asgi`, the whole application."""
     read_from(asgi)
+    # The API answers 404 to an address with one slash too few; people leave it out.
+    app.add_route(PATH, lambda _: RedirectResponse(f"{PATH}/"), include_in_schema=False)
     ui.page("/")(bill.page)
     ui.page("/bill")(bill.page)
     ui.page("/earnings")(earnings.page)

@@ -132,4 +132,6 @@ def test_a_wrong_key_or_month_is_told_and_shows_nothing(
         page.get_by_text("Credential invalid").wait_for()
         shown(page, server.address, "bill", market["renter"], month="last")
         page.get_by_text("is not a month").wait_for()
+        page.goto(f"http://{server.address}/console")
+        page.get_by_label("API key").wait_for()
         assert page.get_by_test_id("lines").count() == 0
