@@ -25,7 +25,10 @@ def utilisation(
     to: To = None,
     limit: Limit = 50,
 ) -> None:
-    """Where the accelerators' time went: # leased, . idle, x stranded, ? unavailable."""
+    """Where the accelerators' time went.
+
+    In the last column # is leased, . is idle, x is stranded and ? is unavailable.
+    """
     found = remote.list(
         lambda c, size, cursor: c.list_utilisation(
             by=by, pool_id=pool, from_=from_, to=to, limit=size, cursor=cursor
