@@ -15,7 +15,7 @@ from pathlib import Path
 
 from nacl.signing import SigningKey
 
-from node_reporter.identity import KeyUnreadable, key_or_new, load_key, write_secret
+from node_reporter.identity import KeyUnreadable, key_or_new, load_key, write_anew, write_secret
 
 STATE_VARIABLES = ("TALLYSTICK_NODE_DIR", "STATE_DIRECTORY")
 """The second is what systemd sets for a unit with StateDirectory=."""
@@ -71,10 +71,13 @@ class StateFolder:
         return key_or_new(self.signing_key)
 
     def remember(self, *, url: str, node_id: str, node_key: str) -> None:
-        """Keep what joining gave us. Raises FileExistsError where a node is kept already."""
-        write_secret(self.node_key, node_key.encode())
+        """Keep what joining gave us. Raises FileExistsError where a node is kept already.
+
+        The key comes last: with it a node is kept, and without it `join` may be called again.
+        """
         lines = f"url = {json.dumps(url)}\nnode_id = {json.dumps(node_id)}\n"
-        self.settings.write_text(lines, encoding="utf-8")
+        write_anew(self.settings, lines.encode())
+        write_secret(self.node_key, node_key.encode())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

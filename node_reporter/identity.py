@@ -101,6 +101,32 @@ def write_secret(path: Path, secret: bytes) -> None:
         file.write(secret)
         file.flush()
         os.fsync(file.fileno())
+    keep_names(path.parent)
+
+
+def write_anew(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all, over what stood there; on disk when this returns."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    beside = path.with_name(f"{path.name}.new")
+    with beside.open("wb") as file:
+        _give_to_owner_of(path.parent, file.fileno())
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(beside, path)
+    keep_names(path.parent)
+
+
+def keep_names(folder: Path) -> None:
+    """Have the names in a folder on disk too: a synced file without a name is lost with the power,
+    and with a key the node."""
+    if os.name != "posix":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _give_to_owner_of(folder: Path, handle: int) -> None:

@@ -19,7 +19,7 @@ from node_reporter.client import Transport, UsageClient
 from node_reporter.clock import Clock
 from node_reporter.config import Settings, StateFolder
 from node_reporter.delivery import Delivery
-from node_reporter.identity import key_id, key_or_new, load_key, public_key
+from node_reporter.identity import keep_names, key_id, key_or_new, load_key, public_key
 from node_reporter.reports import AGENT, key_id_of
 from node_reporter.spool import PendingEvent, Spool, owner_of
 
@@ -33,7 +33,7 @@ def settle(folder: StateFolder) -> None:
     if folder.next_key.exists():
         following = load_key(folder.next_key)
         if owner_of(folder.spool) == public_key(following).hex():
-            os.replace(folder.next_key, folder.signing_key)
+            _take_over(folder)
 
 
 def rotate(
@@ -52,13 +52,18 @@ def rotate(
         _sign_all(spool, client, clock)
         _introduce(spool, client, clock, old, new)
         spool.hand_on(new)
-        os.replace(folder.next_key, folder.signing_key)
+        _take_over(folder)
         client = UsageClient(settings.node_id, key_id_of(new), transport, clock, settings.node_key)
         delivery = Delivery(spool, client, clock, quiet)
         is_told = delivery.handshake() is not None
         while is_told and delivery.send():
             pass
         return new, is_told
+
+
+def _take_over(folder: StateFolder) -> None:
+    os.replace(folder.next_key, folder.signing_key)
+    keep_names(folder.path)
 
 
 def _introduce(

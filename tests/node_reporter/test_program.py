@@ -17,7 +17,7 @@ import pytest
 
 from node_reporter import simulated
 from node_reporter.client import HttpTransport, Unreachable, UrlRefused
-from node_reporter.config import StateFolder
+from node_reporter.config import StateFolder, load
 from node_reporter.identity import KeyUnreadable, fingerprint, load_key, make_key, public_key
 from tests.node_reporter.conftest import FakeMachine
 from tests.node_reporter.model_server import NODE, NODE_KEY, ModelServer, serve
@@ -70,6 +70,21 @@ def totals(server: ModelServer, device: str) -> tuple[int, int, int]:
         sum(row.unavailable_us for row in rows),
         sum(row.unknown_us for row in rows),
     )
+
+
+def test_a_join_that_is_cut_off_between_its_files_can_be_made_again(tmp_path: Path) -> None:
+    """Else `join` says that a node is kept here, and `run` that none is."""
+    folder = StateFolder(tmp_path)
+    folder.settings.mkdir()  # in the place of the file: it cannot be written
+    told = {"url": "https://tallystick.example", "node_id": NODE, "node_key": NODE_KEY}
+    with pytest.raises(OSError, match=r"node\.toml"):
+        folder.remember(**told)
+    assert not folder.node_key.exists()
+    folder.settings.rmdir()
+    folder.signing_key_or_new()
+    folder.remember(**told)
+    settings = load(folder, {}, None)
+    assert (settings.node_id, settings.node_key) == (NODE, NODE_KEY)
 
 
 def test_joining_makes_a_key_prints_its_fingerprint_and_remembers_the_node(
