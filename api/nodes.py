@@ -572,6 +572,7 @@ def admit_node(node_id: NodeInPath, body: Admission, call: Caller) -> Response:
         return AdmitNode(
             node_id=node_id, by=call.principal.member_id, at_us=call.now_us,
             waived=None if body.waive is None else tuple(body.waive),
+            by_owner=not call.principal.is_operator,
         )  # fmt: skip
 
     return call.record(commands, node_state(node_id))

@@ -214,12 +214,15 @@ class ConfirmNodeKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdmitNode:
-    """`waived`: rules of hardware that this node need not meet; None: as it was."""
+    """`waived`: rules of hardware that this node need not meet; None: as it was. `by_owner`: in a
+    region that is open to everybody, where nobody else looks at it.
+    """
 
     node_id: str
     by: str
     at_us: int
     waived: tuple[str, ...] | None = None
+    by_owner: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -655,6 +658,9 @@ def _registrations(
 ) -> list[DeviceRegistered]:
     """What is new about the node's devices. A device lives on one node (T1: one UUID, one node).
 
+    An owner lets in no device that another provider had: ids are public once their usage is, and a
+    rival could take them in the moment in which a machine leaves to join anew.
+
     Raises Refused: DEVICE_ELSEWHERE.
     """
     assert state.joined is not None
@@ -663,6 +669,10 @@ def _registrations(
         present = device_of(world, spec.device_id)
         if present.is_live and present.node_id != command.node_id:
             raise Refused(Reason.DEVICE_ELSEWHERE, device_id=spec.device_id)
+        before = present.registered
+        if command.by_owner and before and before.provider_id != state.joined.provider_id:
+            rule = "of another provider before: the operator lets it in"
+            raise Refused(Reason.DEVICE_ELSEWHERE, device_id=spec.device_id, rule=rule)
         fact = DeviceRegistered(
             device_id=spec.device_id,
             node_id=command.node_id,

@@ -191,6 +191,23 @@ def test_a_device_of_another_node_is_not_admitted_twice(scene: Scene) -> None:
     assert _seen(response) == (409, "device_elsewhere")
 
 
+def test_a_rival_does_not_take_the_devices_of_a_node_that_leaves_to_join_anew(scene: Scene) -> None:
+    region = scene.rival.made(
+        "/v1/regions",
+        {"provider_id": scene.other.provider_id, "name": "open", "storage_mode": "local",
+         "setting": "edge", "admission": "permissionless", "allow_public_jobs": True},
+    )  # fmt: skip
+    code = scene.rival.made("/v1/nodes/join-codes", {"region_id": region["region_id"]})["code"]
+    joining = scene.provider.joining(code, "NVIDIA A100-PCIE-80GB", "7b" * 32)
+    node_id = scene.anybody.made("/v1/nodes/join", joining)["node_id"]
+    scene.rival.made(f"/v1/nodes/{node_id}/confirm", {"key_id": joining["key_id"]})
+    scene.owner.made(f"/v1/nodes/{scene.provider.node_id}/retire")
+    response = scene.rival.post(f"/v1/nodes/{node_id}/admit")
+    assert _seen(response) == (409, "device_elsewhere")
+    told = scene.operator.made(f"/v1/nodes/{node_id}/admit")
+    assert told["phase"] == "maintenance", "a machine that was sold joins with the operator's leave"
+
+
 def test_a_permissionless_region_lets_its_owner_admit(scene: Scene) -> None:
     region = scene.owner.made(
         "/v1/regions",
