@@ -145,8 +145,10 @@ class CloseGang:
 
 MEMBERS_MAX = 128
 """Members of one gang: their reservation is one append, which holds at most 1,000 facts."""
-DEVICES_MAX = 800
-"""Devices of one gang, for the same reason."""
+GANG_FACTS_MAX = 960
+MEMBER_FACTS = 6
+"""Facts of one member beside its devices: asked, matched, reserved, drawn, counted, told; each of
+its devices is one more. The rest of an append is the gang's own and its budgets'."""
 GANG_WAIT_US = 7 * DAY_US
 """A gang that has not had its turn by then ends: it could have all of its pool after the patience
 of it, and what others hold ends, too.
@@ -227,10 +229,12 @@ def decide_request(command: RequestGang, world: World) -> list[Change]:
             Reason.COUNT_OUT_OF_RANGE, members=command.members, min_members=command.min_members,
             at_most=MEMBERS_MAX,
         )  # fmt: skip
-    if command.members * spec.gpu_count > DEVICES_MAX:
+    fitting = GANG_FACTS_MAX // (MEMBER_FACTS + spec.gpu_count)
+    if command.members > fitting:
         raise Refused(
-            Reason.COUNT_OUT_OF_RANGE, gpus=command.members * spec.gpu_count, at_most=DEVICES_MAX
-        )
+            Reason.COUNT_OUT_OF_RANGE, members=command.members,
+            gpus_per_member=spec.gpu_count, at_most=fitting,
+        )  # fmt: skip
     if not MINUTE_US <= command.timeout_us <= DAY_US:
         raise Refused(Reason.AMOUNT_OUT_OF_RANGE, field="timeout_us", at_most=DAY_US)
     fact = GangRequested(

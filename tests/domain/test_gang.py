@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from domain.close_reason import GANG_TIMEOUT
 from domain.device import DeviceReserved
 from domain.gang import (
+    GANG_FACTS_MAX,
+    MEMBER_FACTS,
     CloseGang,
     GangClosed,
     GangGrown,
@@ -42,6 +44,7 @@ from domain.money import PPM, credit
 from domain.pool import GANG_TIMEOUT_US
 from domain.refusal import Reason, Refused
 from domain.stream import Stream
+from ledger.handle import FACTS_MAX
 from tests.domain.booked import Booked
 from tests.domain.market import JOB, NOON_US, RENTER, job
 from tests.domain.pools import CASH, fleet_of, free_nodes
@@ -217,6 +220,20 @@ def test_a_gang_that_cannot_be_is_refused(changes: dict[str, Any], reason: Reaso
     with pytest.raises(Refused) as refused:
         market.append(asking(**{"members": 1, **changes}))
     assert refused.value.reason is reason
+
+
+def test_the_largest_gang_fits_into_one_append_and_one_more_member_is_refused() -> None:
+    members = GANG_FACTS_MAX // (MEMBER_FACTS + 2)
+    market = Market(members, gpus=2)
+    market.submit(gpus=2)
+    with pytest.raises(Refused) as refused:
+        market.append(asking(members + 1))
+    assert refused.value.reason is Reason.COUNT_OUT_OF_RANGE
+    asked = asking(members)
+    facts = market.append(asked, *reservation(GANG, market.plan(asked, gpus=2), NOON_US))
+    assert len(facts) <= FACTS_MAX
+    late = CloseGang(gang_id=GANG, party="job", code=GANG_TIMEOUT, at_us=NOON_US + GANG_TIMEOUT_US)
+    assert len(market.append(late)) <= FACTS_MAX
 
 
 def test_a_reservation_of_too_few_members_is_refused() -> None:
