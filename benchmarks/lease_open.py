@@ -75,7 +75,7 @@ OPERATOR, OWNER = "acct_operator", "acct_owner"
 
 def run(short: bool = False) -> dict[str, Any]:
     """Rates (leases/s), latencies (ms) and ratios."""
-    seconds = 4.0 if short else 12.0
+    seconds = 4.0 if short else 8.0  # longer, and the fleet is full
     with tempfile.TemporaryDirectory(prefix="tally", dir="/tmp") as name:
         folder = Path(name)
         folder.chmod(0o755)

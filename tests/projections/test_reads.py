@@ -365,13 +365,13 @@ def test_an_epoch_is_read_from_opening_to_claim(connection: psycopg.Connection[A
 def test_facts_are_found_by_party_type_time_and_position(
     connection: psycopg.Connection[Any],
 ) -> None:
-    everything = audit_index.read_events(connection, limit=500)
+    everything = audit_index.read_events(connection, limit=1_000)
     assert [event.position for event in everything] == list(range(1, len(everything) + 1))
     for event in everything:
         codec.decode_values(event.topic, event.body)
-    mine = audit_index.read_events(connection, party=LEASE, limit=500)
+    mine = audit_index.read_events(connection, party=LEASE, limit=1_000)
     assert mine == [e for e in everything if LEASE in e.body.values()]
-    assert {e.topic.split(".")[0] for e in mine} == {"lease", "device"}
+    assert {e.topic.split(".")[0] for e in mine} == {"lease", "device", "challenge"}
     paid = audit_index.read_events(connection, party="treasury")
     assert [e.topic for e in paid] == ["epoch.rewards_credited.v1", "epoch.rewards_matured.v1"]
     opened = audit_index.read_events(connection, topic="lease.opened.v1")
