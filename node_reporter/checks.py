@@ -23,7 +23,7 @@ CONTAINER_NOTE = (
     " (nvidia-container-toolkit issue 48): run tallystick-node on the host itself"
 )
 
-JOIN_TODO = "tallystick-node join URL CODE"
+JOIN_COMMAND = "tallystick-node join URL CODE"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ def local(folder: StateFolder) -> Iterator[Check]:
 
 def _key(folder: StateFolder) -> Check:
     if not folder.signing_key.exists():
-        return Check(name="key", state=ABSENT, said="none yet", todo=JOIN_TODO)
+        return Check(name="key", state=ABSENT, said="none yet", todo=JOIN_COMMAND)
     try:
         key = load_key(folder.signing_key)
     except KeyUnreadable as error:

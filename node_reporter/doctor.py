@@ -12,14 +12,14 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from node_reporter import checks, spool_view
-from node_reporter.checks import ABSENT, DENIED, FAILED, JOIN_TODO, OK, Check
+from node_reporter.checks import ABSENT, DENIED, FAILED, JOIN_COMMAND, OK, Check
 from node_reporter.config import StateFolder
 from node_reporter.gpus import Backend, Device, DeviceLost, MonitorBlind, Reading, counted
 from node_reporter.server_view import ServerView
 
 CLOCK_US_MAX = 2_000_000
 """A row that ends this much after its receipt earns nothing."""
-DRIVER_TODO = {
+DRIVER_REMEDIES = {
     9: "load the driver: `sudo modprobe nvidia`, and see `sudo dmesg`",
     12: "install the NVIDIA driver: its library libnvidia-ml.so.1 is not on this machine",
     18: "the driver was replaced while it ran: restart the machine",
@@ -33,14 +33,14 @@ ASKED_UNDER = {
     "throttle_thermal_ns": ("fields",),
 }
 """Under which names a driver is asked for a value, where it says that we may not see it."""
-PHASE_TODO = {
+PHASE_REMEDIES = {
     "joining": "compare the fingerprint and confirm it: `tallystick node confirm NODE`",
     "confirmed": "wait for the operator to admit this node, or admit it where admission is open",
     "maintenance": "let it take leases: `tallystick node activate NODE`",
     "draining": "it takes no new leases: `tallystick node activate NODE` ends that",
     "retired": "this node has left for good: join anew with an empty state folder",
 }
-CODE_TODO = {
+CODE_REMEDIES = {
     "revoked": "the owner took this key back: join anew with an empty state folder",
     "credential_invalid": "the server does not know this node: was its state folder copied?",
     "node_unknown": "the server does not know this node: is --url the one it joined?",
@@ -53,7 +53,7 @@ def probe(backend: Backend) -> tuple[Check, list[dict[str, Any]]]:
     try:
         backend.open()
     except MonitorBlind as blind:
-        todos = DRIVER_TODO if backend.vendor == "nvml" else {}
+        todos = DRIVER_REMEDIES if backend.vendor == "nvml" else {}
         todo = todos.get(blind.code or 0, "see the guide, or use --backend sim to try")
         return Check(name="driver", state=FAILED, said=str(blind), todo=todo), []
     try:
@@ -192,10 +192,12 @@ def _spool(spool: spool_view.SpoolView) -> Sequence[Check]:
 
 def _server(view: ServerView | None) -> Iterator[Check]:
     if view is None:
-        yield Check(name="joined", state=ABSENT, said="no", todo=JOIN_TODO)
+        yield Check(name="joined", state=ABSENT, said="no", todo=JOIN_COMMAND)
         return
     if view.why:
-        yield Check(name="server", state=FAILED, said=view.why, todo=CODE_TODO.get(view.code, ""))
+        yield Check(
+            name="server", state=FAILED, said=view.why, todo=CODE_REMEDIES.get(view.code, "")
+        )
     else:
         took = "" if view.rtt_us is None else f", {view.rtt_us // 1_000} ms"
         yield Check(name="server", state=OK, said=f"answers{took}")
@@ -210,7 +212,7 @@ def _phase(view: ServerView) -> Check:
         return Check(name="joined", state=FAILED, said=f"{phase}, in quarantine",
                      todo="two histories were signed with this key: ask the operator")  # fmt: skip
     return Check(name="joined", state=OK if phase == "active" else ABSENT, said=phase,
-                 todo=PHASE_TODO.get(phase, ""))  # fmt: skip
+                 todo=PHASE_REMEDIES.get(phase, ""))  # fmt: skip
 
 
 def _clock(offset_us: int) -> Check:
