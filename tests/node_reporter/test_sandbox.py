@@ -66,7 +66,7 @@ def test_a_job_cannot_read_the_executors_key_nor_anybodys_home(
     secret.write_text("ts_exec_secret")
     secret.chmod(0o644)  # its mode alone does not protect it
     places = [secret, Path.home(), Path("/root"), Path("/home"), Path("/etc/shadow"),
-              Path("/var"), Path("/run"), here.jobs, Path("/proc/1/root/home")]  # fmt: skip
+              Path("/var"), Path("/run"), here.jobs, Path("/proc/1/root", "home")]  # fmt: skip
     for place in places:
         done = here.sh(f"cat {place}/* {place} || ls {place}/")
         assert done.code != 0, place

@@ -17,7 +17,8 @@ from node_reporter.simulated import SimulatedGpus
 from projections.runner import Report
 from projections.trust import fold
 from tests.node_reporter.reporter_scene import MINUTE_US, Scene
-from tests.node_reporter.test_nvml import UUIDS, Machines, Probe, opened
+from tests.node_reporter.scripted_machines import Probe
+from tests.node_reporter.test_nvml import UUIDS, Machines, opened
 
 LIBRARY = ("580.95.05", "5e" * 32)
 
