@@ -81,6 +81,9 @@ def decide_close(command: CloseAccount, world: World) -> list[Change]:
     for region_id in command.region_ids:
         if storage_node_of(world, region_id).provisioned is not None:
             raise Refused(Reason.ACCOUNT_NOT_EMPTY, storage_node=region_id)
+        gathered = f"region:{region_id}:revenue"
+        if world.balance(gathered):  # shared out after midnight
+            raise Refused(Reason.ACCOUNT_NOT_EMPTY, book=gathered)
     devices = len(edge_devices_of(world, command.account_id).devices)
     if devices:  # a device that was removed today is charged at midnight
         raise Refused(Reason.ACCOUNT_NOT_EMPTY, edge_devices=devices)

@@ -11,6 +11,8 @@ its own posting and not when its lease ends: a 60-day lease pays its owner every
 covers one contiguous range of positions, so no accrual matures twice and none is left out. What a
 dispute or an adjustment took out of holdback is registered by `reduce` and does not mature.
 
+What a region shares out is gathered as it matures (`domain/region_pool.py`).
+
 Not how credits leave as cash (`domain/cash_out.py`), and not what a lease earns
 (`domain/earnings.py`). Source: design economics 5; rows C-23, C-24.
 """
@@ -27,6 +29,7 @@ from domain.duration import DAY_US, HOUR_US
 from domain.money import Amount, Big, credit
 from domain.payment_terms import CENT_UNITS
 from domain.refusal import Reason, Refused
+from domain.region_pool import RegionalEarning, gather
 from domain.stream import Change, Stream, World
 
 CLIENTS_MAX = 200
@@ -151,6 +154,8 @@ class MatureEarnings:
     gross: int
     at_us: int
     clients: tuple[tuple[str, int], ...] = ()  # of `gross`, by client; largest first
+    regional: tuple[RegionalEarning, ...] = ()  # of gross - reduced, in regions that have terms
+    reduced: int = 0  # what `regional` knows of reductions in these positions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -347,7 +352,11 @@ def reduce(
 
 
 def decide_mature(command: MatureEarnings, world: World) -> list[Change]:
-    """Raises Refused: EARNINGS_STATE when the range does not follow the last one, or is not due."""
+    """What matures is payable, and what its regions share out goes to them in the same append.
+
+    Raises Refused: EARNINGS_STATE when the range does not follow the last one, is not due, or was
+    reduced by more than the regional earnings know of.
+    """
     state = earnings_of(world, command.account_id)
     if command.through_position <= state.matured_through:
         return []
@@ -365,6 +374,8 @@ def decide_mature(command: MatureEarnings, world: World) -> list[Change]:
         return []
     reduced = sum(units for at, units in state.reductions.items() if at <= command.through_position)
     assert reduced <= command.gross, f"{command} was reduced by {reduced}: more than was earned"
+    if command.regional and command.reduced != reduced:
+        raise Refused(Reason.EARNINGS_STATE, reduced=reduced, known=command.reduced)
     fact = EarningsMatured(
         account_id=command.account_id,
         after_position=command.after_position,
@@ -375,7 +386,12 @@ def decide_mature(command: MatureEarnings, world: World) -> list[Change]:
         at_us=command.at_us,
         clients=_by_client(command) or None,
     )
-    return [Change(stream_of(command.account_id), fact)]
+    gathered = gather(
+        world, command.account_id, command.regional, command.through_position, command.at_us
+    )
+    taken = sum(change.fact.amount.units for change in gathered)
+    assert taken <= fact.amount.units, f"{command}: a region would take {taken}"
+    return [Change(stream_of(command.account_id), fact), *gathered]
 
 
 def _by_client(command: MatureEarnings) -> tuple[ClientGross, ...]:

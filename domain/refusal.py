@@ -34,6 +34,8 @@ class Reason(Enum):
     PROVIDER_KIND_UNKNOWN = "provider_kind_unknown"
     REGION_UNKNOWN = "region_unknown"
     REGION_EXISTS = "region_exists"
+    REGION_TERMS = "region_terms"
+    REGION_DAY = "region_day"
     STORAGE_MODE_UNKNOWN = "storage_mode_unknown"
     STORAGE_NODE_STATE = "storage_node_state"
     JOIN_CODE_UNKNOWN = "join_code_unknown"
@@ -275,6 +277,7 @@ STORED_REFUSALS = frozenset(
         # Supply. Not the three of join codes: strangers ask, and must not leave rows behind; and
         # what such a code is answered once, it is answered for ever.
         Reason.PROVIDER_UNKNOWN, Reason.PROVIDER_EXISTS, Reason.REGION_UNKNOWN,
+        Reason.REGION_TERMS,
         Reason.REGION_EXISTS, Reason.STORAGE_NODE_STATE,
         Reason.NODE_UNKNOWN, Reason.NODE_EXISTS, Reason.NODE_STATE,
         Reason.NODE_KEY_MISMATCH, Reason.NODE_KEY_USED, Reason.NODE_SPECS_MISSING,

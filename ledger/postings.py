@@ -67,6 +67,7 @@ from domain.payment import (
 from domain.payout import EpochMintConfirmed, PayoutConfirmed
 from domain.policy import PolicyPublished
 from domain.promotion import PromotionClosed, PromotionOpened, fund_of
+from domain.region_pool import RegionDayShared, RegionEarningsGathered, RegionSharesPaid
 from domain.reserved_term import TermEndedEarly
 from domain.resource_usage import ResourceAccrued
 from domain.shared_escrow import EscrowFunded, EscrowFundsTaken, EscrowReturned
@@ -403,6 +404,34 @@ def _earnings_swept(fact: EarningsSwept) -> Iterable[Entry]:
     return entry(Asset.CREDIT, (swept, units), (earned, -units))
 
 
+def _region_gathered(fact: RegionEarningsGathered) -> Iterable[Entry]:
+    units, payable = fact.amount.units, f"party:{fact.account_id}:payable"
+    lines = ((payable, units), (f"region:{fact.region_id}:revenue", -units))
+    return entry(Asset.CREDIT, *lines)
+
+
+def _region_day(fact: RegionDayShared) -> Iterable[Entry]:
+    """The operator's part, and the new carry for the old; the shares leave with their chunks."""
+    region, infra = f"region:{fact.region_id}", fact.infra.units
+    shares = fact.participation.units + fact.usage.units
+    operator = fact.infra_book or f"party:{fact.infra_account_id}:payable"
+    return entry(
+        Asset.CREDIT,
+        (f"{region}:revenue", fact.gathered.units - shares),
+        (f"{region}:carry", fact.carry_before.units - fact.carry.units),
+        (operator, -infra),
+    )
+
+
+def _region_shares(fact: RegionSharesPaid) -> Iterable[Entry]:
+    paid = [
+        (part.book or f"party:{part.account_id}:payable", -part.units)
+        for share in fact.shares
+        for part in share.parts
+    ]
+    return entry(Asset.CREDIT, (f"region:{fact.region_id}:revenue", fact.amount.units), *paid)
+
+
 def _resource(fact: ResourceAccrued) -> Iterable[Entry]:
     """Balances to provider and platform; credits bought by burning are retired at use."""
     new = fact.parts_new
@@ -584,6 +613,9 @@ _BOOKS: dict[type[Any], Callable[[Any], Iterable[Entry]]] = {
     CashOutFailed: _cash_out_back,
     CashOutCancelled: _cash_out_back,
     CashOutReturned: _cash_out_back,
+    RegionEarningsGathered: _region_gathered,
+    RegionDayShared: _region_day,
+    RegionSharesPaid: _region_shares,
     CapacityAccrued: _capacity,
     DeviceFeeCharged: _device_fee,
     ResourceAccrued: _resource,

@@ -69,6 +69,9 @@ KINDS: Mapping[str, str | tuple[str, str]] = {
     "payout.confirmed.v1": "payout",
     "resource.accrued.v1": ("resources", "earning"),
     "storage_node.charged.v1": "storage_node",
+    "region.earnings_gathered.v1": "region_pool",
+    "region.day_shared.v1": "region_cost",
+    "region.shares_paid.v1": "region_share",
 }
 """What a fact's lines are for; of two kinds the second is that of the parts a party earns on."""
 

@@ -1,0 +1,425 @@
+"""A region's days: gathered as they mature, shared out once, under terms known beforehand."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from domain.account import AccountClosed, AccountOpened
+from domain.account_closing import CloseAccount
+from domain.duration import DAY_US, HOUR_US
+from domain.maturity import NETWORK, EarningsMatured, EarningsReduced, MatureEarnings
+from domain.maturity import MaturityWindowSet as Window
+from domain.maturity import stream_of as earnings_stream
+from domain.money import PPM, Amount, Asset, credit
+from domain.node import NodeJoinRequested, NodeRetired
+from domain.node_role import NodeRoleSet
+from domain.provider import ProviderRegistered, RegionOpened
+from domain.refusal import Reason
+from domain.region_pool import (
+    PARTS_MAX,
+    NodeEarned,
+    RegionalEarning,
+    RegionDayShared,
+    RegionEarningsGathered,
+    RegionSharesPaid,
+    SharePart,
+    stream_of,
+)
+from domain.region_sharing import (
+    CHUNK_NODES,
+    COST_MAX,
+    NOTICE_DAYS,
+    ROLE_NODES_MAX,
+    NodeTime,
+    SetRegionTerms,
+    ShareRegionDay,
+)
+from domain.region_terms import InfraCost, RegionTermsSet
+from domain.region_terms import stream_of as terms_stream
+from domain.revenue_share import OwnerShare, RevenueSharesSet
+from domain.stream import Stream
+from ledger.chart import kind_of
+from ledger.postings import entries_for
+from tests.given import Scene
+
+REGION, PROVIDER, OPERATOR, ANNA = "region_a", "prov_a", "acct_operator", "acct_anna"
+NODES = ("node_a", "node_b", "node_c")
+DAY = 20_780
+"""The first day of the terms below."""
+DAY_GPU_US = DAY_US
+CREDITS = 1_000_000
+
+
+def costs(control: int = 3 * CREDITS, ingress: int = 3 * CREDITS, **changes: int) -> InfraCost:
+    told = {"base": 0, "most": 100 * CREDITS, "arrears_max": 10 * CREDITS, **changes}
+    return InfraCost(
+        base=credit(told["base"]), control=credit(control), ingress=credit(ingress),
+        most=credit(told["most"]), arrears_max=credit(told["arrears_max"]),
+    )  # fmt: skip
+
+
+def terms(version: int = 1, day: int = DAY, **changes: Any) -> RegionTermsSet:
+    fact = RegionTermsSet(
+        region_id=REGION, version=version, effective_from_day=day, is_shared=True,
+        participation_ppm=200_000, availability_min_tier=3, infra=costs(), by="mem",
+        at_us=(day - NOTICE_DAYS - 1) * DAY_US,
+    )  # fmt: skip
+    return replace(fact, **changes)
+
+
+def place(*more: tuple[Stream, Any]) -> Scene:
+    """A region of three workers, three control nodes and one ingress node."""
+    at: dict[str, Any] = {"at_us": 0}
+    facts: list[tuple[Stream, Any]] = [
+        (Stream("account", who), AccountOpened(account_id=who, kind="party", opened_by="op", **at))
+        for who in (OPERATOR, ANNA)
+    ]
+    facts.append(
+        (Stream("provider", PROVIDER),
+         ProviderRegistered(provider_id=PROVIDER, account_id=OPERATOR, kind="physical", **at))
+    )  # fmt: skip
+    facts.append(
+        (Stream("region", REGION),
+         RegionOpened(region_id=REGION, provider_id=PROVIDER, name="home", storage_mode="local",
+                      setting="edge", admission="operator", allow_public_jobs=True, **at))
+    )  # fmt: skip
+    for node_id in (*NODES, "ctl_1", "ctl_2", "ctl_3", "ing_1"):
+        joined = NodeJoinRequested(
+            node_id=node_id, provider_id=PROVIDER, region_id=REGION, client_id=None, key_id="k",
+            public_key="00", token_sha256="00", agent="t", **at,
+        )  # fmt: skip
+        facts.append((Stream("node", node_id), joined))
+    for node_id, role in (("ctl_1", "control"), ("ctl_2", "control"), ("ctl_3", "control"),
+                          ("ing_1", "ingress")):  # fmt: skip
+        facts.append(role_of(node_id, role))
+    return Scene().given(*facts, *more)
+
+
+def role_of(node_id: str, role: str, at_us: int = 0) -> tuple[Stream, Any]:
+    fact = NodeRoleSet(node_id=node_id, role=role, ingress_node_id=None, by="op", at_us=at_us)
+    return Stream("node-role", node_id), fact
+
+
+def under(*versions: RegionTermsSet) -> list[tuple[Stream, Any]]:
+    return [(terms_stream(REGION), each) for each in versions]
+
+
+def gathered(units: dict[str, int], account_id: str = OPERATOR, day: int = DAY) -> Any:
+    nodes = tuple(NodeEarned(node_id, earned) for node_id, earned in units.items())
+    fact = RegionEarningsGathered(
+        region_id=REGION, day=day, account_id=account_id, through_position=9, nodes=nodes,
+        amount=credit(sum(units.values())), at_us=day * DAY_US,
+    )  # fmt: skip
+    return stream_of(REGION, day), fact
+
+
+def share(day: int = DAY, times: dict[str, int] | None = None, **changes: Any) -> ShareRegionDay:
+    command = ShareRegionDay(
+        region_id=REGION, day=day,
+        times=tuple(NodeTime(node_id, us, 0) for node_id, us in (times or {}).items()),
+        control=("ctl_1", "ctl_2", "ctl_3"), ingress=("ing_1",), at_us=(day + 1) * DAY_US,
+    )  # fmt: skip
+    return replace(command, **changes)
+
+
+def shared(scene: Scene, command: ShareRegionDay) -> tuple[RegionDayShared, dict[str, Any]]:
+    total, *chunks = [change.fact for change in scene.when(command).changes()]
+    assert isinstance(total, RegionDayShared)
+    return total, {one.node_id: one for chunk in chunks for one in chunk.shares}
+
+
+def ask(day: int, at_us: int = 0, **changes: Any) -> SetRegionTerms:
+    fact = terms(day=day)
+    command = SetRegionTerms(
+        region_id=REGION, account_id=OPERATOR, version=1, effective_from_day=day,
+        is_shared=fact.is_shared, participation_ppm=fact.participation_ppm,
+        availability_min_tier=fact.availability_min_tier, infra=fact.infra, by="mem", at_us=at_us,
+    )  # fmt: skip
+    return replace(command, **changes)
+
+
+# --- terms --------------------------------------------------------------------------------------
+
+
+def test_terms_begin_a_whole_notice_after_they_are_set_and_never_twice() -> None:
+    scene = place()
+    scene.when(ask(NOTICE_DAYS)).then_refused(Reason.REGION_TERMS)
+    scene.when(ask(NOTICE_DAYS + 1)).then((terms_stream(REGION), terms(day=NOTICE_DAYS + 1)))
+    after = scene.after(ask(NOTICE_DAYS + 1))
+    after.when(ask(NOTICE_DAYS + 1, at_us=HOUR_US)).then_nothing()
+    after.when(ask(NOTICE_DAYS + 1, participation_ppm=1)).then_refused(Reason.REGION_TERMS)
+    after.when(ask(NOTICE_DAYS + 1, version=2)).then_refused(Reason.REGION_TERMS)
+    assert after.when(ask(NOTICE_DAYS + 2, version=2, is_shared=False)).changes()
+
+
+def test_the_notice_outlasts_the_longest_dispute_window() -> None:
+    window = Window(
+        version=1, window_us=30 * DAY_US + 1, effective_from_us=1, by="op", at_us=1
+    )  # fmt: skip
+    scene = place((NETWORK, window))
+    scene.when(ask(31)).then_refused(Reason.REGION_TERMS)
+    assert scene.when(ask(32)).changes()
+
+
+def test_only_the_provider_sets_terms_and_within_bounds() -> None:
+    scene, day = place(), NOTICE_DAYS + 1
+    scene.when(ask(day, account_id=ANNA)).then_refused(Reason.REGION_UNKNOWN)
+    scene.when(ask(day, region_id="region_b")).then_refused(Reason.REGION_UNKNOWN)
+    scene.when(ask(day, participation_ppm=PPM + 1)).then_refused(Reason.SHARE_OUT_OF_RANGE)
+    scene.when(ask(day, availability_min_tier=5)).then_refused(Reason.COUNT_OUT_OF_RANGE)
+    too_dear = costs(control=COST_MAX + 1)
+    scene.when(ask(day, infra=too_dear)).then_refused(Reason.AMOUNT_OUT_OF_RANGE)
+    other = replace(costs(), base=Amount(Asset.TOKEN, 1))
+    scene.when(ask(day, infra=other)).then_refused(Reason.AMOUNT_OUT_OF_RANGE)
+
+
+# --- gathering ----------------------------------------------------------------------------------
+
+
+def mature(
+    earned: list[RegionalEarning], gross: int, at_us: int = DAY * DAY_US, **changes: Any
+) -> MatureEarnings:
+    command = MatureEarnings(
+        account_id=OPERATOR, after_position=0, through_position=9,
+        through_us=at_us - 3 * DAY_US, gross=gross, at_us=at_us, regional=tuple(earned),
+    )  # fmt: skip
+    return replace(command, **changes)
+
+
+def earning(units: int, day: int = DAY, node_id: str = "node_a") -> RegionalEarning:
+    return RegionalEarning(REGION, node_id, day, units)
+
+
+def test_what_matures_under_terms_is_gathered_in_the_same_append_and_the_rest_is_payable() -> None:
+    scene = place(*under(terms()))
+    command = mature([earning(70), earning(5, node_id="node_b")], 100)
+    matured = EarningsMatured(
+        account_id=OPERATOR, after_position=0, through_position=9, gross=credit(100),
+        reduced=credit(0), amount=credit(100), at_us=command.at_us,
+    )  # fmt: skip
+    where, fact = gathered({"node_a": 70, "node_b": 5})
+    scene.when(command).then((earnings_stream(OPERATOR), matured), (where, fact))
+    (entry,) = entries_for(fact)
+    payable = (f"party:{OPERATOR}:payable", 75)
+    assert entry.lines == (payable, (f"region:{REGION}:revenue", -75))
+
+
+def test_a_region_without_terms_gathers_nothing_and_owners_keep_what_they_earned() -> None:
+    assert len(place().when(mature([earning(70)], 70)).changes()) == 1
+
+
+def test_what_was_earned_before_the_terms_or_after_their_end_is_its_owners_alone() -> None:
+    ended = terms(2, DAY + 3, is_shared=False)
+    scene = place(*under(terms(), ended))
+    earned = [earning(1, DAY - 1), earning(2, DAY), earning(4, DAY + 2), earning(8, DAY + 3)]
+    _, fact = scene.when(mature(earned, 15, (DAY + 6) * DAY_US)).changes()
+    assert fact.fact.amount == credit(2 + 4)
+
+
+def test_nothing_is_shared_under_terms_that_were_announced_after_it_was_earned() -> None:
+    """What matures late, when newer terms are in force, stays its owner's."""
+    newer = terms(2, DAY + 10, at_us=(DAY + 2) * DAY_US, participation_ppm=PPM)
+    scene = place(*under(terms(), newer))
+    earned = [earning(1, DAY + 1), earning(2, DAY + 2), earning(4, DAY + 9)]
+    _, late = scene.when(mature(earned, 7, (DAY + 12) * DAY_US)).changes()
+    assert late.fact.amount == credit(2 + 4)
+    _, in_time = scene.when(mature(earned[:2], 3, (DAY + 9) * DAY_US)).changes()
+    assert in_time.fact.amount == credit(1 + 2)
+
+
+@settings(max_examples=40)
+@given(st.integers(DAY - 3, DAY + 20), st.integers(0, 12), st.integers(0, 2))
+def test_whatever_is_gathered_was_earned_when_its_terms_were_known(
+    earned_day: int, later: int, changes: int
+) -> None:
+    versions = [
+        terms(n + 1, DAY + 9 * n, is_shared=n != 1, at_us=(DAY + 9 * n - 8) * DAY_US)
+        for n in range(changes + 1)
+    ]
+    shared_day = max(earned_day, DAY) + later
+    scene = place(*under(*versions))
+    made = scene.when(mature([earning(7, earned_day)], 7, shared_day * DAY_US)).changes()
+    in_force = [one for one in versions if one.effective_from_day <= shared_day]
+    then = [one for one in versions if one.effective_from_day <= earned_day]
+    knew = in_force and in_force[-1].at_us <= earned_day * DAY_US
+    assert (len(made) == 2) == bool(knew and then and then[-1].is_shared)
+
+
+def test_what_a_dispute_took_out_is_not_gathered_and_unknown_reductions_are_looked_at_again() -> (
+    None
+):
+    taken = EarningsReduced(account_id=OPERATOR, position=5, units=30, cause="dispute:d", at_us=0)
+    scene = place(*under(terms()), (earnings_stream(OPERATOR), taken))
+    scene.when(mature([earning(70)], 100)).then_refused(Reason.EARNINGS_STATE)
+    made = scene.when(mature([earning(70)], 100, reduced=30)).changes()
+    assert [change.fact.amount.units for change in made] == [70, 70]
+    with pytest.raises(AssertionError):
+        scene.when(mature([earning(71)], 100, reduced=30)).changes()
+
+
+def test_a_shared_day_gathers_no_more_and_many_nodes_take_several_facts() -> None:
+    scene = place(*under(terms())).after(share())
+    earned = [earning(1, node_id=f"node_{n:04}") for n in range(PARTS_MAX + 1)]
+    _, first, second = scene.when(mature(earned, len(earned))).changes()
+    assert (first.stream, second.stream) == (stream_of(REGION, DAY + 1),) * 2
+    assert [len(each.fact.nodes) for each in (first, second)] == [PARTS_MAX, 1]
+
+
+# --- a day --------------------------------------------------------------------------------------
+
+
+def test_the_worked_day_reaches_every_account_to_the_unit() -> None:
+    """Design economics 9 with Anna as owner of node_b: 59.84, 7.04, 21.12 and 12."""
+    owned = RevenueSharesSet(
+        node_id="node_b", shares=(OwnerShare(ANNA, 750_000),), by="op", at_us=0
+    )
+    scene = place(
+        *under(terms()),
+        (Stream("revenue", "node_b"), owned),
+        gathered({"node_a": 75 * CREDITS, "node_c": 25 * CREDITS}),
+    )
+    times = {"node_a": DAY_GPU_US, "node_b": DAY_GPU_US, "node_c": DAY_GPU_US // 2}
+    total, shares = shared(scene, share(times=times))
+    assert (total.control_nodes, total.ingress_nodes) == (3, 1)
+    assert total.infra == total.infra_due == credit(12_000_000)
+    got = [shares[node_id].participation + shares[node_id].usage for node_id in NODES]
+    assert got == [59_840_000, 7_040_000, 21_120_000]
+    assert shares["node_b"].parts == (SharePart(ANNA, 5_280_000), SharePart(OPERATOR, 1_760_000))
+    assert (shares["node_a"].revenue, shares["node_b"].revenue) == (75 * CREDITS, 0)
+    assert total.carry == total.arrears == credit(0)
+    assert booked(scene, share(times=times)) == {
+        f"region:{REGION}:revenue": 100_000_000,
+        f"party:{OPERATOR}:payable": -(12_000_000 + 59_840_000 + 1_760_000 + 21_120_000),
+        f"party:{ANNA}:payable": -5_280_000,
+    }
+
+
+def booked(scene: Scene, command: Any) -> dict[str, int]:
+    sums: dict[str, int] = {}
+    for change in scene.when(command).changes():
+        for entry in entries_for(change.fact):
+            for account, units in entry.lines:
+                assert kind_of(account).asset is Asset.CREDIT
+                sums[account] = sums.get(account, 0) + units
+    return {account: units for account, units in sums.items() if units}
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(st.tuples(st.integers(0, 10**9), st.integers(0, DAY_GPU_US)), max_size=3),
+    st.integers(0, PPM),
+    st.integers(0, 10 * CREDITS),
+)
+def test_two_days_share_out_exactly_what_was_gathered_and_carry_the_rest(
+    nodes: list[tuple[int, int]], ppm: int, control: int
+) -> None:
+    units = {NODES[place]: earned for place, (earned, _) in enumerate(nodes)}
+    times = {NODES[place]: time for place, (_, time) in enumerate(nodes)}
+    told = terms(participation_ppm=ppm, infra=costs(control=control))
+    first = place(*under(told), gathered(units))
+    second = first.after(share(times=times)).given(gathered(units, ANNA, DAY + 1))
+    before, _ = shared(first, share(times=times))
+    total, _ = shared(second, share(DAY + 1, times))
+    assert (total.carry_before, total.arrears_before) == (before.carry, before.arrears)
+    for day in (before, total):
+        out = (day.infra, day.participation, day.usage, day.carry)
+        assert sum(one.units for one in out) == (day.gathered + day.carry_before).units
+    both = Counter(booked(first, share(times=times)))
+    both.update(booked(second, share(DAY + 1, times)))
+    assert both[f"region:{REGION}:revenue"] == (before.gathered + total.gathered).units
+    assert both[f"region:{REGION}:carry"] == -total.carry.units
+
+
+def test_a_day_is_shared_once_after_it_is_over_and_in_order() -> None:
+    scene = place(*under(terms()))
+    place().when(share()).then_refused(Reason.REGION_DAY)
+    scene.when(share(DAY - 1)).then_refused(Reason.REGION_DAY)
+    scene.when(share(at_us=(DAY + 1) * DAY_US - 1)).then_refused(Reason.REGION_DAY)
+    scene.when(share(DAY + 1)).then_refused(Reason.REGION_DAY)
+    after = scene.after(share())
+    after.when(share()).then_nothing()
+    assert after.when(share(DAY + 1)).changes()
+
+
+def test_a_day_without_revenue_leaves_the_cost_in_arrears_up_to_their_cap() -> None:
+    scene = place(*under(terms()))
+    total, shares = shared(scene, share(times={"node_a": 5}))
+    assert (total.infra, total.arrears, total.forgone) == (
+        credit(0),
+        credit(10**7),
+        credit(2 * 10**6),
+    )
+    assert shares["node_a"].parts == ()
+    later = scene.after(share()).given(gathered({"node_a": 30 * CREDITS}, day=DAY + 1))
+    paid, _ = shared(later, share(DAY + 1))
+    assert (paid.infra, paid.arrears) == (credit(22 * CREDITS), credit(0))
+    assert paid.usage == credit(8 * CREDITS)
+
+
+def test_only_nodes_that_have_the_role_in_this_region_at_the_end_of_the_day_cost() -> None:
+    elsewhere = NodeJoinRequested(
+        node_id="ctl_9", provider_id=PROVIDER, region_id="region_b", client_id=None, key_id="k",
+        public_key="00", token_sha256="00", agent="t", at_us=0,
+    )  # fmt: skip
+    gone = NodeRetired(node_id="ctl_1", by="op", at_us=1)
+    scene = place(
+        *under(terms()),
+        (Stream("node", "ctl_9"), elsewhere),
+        role_of("ctl_9", "control"),
+        (Stream("node", "ctl_1"), gone),
+        role_of("ctl_2", "worker", 5),
+        role_of("node_a", "ingress", (DAY + 1) * DAY_US),
+    )
+    named = ("ctl_1", "ctl_2", "ctl_3", "ctl_3", "ctl_9", "node_none")
+    total, _ = shared(scene, share(control=named, ingress=("ing_1", "node_a")))
+    assert (total.control_nodes, total.ingress_nodes) == (1, 1)
+    most = place(*under(terms(infra=costs(most=5 * CREDITS, base=CREDITS))))
+    assert shared(most, share())[0].infra_due == credit(5 * CREDITS)
+    too_many = tuple(f"n{n}" for n in range(ROLE_NODES_MAX + 1))
+    scene.when(share(control=too_many)).then_refused(Reason.COUNT_OUT_OF_RANGE)
+
+
+def test_after_the_end_of_terms_nothing_more_is_due_and_what_was_gathered_is_shared() -> None:
+    ended = terms(2, DAY + 1, is_shared=False)
+    scene = place(*under(terms(), ended)).after(share())
+    late = scene.given(gathered({"node_a": 15 * CREDITS}, day=DAY + 1))
+    total, shares = shared(late, share(DAY + 1))
+    assert (total.infra_due, total.infra) == (credit(0), credit(10 * CREDITS))
+    assert shares["node_a"].usage == 5 * CREDITS
+
+
+def test_what_a_closed_account_would_get_waits_and_is_not_lost() -> None:
+    closed = AccountClosed(account_id=ANNA, by="op", at_us=1)
+    scene = place(
+        *under(terms(infra=costs(0, 0))),
+        (Stream("account", ANNA), closed),
+        gathered({"node_a": 10}, ANNA),
+    )
+    _, shares = shared(scene, share())
+    assert shares["node_a"].parts == (SharePart(ANNA, 10, "network:suspense"),)
+    assert booked(scene, share())["network:suspense"] == -10
+
+
+def test_an_account_does_not_close_while_a_region_of_its_holds_earnings() -> None:
+    scene = place().having({f"region:{REGION}:revenue": 5})
+    close = CloseAccount(
+        account_id=OPERATOR, lease_ids=(), node_ids=(), region_ids=(REGION,), by="op", at_us=5
+    )
+    scene.when(close).then_refused(Reason.ACCOUNT_NOT_EMPTY)
+
+
+def test_a_large_region_is_told_in_chunks_of_one_append_in_the_order_of_its_nodes() -> None:
+    names = [f"node_{n:05}" for n in range(2 * CHUNK_NODES + 1)]
+    scene = place(*under(terms(infra=costs(0, 0))), gathered(dict.fromkeys(names, 3)))
+    total, *chunks = [change.fact for change in scene.when(share()).changes()]
+    assert isinstance(total, RegionDayShared)
+    assert (total.nodes, total.chunks) == (len(names), 3)
+    assert all(isinstance(chunk, RegionSharesPaid) for chunk in chunks)
+    assert [chunk.chunk for chunk in chunks] == [0, 1, 2]
+    assert [one.node_id for chunk in chunks for one in chunk.shares] == names
