@@ -41,7 +41,7 @@ from domain.account import WalletState
 from domain.burn import Burn, BurnIntended, ConfirmBurn, FailBurn, IntendBurn
 from domain.deposit import ConfirmCreditsPurchase
 from domain.duration import SECOND_US
-from domain.epoch import TREASURY, Epoch, EpochSealed
+from domain.epoch import Epoch, EpochSealed
 from domain.money import credit, token
 from domain.payout import (
     NO_ROOT,
@@ -55,6 +55,7 @@ from domain.payout import (
 )
 from domain.price_feed import FEED, Feed, TakePriceSnapshot, reading_of
 from domain.refusal import Reason, Refused
+from domain.settlement import TREASURY
 from domain.stream import Stream
 from domain.token_burn import tokens_for
 from ledger.handle import Ledger
@@ -385,7 +386,7 @@ class ChainJobs:
             if self._payout(epoch).mint is None:
                 sealed = state.sealed
                 file_hash = bytes.fromhex(sealed.file_sha256)
-                call = self._tally.mint_epoch(epoch, sealed.emission.units, file_hash)
+                call = self._tally.mint_epoch(epoch, sealed.minted, file_hash)
                 self._send(f"mint/{epoch}", self._emitter, call)
                 return
 
@@ -464,7 +465,7 @@ class ChainJobs:
             asset=deployment.token,
             seq=before[0] + 1,
             committed=leaves.committed,
-            minted=sealed.emission.units,
+            minted=sealed.minted,
             previous_root=before[1],
             manifest=sealed.file_sha256,
             tree=tree_of(self._tally, leaves),

@@ -19,10 +19,11 @@ from typing import Any
 import psycopg
 
 from domain import epoch as epochs
-from domain.epoch import TREASURY, RewardsCredited, RewardsMatured
+from domain.epoch import RewardsCredited, RewardsMatured
 from domain.payout import EpochMintConfirmed
 from domain.payout import stream_of as payout_stream
 from domain.policy import NETWORK
+from domain.settlement import TREASURY
 from ledger.handle import Ledger
 
 Connection = psycopg.Connection[Any]

@@ -31,16 +31,17 @@ from domain.epoch import (
     MatureRewards,
     Reward,
     SealEpoch,
-    Settlement,
 )
+from domain.epoch_file import epoch_file, file_sha256
 from domain.lease import Lease
 from domain.policy import NETWORK, PolicyPublished
 from domain.refusal import Reason, Refused
+from domain.settlement import Cut, NodeCut, Settlement, Use, settle
 from domain.stream import Stream
 from ledger import chain_store, cut, trees
 from ledger.handle import Ledger
 from projections import tables
-from projections.epochs import read_preview
+from projections.epochs import Preview, read_preview
 
 Connection = psycopg.Connection[Any]
 
@@ -172,17 +173,18 @@ def seal_epoch(
     EPOCH_OUT_OF_ORDER; SealDiffers.
     """
     settlement = settlement_at(ledger, connection, epoch)
-    _keep_file(epoch_path(data_dir, epoch), epochs.epoch_file(settlement))
+    _keep_file(epoch_path(data_dir, epoch), epoch_file(settlement))
     if _known(ledger, epoch).sealed is None:
         command = SealEpoch(
             epoch=epoch,
-            cut_position=settlement.cut_position,
-            weights=settlement.weights,
-            file_sha256=epochs.file_sha256(settlement),
+            cut_position=settlement.cut.cut_position,
+            nodes=tuple(settlement.cut.nodes),
+            recyclable=settlement.cut.openings.recyclable,
+            file_sha256=file_sha256(settlement),
             at_us=now_us,
         )
         ledger.handle(command, key=None, now_us=now_us)
-    _credit(ledger, epoch, settlement.rewards, now_us)
+    _credit(ledger, epoch, epochs.rewards_of(settlement), now_us)
     sealed = _known(ledger, epoch).sealed
     assert sealed is not None
     return sealed
@@ -204,15 +206,16 @@ def settlement_at(ledger: Ledger, connection: Connection, epoch: int) -> Settlem
     sealed = state.sealed
     # What was emitted was within the cap then; the cap has less left now.
     unissued = ledger.books.balance("emission:unissued")
-    settlement = epochs.settle(
-        epoch,
-        position,
-        policy,
-        preview.weights(policy.compute_base),
-        _carry_before(ledger, epoch),
+    openings = epochs.openings(
+        _sealed_before(ledger, epoch),
         unissued if sealed is None else sealed.emission.units,
+        recyclable=0,
     )
-    if sealed is not None and epochs.file_sha256(settlement) != sealed.file_sha256:
+    nodes = _nodes(preview)
+    settlement = settle(
+        Cut(epoch=epoch, cut_position=position, policy=policy, openings=openings, nodes=nodes)
+    )
+    if sealed is not None and file_sha256(settlement) != sealed.file_sha256:
         raise SealDiffers(f"epoch {epoch}: sealed {sealed.file_sha256}")
     return settlement
 
@@ -224,13 +227,21 @@ def _policy(ledger: Ledger, version: int) -> PolicyPublished:
     return policy
 
 
-def _carry_before(ledger: Ledger, epoch: int) -> int:
+def _nodes(preview: Preview) -> list[NodeCut]:
+    gpu_us = dict(preview.gpu_us)
+    return [
+        NodeCut(account_id, account_id, (Use("cash", burned, gpu_us.get(account_id, 0)),))
+        for account_id, burned in preview.burned
+    ]
+
+
+def _sealed_before(ledger: Ledger, epoch: int) -> EpochSealed | None:
     if epoch == 1:
-        return 0
+        return None
     sealed = epoch_state(ledger, epoch - 1).sealed
     if sealed is None:
         raise Refused(Reason.EPOCH_OUT_OF_ORDER, epoch=epoch, rule="the one before is not sealed")
-    return sealed.compute_carry.units
+    return sealed
 
 
 def _keep_file(path: Path, data: bytes) -> None:
@@ -257,7 +268,8 @@ def mature_rewards(ledger: Ledger, connection: Connection, epoch: int, now_us: i
     state = _known(ledger, epoch)
     if state.status != "credited" or not _is_mature(ledger, state, now_us):
         return 0
-    chunks = epochs.chunks_of(settlement_at(ledger, connection, epoch).rewards)
+    settlement = settlement_at(ledger, connection, epoch)
+    chunks = epochs.chunks_of(epochs.rewards_of(settlement))
     due = list(enumerate(chunks, 1))[state.matured_count :]
     for number, chunk in due:
         command = MatureRewards(epoch=epoch, chunk=number, rewards=chunk, at_us=now_us)

@@ -3,14 +3,13 @@
     open --EpochClosing + UsagePinned--> closing --EpochSealed--> sealed --RewardsCredited*-->
     credited --RewardsMatured*--> settled
 
-    compute + availability + treasury == emission <= emission:unissued
-    sum(compute shares) + carry == compute pool + carry before;   all to the unit
+    minted == emission + release - returned;   emission <= emission:unissued
+    rewards + carries after == minted + carries before;   all to the unit
 
-Settlement is a pure function of the cut: the same weights in any order give the same bytes. A
-sealed epoch never changes. The compute carry lives in the chain of epochs itself: epoch n starts
-from what the seal of epoch n - 1 left, so it is sealed after it. The availability pool pays nobody
-yet and goes to its carry account whole. Lifetime totals are in the books (`party:{id}:matured`
-and what was paid), not here.
+What an epoch pays is a pure function of its cut (`domain/settlement.py`): the same nodes in any
+order give the same bytes. A sealed epoch never changes. The carries live in the chain of epochs
+itself: epoch n starts from what the seal of epoch n - 1 left, so it is sealed after it. Lifetime
+totals are in the books (`party:{id}:matured` and what was paid), not here.
 """
 
 from __future__ import annotations
@@ -22,20 +21,18 @@ from hashlib import sha256
 from itertools import pairwise
 from typing import Any, assert_never
 
-from domain.emission import scheduled
-from domain.money import PPM, Amount, share_out, token
+from domain.epoch_file import file_sha256
+from domain.money import Amount, Big, token
 from domain.pin import UsagePinned, last_pin, pinned
-from domain.policy import PolicyPublished, policy_for, policy_version
+from domain.policy import policy_for, policy_version
 from domain.refusal import Reason, Refused
+from domain.settlement import Cut, NodeCut, Openings, Settlement, settle
 from domain.stream import Change, Stream, World
 
 CHUNK_MAX = 500
+"""Recipients of one `RewardsCredited`: a fact stays small whatever the network's size."""
 MISSING_MAX = 100
 """Names of one override's fact; the rest is counted."""
-"""Recipients of one `RewardsCredited`: a fact stays small whatever the network's size."""
-TREASURY = "treasury"
-"""Account id of the treasury: a party like any other, with a payout leaf of its own."""
-EPOCH_FORMAT = "tallystick-epoch-v1"
 
 # Facts.
 
@@ -46,6 +43,14 @@ class Reward:
 
     account_id: str
     amount: Amount
+
+
+@dataclass(frozen=True, slots=True)
+class Adjustment:
+    """What an account is still to be given (> 0), or to give back (< 0), in TOKEN units."""
+
+    account_id: str
+    delta: Big
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +90,10 @@ class EpochClosing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochSealed:
+    """The totals of a settlement. Seals from before nodes were paid for being available have none
+    of the last fields: nothing was released or returned, and what they kept for it was a carry.
+    """
+
     epoch: int
     cut_position: int  # market-log position of the cut's UsagePinned
     policy_version: int
@@ -99,6 +108,20 @@ class EpochSealed:
     chunks: int
     file_sha256: str  # of the canonical epoch file
     at_us: int
+    recyclable: Amount | None = None  # burned TOKEN that could come back, at the cut
+    release: Amount | None = None  # of it, minted again
+    returned: Amount | None = None  # of emission and release together, never minted
+    returned_release: Amount | None = None  # of `returned`, the part that the burned TOKEN keep
+    availability_carry_before: Amount | None = None
+    availability_carry: Amount | None = None
+    compute_weight: Big | None = None  # of all nodes together
+    availability_weight: Big | None = None
+    adjustments_open: tuple[Adjustment, ...] | None = None  # that this epoch could not settle
+
+    @property
+    def minted(self) -> int:
+        """TOKEN units that this epoch brings into being."""
+        return self.emission.units + _or_zero(self.release) - _or_zero(self.returned)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,11 +177,14 @@ class CloseEpoch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SealEpoch:
-    """Split the pools by the weights of the cut. `file_sha256` is of the canonical epoch file."""
+    """Settle the nodes of the cut. `file_sha256` is of the canonical epoch file, and `recyclable`
+    the burned TOKEN that could come back, both as of the cut.
+    """
 
     epoch: int
     cut_position: int
-    weights: tuple[tuple[str, int], ...]  # (account id, weight), in any order
+    nodes: tuple[NodeCut, ...]  # in any order
+    recyclable: int
     file_sha256: str
     at_us: int
 
@@ -183,105 +209,12 @@ class MatureRewards:
     at_us: int
 
 
-# The formula.
+# The shape of rewards.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settlement:
-    """What one epoch pays, in token units; pure and complete: the epoch file is its image."""
-
-    epoch: int
-    cut_position: int
-    policy_version: int
-    emission: int
-    compute_pool: int
-    availability_pool: int
-    treasury_pool: int
-    compute_carry_before: int
-    compute_carry: int
-    weights: tuple[tuple[str, int], ...]  # by id bytes
-    rewards: tuple[Reward, ...]  # by id bytes, none zero, the treasury among them
-
-    @property
-    def total(self) -> int:
-        return sum(reward.amount.units for reward in self.rewards)
-
-
-def pools_of(emission: int, policy: PolicyPublished) -> tuple[int, int, int]:
-    """Compute, availability and treasury: floors by ppm, the treasury takes the remainder."""
-    compute = emission * policy.compute_ppm // PPM
-    availability = emission * policy.availability_ppm // PPM
-    return compute, availability, emission - compute - availability
-
-
-def settle(
-    epoch: int,
-    cut_position: int,
-    policy: PolicyPublished,
-    weights: Sequence[tuple[str, int]],
-    carry_before: int,
-    unissued: int,
-) -> Settlement:
-    """Split one epoch's emission. `unissued` is what the hard cap has left.
-
-    Source: design economics 7 and 8. Raises Refused: DUPLICATE_ID, NEGATIVE_WEIGHT.
-    """
-    assert carry_before >= 0, carry_before
-    assert unissued >= 0, unissued
-    emission = min(scheduled(policy.segments, epoch), unissued)
-    compute, availability, treasury = pools_of(emission, policy)
-    ordered = tuple(sorted(weights, key=lambda weight: weight[0].encode()))
-    shares = share_out(compute + carry_before, ordered)
-    paid = dict(shares.by_id)
-    paid[TREASURY] = paid.get(TREASURY, 0) + treasury
-    by_id = sorted(paid.items(), key=lambda item: item[0].encode())
-    settlement = Settlement(
-        epoch=epoch,
-        cut_position=cut_position,
-        policy_version=policy.version,
-        emission=emission,
-        compute_pool=compute,
-        availability_pool=availability,
-        treasury_pool=treasury,
-        compute_carry_before=carry_before,
-        compute_carry=shares.carry,
-        weights=ordered,
-        rewards=tuple(Reward(who, token(units)) for who, units in by_id if units),
-    )
-    assert settlement.total + shares.carry == compute + treasury + carry_before, settlement
-    return settlement
-
-
-def epoch_file(settlement: Settlement) -> bytes:
-    """The canonical epoch file: JSON with sorted keys, no spaces, big numbers as strings.
-
-    Its SHA-256 is in `EpochSealed`, goes on chain with the mint and the payout root, and is what
-    an auditor recomputes.
-    """
-    s = settlement
-    document = {
-        "format": EPOCH_FORMAT,
-        "epoch": s.epoch,
-        "cut_position": str(s.cut_position),
-        "policy_version": s.policy_version,
-        "emission": str(s.emission),
-        "pools": {
-            "compute": str(s.compute_pool),
-            "availability": str(s.availability_pool),
-            "treasury": str(s.treasury_pool),
-        },
-        "compute_carry_before": str(s.compute_carry_before),
-        "compute_carry": str(s.compute_carry),
-        "weights": [[who, str(weight)] for who, weight in s.weights],
-        "rewards": [[reward.account_id, str(reward.amount.units)] for reward in s.rewards],
-    }
-    text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return text.encode()
-
-
-def file_sha256(settlement: Settlement) -> str:
-    """Hex SHA-256 of the epoch file."""
-    return sha256(epoch_file(settlement)).hexdigest()
+def rewards_of(settlement: Settlement) -> tuple[Reward, ...]:
+    """What is credited, by the bytes of the account's id."""
+    return tuple(Reward(who, token(units)) for who, units in settlement.rewards)
 
 
 def chunks_of(rewards: Sequence[Reward]) -> tuple[tuple[Reward, ...], ...]:
@@ -353,18 +286,41 @@ def epoch_of(world: World, epoch: int) -> Epoch:
 
 
 def settlement_of(
-    world: World, epoch: int, cut_position: int, weights: Sequence[tuple[str, int]]
+    world: World, epoch: int, cut_position: int, nodes: Sequence[NodeCut], recyclable: int = 0
 ) -> Settlement:
-    """What sealing this epoch now would pay: policy, carry and cap are read from the world.
+    """What sealing this epoch now would pay: policy, carries and cap are read from the world.
 
     Raises Refused: EPOCH_UNKNOWN, EPOCH_OUT_OF_ORDER and like `settle`.
     """
     opened = epoch_of(world, epoch).opened
     assert opened is not None
-    policy = policy_version(world, opened.policy_version)
-    carry_before = _carry_before(world, epoch)
-    unissued = world.balance("emission:unissued")
-    return settle(epoch, cut_position, policy, weights, carry_before, unissued)
+    cut = Cut(
+        epoch=epoch,
+        cut_position=cut_position,
+        policy=policy_version(world, opened.policy_version),
+        openings=openings(
+            _sealed_before(world, epoch), world.balance("emission:unissued"), recyclable
+        ),
+        nodes=nodes,
+    )
+    return settle(cut)
+
+
+def openings(before: EpochSealed | None, unissued: int, recyclable: int) -> Openings:
+    """What the seal of the epoch before leaves to this one; None for the first."""
+    if before is None:
+        return Openings(unissued=unissued, recyclable=recyclable)
+    return Openings(
+        unissued=unissued,
+        recyclable=recyclable,
+        compute_carry=before.compute_carry.units,
+        availability_carry=_or_zero(before.availability_carry),
+        adjustments=tuple((one.account_id, one.delta) for one in before.adjustments_open or ()),
+    )
+
+
+def _or_zero(amount: Amount | None) -> int:
+    return 0 if amount is None else amount.units
 
 
 def _state(world: World, epoch: int) -> Epoch:
@@ -373,13 +329,13 @@ def _state(world: World, epoch: int) -> Epoch:
     return state
 
 
-def _carry_before(world: World, epoch: int) -> int:
+def _sealed_before(world: World, epoch: int) -> EpochSealed | None:
     if epoch == 1:
-        return 0
+        return None
     sealed = _state(world, epoch - 1).sealed
     if sealed is None:
         raise Refused(Reason.EPOCH_OUT_OF_ORDER, epoch=epoch, rule="the one before is not sealed")
-    return sealed.compute_carry.units
+    return sealed
 
 
 def _units(rewards: Sequence[Reward]) -> int:
@@ -469,7 +425,9 @@ def decide_seal(command: SealEpoch, world: World) -> list[Change]:
         return []
     if epoch.status != "closing":
         raise Refused(Reason.EPOCH_STATE, epoch=command.epoch, status=epoch.status)
-    settlement = settlement_of(world, command.epoch, command.cut_position, command.weights)
+    settlement = settlement_of(
+        world, command.epoch, command.cut_position, command.nodes, command.recyclable
+    )
     if file_sha256(settlement) != command.file_sha256:
         raise Refused(Reason.REWARDS_MISMATCH, epoch=command.epoch, file=command.file_sha256)
     fact = sealed_fact(settlement, command.at_us)
@@ -478,21 +436,31 @@ def decide_seal(command: SealEpoch, world: World) -> list[Change]:
 
 def sealed_fact(settlement: Settlement, at_us: int) -> EpochSealed:
     """The totals of a settlement, as sealed."""
+    s, opening = settlement, settlement.cut.openings
     return EpochSealed(
-        epoch=settlement.epoch,
-        cut_position=settlement.cut_position,
-        policy_version=settlement.policy_version,
-        emission=token(settlement.emission),
-        compute_pool=token(settlement.compute_pool),
-        availability_pool=token(settlement.availability_pool),
-        treasury_pool=token(settlement.treasury_pool),
-        compute_carry_before=token(settlement.compute_carry_before),
-        rewards=token(settlement.total),
-        compute_carry=token(settlement.compute_carry),
-        recipients=len(settlement.rewards),
-        chunks=len(chunks_of(settlement.rewards)),
-        file_sha256=file_sha256(settlement),
+        epoch=s.epoch,
+        cut_position=s.cut.cut_position,
+        policy_version=s.cut.policy.version,
+        emission=token(s.emission),
+        compute_pool=token(s.compute_pool),
+        availability_pool=token(s.availability_pool),
+        treasury_pool=token(s.treasury_pool),
+        compute_carry_before=token(opening.compute_carry),
+        rewards=token(s.total),
+        compute_carry=token(s.compute_carry),
+        recipients=len(s.rewards),
+        chunks=-(-len(s.rewards) // CHUNK_MAX),
+        file_sha256=file_sha256(s),
         at_us=at_us,
+        recyclable=token(opening.recyclable),
+        release=token(s.release),
+        returned=token(s.returned_emission + s.returned_release),
+        returned_release=token(s.returned_release),
+        availability_carry_before=token(opening.availability_carry),
+        availability_carry=token(s.availability_carry),
+        compute_weight=s.compute_weight,
+        availability_weight=s.availability_weight,
+        adjustments_open=tuple(Adjustment(who, delta) for who, delta in s.adjustments),
     )
 
 

@@ -18,6 +18,7 @@ from domain.emission import EmissionSegment as EmissionSegment
 from domain.emission import check_segments, scheduled_through
 from domain.money import PPM, Amount, Asset, token
 from domain.refusal import Reason, Refused
+from domain.reward_terms import RewardTerms, check_terms
 from domain.stream import Change, Stream, World
 
 COMPUTE_BASES = ("burned_value", "gpu_time")
@@ -49,6 +50,7 @@ class PolicyPublished:
     effective_from_epoch: int
     by: str
     at_us: int
+    rewards: RewardTerms | None = None  # of versions before there were terms: NO_TERMS
 
 
 # Commands.
@@ -70,6 +72,7 @@ class PublishPolicy:
     effective_from_epoch: int
     by: str
     at_us: int
+    rewards: RewardTerms | None = None
 
 
 EPOCH_LENGTH_US = 604_800_000_000
@@ -194,6 +197,8 @@ def _check_numbers(fact: PolicyPublished) -> None:
         raise _invalid("holdback in epochs", holdback_epochs=fact.holdback_epochs)
     if not 1 <= fact.effective_from_epoch <= EPOCHS_MAX:
         raise _invalid("first epoch", effective_from_epoch=fact.effective_from_epoch)
+    if fact.rewards is not None:
+        check_terms(fact.rewards)
     ends = [segment.start_epoch + segment.n_epochs - 1 for segment in fact.segments]
     if len(ends) > SEGMENTS_MAX or max(ends, default=0) > EPOCHS_MAX:
         raise _invalid("too many segments, or too far away", segments=len(ends))

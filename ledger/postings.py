@@ -520,19 +520,33 @@ def _policy(fact: PolicyPublished) -> Iterable[Entry]:
 
 
 def _sealed(fact: EpochSealed) -> Iterable[Entry]:
-    emission, rewards = fact.emission.units, fact.rewards.units
-    compute = fact.compute_pool.units + fact.compute_carry_before.units
-    treasury = fact.treasury_pool.units
-    assert compute + treasury == rewards + fact.compute_carry.units, fact
+    """Minted is drawn from what was never issued and from what was burned; what the seal returned
+    is never drawn. The pools keep their carries.
+    """
+    rewards, returned_release = fact.rewards.units, _units(fact.returned_release)
+    emission = fact.emission.units - (_units(fact.returned) - returned_release)
+    released = _units(fact.release) - returned_release
+    kept = fact.compute_carry.units - fact.compute_carry_before.units
+    if fact.availability_carry is None:  # a seal that paid nobody for being available
+        kept_idle = fact.availability_pool.units
+    else:
+        kept_idle = fact.availability_carry.units - _units(fact.availability_carry_before)
+    assert emission + released == fact.minted == rewards + kept + kept_idle, fact
     yield from entry(
         Asset.TOKEN,
         ("emission:unissued", emission),
         ("emission:authority", -emission),
-        ("chain:mint_due", emission),
-        ("pool:availability:carry", -fact.availability_pool.units),
-        ("pool:compute:carry", fact.compute_carry_before.units - fact.compute_carry.units),
+        ("recycle:pool", released),
+        ("recycle:authority", -released),
+        ("chain:mint_due", emission + released),
+        ("pool:availability:carry", -kept_idle),
+        ("pool:compute:carry", -kept),
         (f"epoch:{fact.epoch}:unmatured", -rewards),
     )
+
+
+def _units(amount: Amount | None) -> int:
+    return 0 if amount is None else amount.units
 
 
 def _credited(fact: RewardsCredited) -> Iterable[Entry]:

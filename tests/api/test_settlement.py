@@ -16,8 +16,8 @@ from api.settlement import SealDiffers, close_epoch, epoch_path, seal_epoch, set
 from contracts.deployment import Deployment
 from contracts.devnet import Devnet
 from contracts.tally import TOKEN_UNIT
-from domain import epoch as epochs
 from domain.epoch import stream_of
+from domain.epoch_file import file_sha256
 from domain.refusal import Reason, Refused
 from ledger.handle import Ledger
 from projections import tables
@@ -174,7 +174,7 @@ def test_a_settlement_is_the_same_however_far_the_views_have_read_past_its_cut(
     assert scene.settle_epochs() == ()
     sealed = [settlement.epoch_state(scene.ledger, epoch).sealed for epoch in (1, 2)]
     assert sealed[0] is not None
-    assert sealed[0].file_sha256 == epochs.file_sha256(at_once)
+    assert sealed[0].file_sha256 == file_sha256(at_once)
     assert sealed[1] is not None
     assert sealed[1].recipients == 2, "the burn of cash charges and the later use"
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from domain.epoch import EpochClosing, EpochOpened, stream_of
 from domain.money import token
 from domain.pin import PINS, LanePin, UsagePinned
 from domain.policy import NETWORK, EmissionSegment, PolicyPublished
+from domain.settlement import Cut, NodeCut, Openings, Settlement, Use, settle
 from tests.given import Scene
 
 WEEK_US = 604_800_000_000
@@ -56,3 +59,26 @@ OPEN = READY.given((stream_of(1), opened(1)))
 CLOSING = OPEN.given(
     (stream_of(1), closing(1)), (PINS, pin(7)), (stream_of(2), opened(2, at_us=END_US))
 )
+
+
+def nodes_of(weights: Iterable[tuple[str, int]]) -> tuple[NodeCut, ...]:
+    """A node for each account, with so much burned for it."""
+    return tuple(
+        NodeCut(f"node_{account_id}", account_id, (Use("cash", burned, 0),))
+        for account_id, burned in weights
+    )
+
+
+def settled(
+    epoch: int = 1,
+    weights: Iterable[tuple[str, int]] = WEIGHTS,
+    *,
+    carry: int = 0,
+    idle_carry: int = 0,
+    unissued: int = CAP,
+    policy: PolicyPublished = POLICY,
+) -> Settlement:
+    """What these accounts' nodes are paid."""
+    openings = Openings(unissued=unissued, compute_carry=carry, availability_carry=idle_carry)
+    nodes = nodes_of(weights)
+    return settle(Cut(epoch=epoch, cut_position=CUT, policy=policy, openings=openings, nodes=nodes))

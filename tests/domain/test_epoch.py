@@ -23,21 +23,19 @@ from domain.epoch import (
     RewardsCredited,
     RewardsMatured,
     SealEpoch,
-    Settlement,
     chunks_of,
-    epoch_file,
     epoch_of,
-    file_sha256,
-    pools_of,
+    rewards_of,
     sealed_fact,
-    settle,
     settlement_of,
     stream_of,
 )
+from domain.epoch_file import epoch_file, file_sha256, read_cut
 from domain.money import credit, token
 from domain.pin import PINS
 from domain.policy import NETWORK
 from domain.refusal import Reason, Refused
+from domain.settlement import Settlement, pools_of, settle
 from tests.domain.epochs import (
     CAP,
     CLOSING,
@@ -50,24 +48,28 @@ from tests.domain.epochs import (
     WEEK_US,
     WEIGHTS,
     closing,
+    nodes_of,
     opened,
     pin,
+    settled,
 )
 from tests.given import Scene
 
 EMISSION = 11_356_884_615_384
-GOLDEN_SHA256 = "4ea9be8c57730e20526227d6880f2a636027d630cc3d20dc8456e184f48ff91e"
-SETTLED = settle(1, CUT, POLICY, WEIGHTS, 0, CAP)
+GOLDEN_SHA256 = "6299e1ab2d8026d3c02c6a7d70eaa0dfe9acbbef0819bd8e539e5d3c23c1b07c"
+SETTLED = settled()
+REWARDS = rewards_of(SETTLED)
 SEALED = CLOSING.given((stream_of(1), sealed_fact(SETTLED, END_US + 9)))
 CLOSE = CloseEpoch(epoch=1, pin=pin(7), by="job", at_us=END_US)
-CREDIT = CreditRewards(epoch=1, chunk=1, rewards=SETTLED.rewards, at_us=END_US + 10)
+CREDIT = CreditRewards(epoch=1, chunk=1, rewards=REWARDS, at_us=END_US + 10)
 
 
 def seal(settlement: Settlement, at_us: int = END_US + 9) -> SealEpoch:
     return SealEpoch(
         epoch=settlement.epoch,
-        cut_position=settlement.cut_position,
-        weights=settlement.weights,
+        cut_position=settlement.cut.cut_position,
+        nodes=tuple(settlement.cut.nodes),
+        recyclable=settlement.cut.openings.recyclable,
         file_sha256=file_sha256(settlement),
         at_us=at_us,
     )
@@ -176,11 +178,12 @@ unissued_left = st.integers(0, CAP)
 def test_pools_add_up_to_the_emission_and_rewards_to_the_pools(
     weights: tuple[tuple[str, int], ...], carry: int, unissued: int, epoch: int
 ) -> None:
-    s = settle(epoch, CUT, POLICY, weights, carry, unissued)
+    s = settled(epoch, weights, carry=carry, unissued=unissued)
     assert s.compute_pool + s.availability_pool + s.treasury_pool == s.emission <= unissued
     assert s.total + s.compute_carry == s.compute_pool + s.treasury_pool + carry
+    assert s.availability_carry == s.availability_pool
     assert min([s.compute_pool, s.availability_pool, s.treasury_pool, s.compute_carry]) >= 0
-    assert all(reward.amount.units > 0 for reward in s.rewards)
+    assert all(units > 0 for _, units in s.rewards)
 
 
 @given(st.integers(0, CAP), st.integers(0, 1_000_000), st.data())
@@ -205,8 +208,9 @@ def test_the_order_of_weights_changes_no_byte_of_the_epoch_file(
     weights: tuple[tuple[str, int], ...], carry: int, random: object
 ) -> None:
     shuffled = sorted(weights, key=lambda _: random.random())  # type: ignore[attr-defined]
-    one = epoch_file(settle(1, CUT, POLICY, weights, carry, CAP))
-    assert one == epoch_file(settle(1, CUT, POLICY, shuffled, carry, CAP))
+    one = epoch_file(settled(1, weights, carry=carry))
+    assert one == epoch_file(settled(1, shuffled, carry=carry))
+    assert epoch_file(settle(read_cut(one))) == one
 
 
 def test_the_worked_epoch() -> None:
@@ -219,29 +223,29 @@ def test_the_worked_epoch() -> None:
         1_135_688_461_540,
     )
     assert s.rewards == (
-        Reward("acct_a", token(7_880_690_367_891)),
-        Reward("acct_b", token(65_672_419_732)),
-        Reward("acct_c", token(3_456_443_143)),
-        Reward("treasury", token(1_135_688_461_540)),
+        ("acct_a", 7_880_690_367_891),
+        ("acct_b", 65_672_419_732),
+        ("acct_c", 3_456_443_143),
+        ("treasury", 1_135_688_461_540),
     )
     assert s.compute_carry == 2
 
 
 def test_an_epoch_without_work_carries_its_compute_pool_on() -> None:
-    s = settle(1, CUT, POLICY, (), 5, CAP)
+    s = settled(1, (), carry=5)
     assert s.compute_carry == s.compute_pool + 5
-    assert [reward.account_id for reward in s.rewards] == ["treasury"]
+    assert [who for who, _ in s.rewards] == ["treasury"]
 
 
 def test_the_hard_cap_ends_emission() -> None:
-    assert settle(1, CUT, POLICY, WEIGHTS, 0, 7).emission == 7
-    nothing = settle(1, CUT, POLICY, WEIGHTS, 0, 0)
+    assert settled(unissued=7).emission == 7
+    nothing = settled(unissued=0)
     assert (nothing.emission, nothing.rewards) == (0, ())
 
 
 def test_a_treasury_that_also_worked_has_one_reward() -> None:
-    s = settle(1, CUT, POLICY, (("treasury", 1),), 0, CAP)
-    assert s.rewards == (Reward("treasury", token(s.compute_pool + s.treasury_pool)),)
+    s = settled(1, (("treasury", 1),))
+    assert s.rewards == (("treasury", s.compute_pool + s.treasury_pool),)
 
 
 def test_the_epoch_file_is_canonical_and_says_all_that_was_split() -> None:
@@ -253,8 +257,9 @@ def test_the_epoch_file_is_canonical_and_says_all_that_was_split() -> None:
         == data
     )
     assert document["rewards"][0] == ["acct_a", "7880690367891"]
-    assert document["weights"][-1] == ["acct_c", "1000000"]
-    assert (document["cut_position"], document["compute_carry"]) == ("4711", "2")
+    used = [["cash", "1000000", "0"]]
+    assert document["nodes"][-1] == ["node_acct_c", "acct_c", used, "0", None, []]
+    assert (document["cut_position"], document["carries"]["compute"]) == ("4711", "2")
     assert not any(isinstance(value, float) for value in document.values())
 
 
@@ -268,7 +273,9 @@ def test_the_epoch_file_never_changes_its_bytes() -> None:
 def test_a_seal_holds_the_totals_and_the_hash_of_the_file() -> None:
     fact = sealed_fact(SETTLED, END_US + 9)
     CLOSING.when(seal(SETTLED)).then((stream_of(1), fact))
-    assert fact.rewards + fact.compute_carry == fact.compute_pool + fact.treasury_pool
+    assert fact.availability_carry is not None
+    carried = fact.compute_carry + fact.availability_carry
+    assert fact.rewards + carried == token(fact.minted) == fact.emission
     assert (fact.recipients, fact.chunks) == (4, 1)
 
 
@@ -278,7 +285,7 @@ def test_an_open_epoch_is_not_sealed() -> None:
 
 def test_a_seal_that_does_not_match_its_cut_is_refused() -> None:
     for command in (
-        replace(seal(SETTLED), weights=WEIGHTS[:2]),
+        replace(seal(SETTLED), nodes=nodes_of(WEIGHTS[:2])),
         replace(seal(SETTLED), cut_position=CUT + 1),
         replace(seal(SETTLED), file_sha256="0" * 64),
     ):
@@ -287,7 +294,7 @@ def test_a_seal_that_does_not_match_its_cut_is_refused() -> None:
 
 def test_sealing_twice_changes_nothing_and_another_seal_is_refused() -> None:
     SEALED.when(seal(SETTLED, at_us=END_US + 99)).then_nothing()
-    other = settle(1, CUT, POLICY, WEIGHTS[:1], 0, CAP)
+    other = settled(1, WEIGHTS[:1])
     SEALED.when(seal(other)).then_refused(Reason.EPOCH_STATE)
 
 
@@ -299,13 +306,13 @@ def test_sealing_twice_changes_nothing_and_another_seal_is_refused() -> None:
     ],
 )
 def test_weights_must_make_sense(weights: tuple[tuple[str, int], ...], reason: Reason) -> None:
-    CLOSING.when(replace(seal(SETTLED), weights=weights)).then_refused(reason)
+    CLOSING.when(replace(seal(SETTLED), nodes=nodes_of(weights))).then_refused(reason)
 
 
 def test_what_one_epoch_carries_the_next_one_shares() -> None:
     scene = SEALED.given((stream_of(2), replace(closing(2), epoch=2)))
-    second = settlement_of(scene, 2, CUT + 50, WEIGHTS)
-    assert second.compute_carry_before == SETTLED.compute_carry == 2
+    second = settlement_of(scene, 2, CUT + 50, nodes_of(WEIGHTS))
+    assert second.cut.openings.compute_carry == SETTLED.compute_carry == 2
     assert scene.when(seal(second)).changes()[0].fact.compute_carry_before == token(2)
 
 
@@ -318,27 +325,27 @@ def test_epochs_are_sealed_in_order() -> None:
 def test_the_policy_of_the_opening_splits_the_epoch() -> None:
     later = replace(POLICY, version=2, compute_ppm=0, treasury_ppm=800_000)
     scene = CLOSING.given((NETWORK, later))
-    assert settlement_of(scene, 1, CUT, WEIGHTS) == SETTLED
+    assert settlement_of(scene, 1, CUT, nodes_of(WEIGHTS)) == SETTLED
 
 
 @given(st.lists(weights_of, min_size=1, max_size=4), st.integers(0, 4 * EMISSION))
 def test_no_unit_is_lost_over_a_row_of_epochs(
     rounds: list[tuple[tuple[str, int], ...]], cap: int
 ) -> None:
-    """I1 to I3: what was ever emitted is in rewards, in the carry, or in the availability pool."""
-    carry, unissued, kept = 0, cap, 0
+    """I1 to I3: what was ever emitted is in rewards or in a carry."""
+    carry, idle_carry, unissued, paid = 0, 0, cap, 0
     for epoch, weights in enumerate(rounds, start=1):
-        s = settle(epoch, CUT, POLICY, weights, carry, unissued)
-        carry, unissued = s.compute_carry, unissued - s.emission
-        kept += s.total + s.availability_pool
-    assert kept + carry + unissued == cap
+        s = settled(epoch, weights, carry=carry, idle_carry=idle_carry, unissued=unissued)
+        carry, idle_carry, unissued = s.compute_carry, s.availability_carry, unissued - s.minted
+        paid += s.total
+    assert paid + carry + idle_carry + unissued == cap
 
 
 # Crediting.
 
 
 def test_rewards_are_credited_and_mature_at_once_without_a_holdback() -> None:
-    content = {"epoch": 1, "chunk": 1, "rewards": SETTLED.rewards, "at_us": END_US + 10}
+    content = {"epoch": 1, "chunk": 1, "rewards": REWARDS, "at_us": END_US + 10}
     SEALED.when(CREDIT).then(
         (stream_of(1), RewardsCredited(**content)),  # type: ignore[arg-type]
         (stream_of(1), RewardsMatured(**content)),  # type: ignore[arg-type]
@@ -353,18 +360,18 @@ def test_nothing_is_credited_before_the_seal() -> None:
 def test_a_chunk_sent_twice_counts_once() -> None:
     credited = SEALED.after(CREDIT)
     credited.when(replace(CREDIT, at_us=END_US + 77)).then_nothing()
-    other = replace(CREDIT, rewards=SETTLED.rewards[:1])
+    other = replace(CREDIT, rewards=REWARDS[:1])
     credited.when(other).then_refused(Reason.CHUNK_OUT_OF_ORDER)
 
 
 def many(count: int) -> Settlement:
     weights = tuple((f"acct_{index:05}", index + 1) for index in range(count))
-    return settle(1, CUT, POLICY, weights, 0, CAP)
+    return settled(1, weights)
 
 
 def test_chunks_come_in_order_and_together_are_the_seal() -> None:
     settlement = many(1_200)
-    chunks = chunks_of(settlement.rewards)
+    chunks = chunks_of(rewards_of(settlement))
     assert [len(chunk) for chunk in chunks] == [CHUNK_MAX, CHUNK_MAX, 201]
     scene = CLOSING.after(seal(settlement))
     commands = [
@@ -388,12 +395,12 @@ def shifted(rewards: tuple[Reward, ...], units: int) -> tuple[Reward, ...]:
 @pytest.mark.parametrize(
     "rewards",
     [
-        SETTLED.rewards[:-1],
-        SETTLED.rewards[::-1],
-        shifted(SETTLED.rewards, 1),
-        shifted(SETTLED.rewards, -1),
-        (*SETTLED.rewards[:-1], replace(SETTLED.rewards[-1], amount=credit(1_135_688_461_540))),
-        (*SETTLED.rewards[:2], SETTLED.rewards[1], SETTLED.rewards[3]),
+        REWARDS[:-1],
+        REWARDS[::-1],
+        shifted(REWARDS, 1),
+        shifted(REWARDS, -1),
+        (*REWARDS[:-1], replace(REWARDS[-1], amount=credit(1_135_688_461_540))),
+        (*REWARDS[:2], REWARDS[1], REWARDS[3]),
         (),
     ],
 )
@@ -403,7 +410,7 @@ def test_rewards_that_were_not_sealed_are_refused(rewards: tuple[Reward, ...]) -
 
 def test_nobody_is_credited_in_two_chunks() -> None:
     settlement = many(600)
-    first, second = chunks_of(settlement.rewards)
+    first, second = chunks_of(rewards_of(settlement))
     scene = CLOSING.after(seal(settlement)).after(replace(CREDIT, rewards=first))
     again = (replace(second[0], account_id=first[-1].account_id), *second[1:])
     scene.when(replace(CREDIT, chunk=2, rewards=again)).then_refused(Reason.REWARDS_MISMATCH)
@@ -411,7 +418,7 @@ def test_nobody_is_credited_in_two_chunks() -> None:
 
 def test_an_early_chunk_cannot_use_up_what_later_ones_need() -> None:
     settlement = many(600)
-    first, second = chunks_of(settlement.rewards)
+    first, second = chunks_of(rewards_of(settlement))
     rest = sum(reward.amount.units for reward in second)
     greedy = shifted(first, rest - len(second) + 1)
     scene = CLOSING.after(seal(settlement))
@@ -421,7 +428,7 @@ def test_an_early_chunk_cannot_use_up_what_later_ones_need() -> None:
 def test_an_epoch_that_pays_nobody_is_settled_by_its_seal() -> None:
     policy = replace(POLICY, segments=(EmissionSegment(2, 1, 5),))
     scene = Scene((*READY.past[1:], (NETWORK, policy), *CLOSING.past[1:]), READY.balances)
-    nothing = settle(1, CUT, policy, WEIGHTS, 0, CAP)
+    nothing = settled(policy=policy)
     assert nothing.rewards == ()
     assert epoch_of(scene.after(seal(nothing)), 1).status == "settled"
 
@@ -429,16 +436,17 @@ def test_an_epoch_that_pays_nobody_is_settled_by_its_seal() -> None:
 # Maturing after a holdback.
 
 HELD = replace(POLICY, holdback_epochs=4)
-HELD_SCENE = Scene(((NETWORK, HELD), *CLOSING.past[1:]), READY.balances).after(seal(SETTLED))
+HELD_SCENE = Scene(((NETWORK, HELD), *CLOSING.past[1:]), READY.balances)
+HELD_SCENE = HELD_SCENE.after(seal(settled(policy=HELD)))
 DUE_US = END_US + 4 * WEEK_US
-MATURE = MatureRewards(epoch=1, chunk=1, rewards=SETTLED.rewards, at_us=DUE_US)
+MATURE = MatureRewards(epoch=1, chunk=1, rewards=REWARDS, at_us=DUE_US)
 
 
 def test_held_back_rewards_mature_later_and_once() -> None:
     credited = HELD_SCENE.after(CREDIT)
     assert epoch_of(credited, 1).status == "credited"
     credited.when(replace(MATURE, at_us=DUE_US - 1)).then_refused(Reason.EPOCH_NOT_OVER)
-    matured = RewardsMatured(epoch=1, chunk=1, rewards=SETTLED.rewards, at_us=DUE_US)
+    matured = RewardsMatured(epoch=1, chunk=1, rewards=REWARDS, at_us=DUE_US)
     credited.when(MATURE).then((stream_of(1), matured))
     settled = credited.after(MATURE)
     assert epoch_of(settled, 1).status == "settled"
@@ -447,7 +455,7 @@ def test_held_back_rewards_mature_later_and_once() -> None:
 
 def test_only_what_was_credited_matures() -> None:
     HELD_SCENE.when(MATURE).then_refused(Reason.CHUNK_OUT_OF_ORDER)
-    other = replace(MATURE, rewards=shifted(SETTLED.rewards, 1))
+    other = replace(MATURE, rewards=shifted(REWARDS, 1))
     HELD_SCENE.after(CREDIT).when(other).then_refused(Reason.REWARDS_MISMATCH)
     CLOSING.when(MATURE).then_refused(Reason.EPOCH_STATE)
 

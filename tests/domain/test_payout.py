@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from domain.epoch import CreditRewards, sealed_fact, settle
+from domain.epoch import CreditRewards, rewards_of, sealed_fact
 from domain.epoch import stream_of as epoch_stream
 from domain.money import credit, token
 from domain.payout import (
@@ -29,13 +29,15 @@ from domain.payout import (
     stream_of,
 )
 from domain.refusal import Reason
-from tests.domain.epochs import CAP, CLOSING, CUT, END_US, POLICY, WEIGHTS, closing, opened
+from tests.domain.epochs import CLOSING, END_US, closing, opened, settled
 from tests.given import Scene
 
-SETTLED = settle(1, CUT, POLICY, WEIGHTS, 0, CAP)
+SETTLED = settled()
 SEALED_FACT = sealed_fact(SETTLED, END_US + 9)
 SEALED = CLOSING.given((epoch_stream(1), SEALED_FACT))
-CREDITED = SEALED.after(CreditRewards(epoch=1, chunk=1, rewards=SETTLED.rewards, at_us=END_US + 10))
+CREDITED = SEALED.after(
+    CreditRewards(epoch=1, chunk=1, rewards=rewards_of(SETTLED), at_us=END_US + 10)
+)
 PAYOUT = stream_of(1)
 ROOT = "0x" + "11" * 32
 
@@ -152,13 +154,13 @@ def test_a_root_that_is_not_ours_is_refused() -> None:
 
 # The next root.
 
-THIRD = settle(3, CUT + 99, POLICY, WEIGHTS, SETTLED.compute_carry, CAP)
+THIRD = settled(3, carry=SETTLED.compute_carry)
 THIRD_FACT = sealed_fact(THIRD, END_US + 20)
 LATER = ACCEPTED.given(
     (epoch_stream(3), opened(3)), (epoch_stream(3), closing(3)), (epoch_stream(3), THIRD_FACT)
 )
 LATER = LATER.after(
-    CreditRewards(epoch=3, chunk=1, rewards=THIRD.rewards, at_us=END_US + 21)
+    CreditRewards(epoch=3, chunk=1, rewards=rewards_of(THIRD), at_us=END_US + 21)
 ).after(replace(MINT, epoch=3, amount=THIRD_FACT.emission, settlement_id=THIRD_FACT.file_sha256))
 NEXT = replace(
     BUILD,

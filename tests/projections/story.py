@@ -777,11 +777,11 @@ def _epoch_end() -> Iterator[Told]:
     lanes = tuple(pin.LanePin(lane, 0, "00" * 32, "00" * 32) for lane in range(64))
     yield Stream("pins", "usage"), pin.UsagePinned(lanes=lanes, lanes_root="11" * 32, at_us=at)
     yield _epoch_opened(2)
-    pools = {"compute_pool": token(70), "availability_pool": token(20), "treasury_pool": token(10)}
     yield one, epoch.EpochSealed(
-        epoch=1, cut_position=1, policy_version=1, emission=token(100),
-        compute_carry_before=token(0), rewards=token(77), compute_carry=token(3), recipients=2,
-        chunks=1, file_sha256="22" * 32, at_us=at, **pools,
+        epoch=1, cut_position=1, policy_version=1, emission=token(100), compute_pool=token(70),
+        availability_pool=token(20), treasury_pool=token(10), compute_carry_before=token(0),
+        rewards=token(77), compute_carry=token(3), recipients=2, chunks=1, file_sha256="22" * 32,
+        at_us=at,
     )  # fmt: skip
     rewards = (epoch.Reward("acct_provider", token(67)), epoch.Reward("treasury", token(10)))
     yield one, epoch.RewardsCredited(epoch=1, chunk=1, rewards=rewards, at_us=at)
