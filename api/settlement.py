@@ -204,13 +204,10 @@ def settlement_at(ledger: Ledger, connection: Connection, epoch: int) -> Settlem
     assert preview.is_final, (epoch, preview.position)
     policy = _policy(ledger, state.opened.policy_version)
     sealed = state.sealed
-    # What was emitted was within the cap then; the cap has less left now.
     unissued = ledger.books.balance("emission:unissued")
-    openings = epochs.openings(
-        _sealed_before(ledger, epoch),
-        unissued if sealed is None else sealed.emission.units,
-        recyclable=0,
-    )
+    if sealed is not None and sealed.unissued is not None:  # the cap has less left now
+        unissued = sealed.unissued.units
+    openings = epochs.openings(_sealed_before(ledger, epoch), unissued, recyclable=0)
     nodes = _nodes(preview)
     settlement = settle(
         Cut(epoch=epoch, cut_position=position, policy=policy, openings=openings, nodes=nodes)

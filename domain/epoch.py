@@ -108,6 +108,7 @@ class EpochSealed:
     chunks: int
     file_sha256: str  # of the canonical epoch file
     at_us: int
+    unissued: Amount | None = None  # what the hard cap had left
     recyclable: Amount | None = None  # burned TOKEN that could come back, at the cut
     release: Amount | None = None  # of it, minted again
     returned: Amount | None = None  # of emission and release together, never minted
@@ -452,6 +453,7 @@ def sealed_fact(settlement: Settlement, at_us: int) -> EpochSealed:
         chunks=-(-len(s.rewards) // CHUNK_MAX),
         file_sha256=file_sha256(s),
         at_us=at_us,
+        unissued=token(opening.unissued),
         recyclable=token(opening.recyclable),
         release=token(s.release),
         returned=token(s.returned_emission + s.returned_release),
