@@ -25,8 +25,8 @@ from node_reporter.executor_program import EnrollRefused
 from node_reporter.executor_state import AlreadyRuns
 from node_reporter.gpus import MonitorBlind
 from node_reporter.identity import KeyUnreadable
-from node_reporter.install import InstallRefused
 from node_reporter.joining import JoinRefused
+from node_reporter.machine import InstallRefused
 from node_reporter.reports import AGENT
 from node_reporter.rotation import RotationRefused
 from node_reporter.run_program import AlreadyRunning

@@ -93,11 +93,16 @@ class Settings:
 
 def state_folder(flag: str | None, environment: Mapping[str, str]) -> StateFolder:
     """The folder from the flag, the environment, or the user's state folder."""
-    named = flag or next((environment[v] for v in STATE_VARIABLES if environment.get(v)), None)
+    named = named_folder(flag, environment)
     if named is not None:
         return StateFolder(Path(named))
     state = environment.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return StateFolder(Path(state) / "tallystick-node")
+
+
+def named_folder(flag: str | None, environment: Mapping[str, str]) -> str | None:
+    """The folder that somebody said, if anybody did."""
+    return flag or next((environment[v] for v in STATE_VARIABLES if environment.get(v)), None)
 
 
 def load(folder: StateFolder, environment: Mapping[str, str], url: str | None) -> Settings:

@@ -11,14 +11,8 @@ from functools import partial
 from typing import Any
 
 from node_reporter import config
-from node_reporter.install import (
-    InstallRefused,
-    Machine,
-    Plan,
-    carry_out,
-    install_plan,
-    uninstall_plan,
-)
+from node_reporter.install import carry_out, install_plan, uninstall_plan
+from node_reporter.machine import Machine, Plan
 
 PAGE_PORT = 8479
 
@@ -33,7 +27,12 @@ def install(options: argparse.Namespace, usual: Mapping[str, Any]) -> int:
     user = _is_for_user(options, machine)
     folder = config.state_folder(options.state, environment)
     plan = install_plan(
-        machine, folder, _passed_on(options, usual), user=user, dry_run=options.dry_run
+        machine,
+        folder,
+        _passed_on(options, usual),
+        user=user,
+        dry_run=options.dry_run,
+        is_named=config.named_folder(options.state, environment) is not None,
     )
     return _finish(options, plan)
 
@@ -78,6 +77,7 @@ def _shared(command: argparse.ArgumentParser) -> None:
 
 
 def _is_for_user(options: argparse.Namespace, machine: Machine) -> bool:
+    # On Windows nobody is root: a task of the machine is asked for with --system.
     return bool(options.user or not (options.system or machine.is_root))
 
 
@@ -111,8 +111,5 @@ def _lines(plan: Plan, *, dry_run: bool) -> Sequence[str]:
         else:
             lines.append(f"{wrote} {plan.path}")
             lines += [f"  {line}" for line in plan.text.splitlines() if dry_run]
-    lines += [f"{ran} {shlex.join(command)}" for command in plan.commands]
+    lines += [f"{ran} {shlex.join(command)}" for command in (*plan.attempts, *plan.commands)]
     return [*lines, *plan.notes]
-
-
-__all__ = ["InstallRefused", "add_parsers"]

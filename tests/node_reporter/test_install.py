@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import plistlib
 import re
 import shutil
 import signal
@@ -13,18 +14,13 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
 from node_reporter.config import StateFolder
-from node_reporter.install import (
-    InstallRefused,
-    Machine,
-    Plan,
-    carry_out,
-    install_plan,
-    uninstall_plan,
-)
+from node_reporter.install import carry_out, install_plan, uninstall_plan
+from node_reporter.machine import InstallRefused, Machine, Plan
 from node_reporter.sd_notify import Notifier
 from node_reporter.unit_file import NAME, SYSTEM_STATE, Unit
 from tests.node_reporter.model_server import ModelServer, serve
@@ -134,17 +130,106 @@ def test_without_systemd_root_or_program_it_says_what_to_do(tmp_path: Path) -> N
         (replace(MACHINE, has_systemd=False), "tallystick-node run"),
         (replace(MACHINE, is_root=False), "sudo"),
         (replace(MACHINE, program=None), "not installed"),
-        (replace(MACHINE, platform="darwin"), "Missing: a backend for Apple's GPUs"),
     ):
         with pytest.raises(InstallRefused, match=said):
             plan_of(tmp_path, machine)
 
 
-def test_on_windows_a_task_is_made_and_said_to_be_untried(tmp_path: Path) -> None:
-    plan = plan_of(tmp_path, replace(MACHINE, platform="win32"))
-    assert plan.path is None
-    assert plan.commands[0][:2] == ["schtasks", "/Create"]
-    assert "Never tried" in plan.notes[0]
+WINDOWS = replace(
+    MACHINE, platform="win32", environment={"USERDOMAIN": "LAB", "USERNAME": "ada & co"},
+    program=Path("C:/Program Files/tallystick/tallystick-node.exe"), groups=frozenset(),
+)  # fmt: skip
+TASK_ORDER = ("RegistrationInfo", "Triggers", "Principals", "Settings", "Actions")
+
+
+def task_of(plan: Plan) -> ElementTree.Element:
+    assert plan.text is not None
+    return ElementTree.fromstring(plan.text.encode(plan.encoding))
+
+
+def told(task: ElementTree.Element, *path: str) -> str | None:
+    space = "{http://schemas.microsoft.com/windows/2004/02/mit/task}"
+    return task.findtext("/".join(f"{space}{name}" for name in path))
+
+
+def test_on_windows_a_task_starts_with_the_machine_and_is_said_to_be_untried(
+    tmp_path: Path,
+) -> None:
+    state = tmp_path / "my node"
+    plan = plan_of(state, WINDOWS)
+    task = task_of(plan)
+    assert [part.tag.split("}")[1] for part in task] == list(TASK_ORDER)
+    assert told(task, "Triggers", "BootTrigger", "Enabled") == "true"
+    assert told(task, "Triggers", "TimeTrigger", "Repetition", "Interval") == "PT5M"
+    assert told(task, "Principals", "Principal", "UserId") == "LAB\\ada & co"
+    assert told(task, "Principals", "Principal", "LogonType") == "S4U"
+    assert told(task, "Settings", "MultipleInstancesPolicy") == "IgnoreNew"
+    assert told(task, "Settings", "ExecutionTimeLimit") == "PT0S"
+    assert told(task, "Actions", "Exec", "Command") == str(WINDOWS.program)
+    assert told(task, "Actions", "Exec", "Arguments") == f'run --state "{state}" --page 8479'
+    assert plan.path == state / "tallystick-node.task.xml"
+    assert plan.commands == [
+        ["icacls", str(state), "/inheritance:r", "/grant:r", "LAB\\ada & co:(OI)(CI)F",
+         "*S-1-5-18:(OI)(CI)F"],
+        ["schtasks", "/Create", "/F", "/TN", "tallystick-node", "/XML", str(plan.path)],
+        ["schtasks", "/Run", "/TN", "tallystick-node"],
+    ]  # fmt: skip
+    assert "Never run" in plan.notes[0]
+    carry_out(replace(plan, commands=[]))
+    assert plan.path.read_bytes()[:2] in (b"\xff\xfe", b"\xfe\xff"), "schtasks wants UTF-16"
+
+
+def test_on_windows_a_users_task_starts_when_that_user_signs_in(tmp_path: Path) -> None:
+    task = task_of(plan_of(tmp_path, WINDOWS, user=True))
+    assert told(task, "Triggers", "LogonTrigger", "UserId") == "LAB\\ada & co"
+    assert told(task, "Principals", "Principal", "LogonType") == "InteractiveToken"
+    plan = uninstall_plan(WINDOWS, user=True, dry_run=False)
+    assert plan.commands == [["schtasks", "/Delete", "/F", "/TN", "tallystick-node"]]
+    carry_out(Plan(attempts=[["false"]], commands=[["true"]]))
+
+
+def test_what_a_task_cannot_hold_is_refused_on_windows(tmp_path: Path) -> None:
+    with pytest.raises(InstallRefused, match="character"):
+        plan_of(tmp_path / "a\x01b", WINDOWS)
+    with pytest.raises(InstallRefused, match="USERNAME"):
+        plan_of(tmp_path, replace(WINDOWS, environment={}))
+
+
+def test_on_a_mac_seats_are_started_by_launchd_and_gpus_are_told_to_be_missing(
+    tmp_path: Path,
+) -> None:
+    mac = replace(MACHINE, platform="darwin", is_root=False, user_id=501)
+    folder = StateFolder(tmp_path)
+    with pytest.raises(InstallRefused, match="no backend for Apple's GPUs"):
+        install_plan(mac, folder, [], user=True, dry_run=False)
+    words = ["--backend", "seats", "--seats", "4"]
+    plan = install_plan(mac, folder, words, user=True, dry_run=False)
+    assert plan.text is not None
+    job = plistlib.loads(plan.text.encode())
+    assert job["ProgramArguments"] == ["/usr/bin/env", "run", "--state", str(tmp_path), *words]
+    assert (job["RunAtLoad"], job["KeepAlive"], job["ThrottleInterval"]) == (True, True, 30)
+    assert "UserName" not in job
+    assert plan.path == HOME / "Library/LaunchAgents/org.tallystick.node.plist"
+    assert plan.commands == [["launchctl", "bootstrap", "gui/501", str(plan.path)]]
+    with pytest.raises(InstallRefused, match="needs root"):
+        install_plan(mac, folder, words, user=False, dry_run=False)
+    sudo = replace(mac, is_root=True, user_id=0, environment={"SUDO_USER": "ada"})
+    of_system = install_plan(sudo, folder, words, user=False, dry_run=False)
+    assert of_system.text is not None
+    assert plistlib.loads(of_system.text.encode())["UserName"] == "ada"
+    assert of_system.commands[0][:3] == ["launchctl", "bootstrap", "system"]
+    gone = uninstall_plan(mac, user=True, dry_run=True)
+    assert gone.commands == [["launchctl", "bootout", "gui/501/org.tallystick.node"]]
+
+
+def test_a_folder_that_was_named_is_not_swapped_for_the_services_in_silence(
+    tmp_path: Path,
+) -> None:
+    for dry_run in (False, True):
+        with pytest.raises(InstallRefused, match=f"leave {tmp_path} out"):
+            plan_of(tmp_path, is_named=True, dry_run=dry_run)
+    assert plan_of(tmp_path, is_named=True, user=True).text
+    assert plan_of(SYSTEM_STATE, is_named=True).text
 
 
 def test_the_reporter_needs_nothing_that_only_unix_has(tmp_path: Path) -> None:
