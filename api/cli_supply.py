@@ -135,8 +135,10 @@ def list_nodes(
     found = remote.list(
         lambda c, size, cursor: c.list_nodes(region_id=region_id, limit=size, cursor=cursor), limit
     )
-    rows = [{**each, "devices": len(_devices(each))} for each in found["data"]]
-    names = ("node_id", "phase", "quarantined", "devices", "region_id", "joined_at")
+    rows = [
+        {**each, "state": _standing(each), "devices": len(_devices(each))} for each in found["data"]
+    ]
+    names = ("node_id", "state", "agent", "devices", "region_id", "joined_at")
     remote.tell(found, columns(rows, names))
 
 
@@ -295,6 +297,13 @@ def revoke_node_key(
         lambda c: c.revoke_node_key(node_id, {"key_id": known}, idempotency_key=remote.key)
     )
     remote.tell(told, facts(told))
+
+
+def _standing(told: Mapping[str, Any]) -> str:
+    """Where a node stands, in a word: a key taken back outweighs a phase nobody can leave."""
+    if told["phase"] != "retired" and told["quarantined"]:
+        return "revoked" if told.get("revoked") else "quarantined"
+    return str(told["phase"])
 
 
 def _devices(told: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -3611,11 +3611,16 @@ class NewWindow(TypedDict):
 
 
 class Node(TypedDict):
+    """`agent`: version of its reporter, as it last told. `revoked`: its owner took its key
+    back, and it is heard no more.
+    """
+
     node_id: str
     phase: Literal["joining", "confirmed", "maintenance", "active", "draining", "retired"]
     quarantined: bool
     verdict: NotRequired[Verdict]
     position: NotRequired[int]
+    revoked: NotRequired[bool]
     provider_id: str
     account_id: str
     region_id: str
@@ -4931,9 +4936,12 @@ class Sources(TypedDict):
 
 
 class Specs(TypedDict):
+    """`agent`: version of the reporter that tells this; left out, as it was."""
+
     devices: list[DeviceForm]
     host: HostForm
     hardware: NotRequired[HardwareForm | None]
+    agent: NotRequired[str | None]
 
 
 class SplitRow(TypedDict):

@@ -193,11 +193,14 @@ Devices = Annotated[list[DeviceForm], Field(max_length=DEVICES_MAX)]
 
 
 class Specs(Asked):
+    """`agent`: version of the reporter that tells this; left out, as it was."""
+
     devices: Devices
     host: HostForm
     hardware: HardwareForm | None = None
+    agent: Annotated[str, Field(min_length=1, max_length=32)] | None = None
 
-    model_config = with_examples(_SPECS)
+    model_config = with_examples({"agent": "0.1.0", **_SPECS})
 
 
 class JoinCodeAsked(Asked):
@@ -324,6 +327,11 @@ class NodeKeysTold(Told):
 
 
 class NodeTold(NodeStateTold):
+    """`agent`: version of its reporter, as it last told. `revoked`: its owner took its key back,
+    and it is heard no more.
+    """
+
+    revoked: bool = False
     provider_id: ProviderId
     account_id: AccountId
     region_id: RegionId
@@ -641,7 +649,8 @@ def report_specs(node_id: NodeInPath, body: Specs, call: Caller) -> Response:
         _require_driver(call, body.host.driver)
         return ReportSpecs(
             node_id=node_id, devices=tuple(device.spec() for device in body.devices),
-            host=body.host.spec(), hardware=_facts(body.hardware), at_us=call.now_us,
+            host=body.host.spec(), hardware=_facts(body.hardware), agent=body.agent,
+            at_us=call.now_us,
         )  # fmt: skip
 
     return call.record(commands, node_state(node_id))
@@ -719,7 +728,7 @@ def visible_node(call: Call, view: View, node_id: str, *, to_renters: bool = Fal
 def _node(row: fleet.Node) -> NodeTold:
     phase: Any = row.phase
     return NodeTold(
-        node_id=row.node_id, phase=phase, quarantined=row.quarantined,
+        node_id=row.node_id, phase=phase, quarantined=row.quarantined, revoked=row.revoked,
         provider_id=row.provider_id, account_id=row.account_id, region_id=row.region_id,
         agent=row.agent, key_id=row.key_id, fingerprint=_fingerprint(row.public_key),
         joined_at=moment(row.at_us), phase_at=moment(row.phase_at_us), specs=_specs(row),

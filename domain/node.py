@@ -96,6 +96,7 @@ class NodeSpecReported:
     host: HostSpec
     at_us: int
     hardware: HardwareFacts | None = None
+    agent: str | None = None  # version of its reporter; None: as told before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,6 +201,7 @@ class ReportSpecs:
     host: HostSpec
     at_us: int
     hardware: HardwareFacts | None = None
+    agent: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -289,6 +291,7 @@ class NodeState:
     public_key: str = ""  # the present one, hex
     rotated: NodeKeyRotated | None = None  # the latest
     is_revoked: bool = False  # then it is in quarantine too
+    agent: str = ""  # version of its reporter, as last told
 
     @property
     def key_id(self) -> str:
@@ -348,10 +351,12 @@ def evolve(state: NodeState, fact: NodeFact) -> NodeState:
         case NodeJoinRequested():
             return replace(
                 state, joined=fact, phase="joining", key_ids=(fact.key_id,),
-                public_key=fact.public_key,
+                public_key=fact.public_key, agent=fact.agent,
             )  # fmt: skip
         case NodeSpecReported():
-            return replace(state, specs=fact, specs_at_us=fact.at_us)
+            return replace(
+                state, specs=fact, specs_at_us=fact.at_us, agent=fact.agent or state.agent
+            )
         case NodeSpecConfirmed():
             return replace(state, specs_at_us=fact.at_us)
         case NodeKeyConfirmed():
@@ -474,18 +479,18 @@ def decide_specs(command: ReportSpecs, world: World) -> list[Change]:
     """A new inventory. Devices it adds can be leased after the node is admitted again."""
     state = existing_node(world, command.node_id)
     assert state.joined is not None
-    if state.phase == "retired":
-        raise Refused(Reason.NODE_STATE, node_id=command.node_id, phase=state.phase)
     if state.phase == "retired" or state.is_revoked:
         raise Refused(Reason.NODE_STATE, node_id=command.node_id, phase=_told(state))
     reported = _specs(command)
-    if state.specs is not None and replace(reported, at_us=state.specs.at_us) == state.specs:
+    is_same_agent = command.agent in (None, state.agent)
+    if is_same_agent and state.specs is not None and _is_same(reported, state.specs):
         if command.at_us < state.specs_at_us + SPEC_CONFIRM_US:
             return []
         again = NodeSpecConfirmed(node_id=command.node_id, at_us=command.at_us)
         region_id = state.joined.region_id
         return [_on(command.node_id, again), *_judged(command, state, region_id, reported, world)]
-    return _described(command, state.joined.region_id, state, world)
+    told = None if is_same_agent else command.agent
+    return _described(command, state.joined.region_id, state, world, told)
 
 
 def decide_confirm_key(command: ConfirmNodeKey, world: World) -> list[Change]:
@@ -613,11 +618,20 @@ def _specs(command: JoinNode | ReportSpecs) -> NodeSpecReported:
     )
 
 
+def _is_same(reported: NodeSpecReported, known: NodeSpecReported) -> bool:
+    """Whether both describe one machine, whenever they did and by which reporter."""
+    return replace(reported, at_us=known.at_us, agent=known.agent) == known
+
+
 def _described(
-    command: JoinNode | ReportSpecs, region_id: str, state: NodeState, world: World
+    command: JoinNode | ReportSpecs,
+    region_id: str,
+    state: NodeState,
+    world: World,
+    agent: str | None = None,
 ) -> list[Change]:
     """A new inventory, and its verdicts where they are others than before."""
-    reported = _specs(command)
+    reported = replace(_specs(command), agent=agent)
     changes = [_on(command.node_id, reported)]
     return [*changes, *_judged(command, state, region_id, reported, world)]
 

@@ -478,6 +478,7 @@ class Reporter:
         """The inventory, when it is not the one the server took last, or took it long ago."""
         now = self._clock.now()
         specs = inventory.specs(self._backend.inventory(), self._backend.vendor)
+        specs["agent"] = self._agent
         digest = sha256(json.dumps(specs, sort_keys=True).encode()).hexdigest()
         is_old = now.mono_us - self._specs_told_us >= SPECS_US
         if digest == self.spool.specs_told() and not is_old:

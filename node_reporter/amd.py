@@ -17,7 +17,7 @@ amdsmi 7.0.2. Not verified on hardware: see docs/explanation/metering.md.
 from __future__ import annotations
 
 import contextlib
-import sys
+import io
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -204,11 +204,12 @@ class _Card:
 
 
 def _amdsmi() -> Any:
-    """The package. Raises MonitorBlind: it loads ROCm's library, tells standard output when there
-    is none, and stops at the first function that the library does not have.
+    """The package. Raises MonitorBlind: it loads ROCm's library, prints what it did not find (no
+    fault on a machine without AMD GPUs, and told once by the exception otherwise), and stops at the
+    first function that the library does not have.
     """
     try:
-        with contextlib.redirect_stdout(sys.stderr):
+        with contextlib.redirect_stdout(io.StringIO()):
             import amdsmi
     except ImportError as error:
         raise MonitorBlind(None, "amdsmi is missing: install tallystick[node,amd]") from error

@@ -171,7 +171,7 @@ class Delivery:
                 self._failed(wait_s, f"401 {answer.detail}")
             case ((403 | 404), _):
                 self._failures = max(self._failures, PATIENT_FAILURES)
-                self._failed(answer.retry_after_s, f"{answer.code}: {answer.detail}")
+                self._failed(answer.retry_after_s, self._patiently(answer))
             case 422, _:
                 raise Stopped(f"two reports under one number were signed: {answer.detail}")
             case ((400 | 413 | 415), _):
@@ -179,6 +179,17 @@ class Delivery:
             case _:
                 self._failed(answer.retry_after_s, f"{answer.status} {answer.code}")
         return False
+
+    def _patiently(self, answer: Answer) -> str:
+        """Why a person has to do something first. Our bearer key was believed, so a node that is
+        unknown to the usage log is one whose key nobody confirmed.
+        """
+        if answer.code == "node_unknown":
+            return (
+                "not confirmed yet: compare the fingerprint, then"
+                f' `tallystick node confirm {self._spool.node_id} --fingerprint "..."`'
+            )
+        return f"{answer.code}: {answer.detail}"
 
     def _failed(self, retry_after_s: int | None, why: str) -> None:
         self._failures += 1

@@ -34,14 +34,20 @@ ASKED_UNDER = {
 }
 """Under which names a driver is asked for a value, where it says that we may not see it."""
 PHASE_REMEDIES = {
-    "joining": "compare the fingerprint and confirm it: `tallystick node confirm NODE`",
+    "joining": "compare the fingerprint and confirm it:"
+    ' `tallystick node confirm NODE --fingerprint "..."`',
     "confirmed": "wait for the operator to admit this node, or admit it where admission is open",
     "maintenance": "let it take leases: `tallystick node activate NODE`",
     "draining": "it takes no new leases: `tallystick node activate NODE` ends that",
     "retired": "this node has left for good: join anew with an empty state folder",
 }
+QUARANTINE_REMEDY = (
+    "this key signed two histories, as two machines with one disk do: stop all but one, `tallystick"
+    " node retire NODE`, then join each machine anew with an empty state folder"
+)
 CODE_REMEDIES = {
-    "revoked": "the owner took this key back: join anew with an empty state folder",
+    "revoked": "the owner took this key back: `tallystick node retire NODE`, then join anew with an"
+    " empty state folder",
     "credential_invalid": "the server does not know this node: was its state folder copied?",
     "node_unknown": "the server does not know this node: is --url the one it joined?",
     "unreachable": "check the network, the address and the date of this machine",
@@ -196,8 +202,9 @@ def _server(view: ServerView | None) -> Iterator[Check]:
         return
     if view.why:
         yield Check(
-            name="server", state=FAILED, said=view.why, todo=CODE_REMEDIES.get(view.code, "")
-        )
+            name="server", state=FAILED, said=view.why,
+            todo=_of(view, CODE_REMEDIES.get(view.code, "")),
+        )  # fmt: skip
     else:
         took = "" if view.rtt_us is None else f", {view.rtt_us // 1_000} ms"
         yield Check(name="server", state=OK, said=f"answers{took}")
@@ -210,9 +217,14 @@ def _phase(view: ServerView) -> Check:
     phase = view.phase or "unknown"
     if view.quarantined:
         return Check(name="joined", state=FAILED, said=f"{phase}, in quarantine",
-                     todo="two histories were signed with this key: ask the operator")  # fmt: skip
+                     todo=_of(view, QUARANTINE_REMEDY))  # fmt: skip
     return Check(name="joined", state=OK if phase == "active" else ABSENT, said=phase,
-                 todo=PHASE_REMEDIES.get(phase, ""))  # fmt: skip
+                 todo=_of(view, PHASE_REMEDIES.get(phase, "")))  # fmt: skip
+
+
+def _of(view: ServerView, remedy: str) -> str:
+    """A remedy whose commands can be copied as they stand."""
+    return remedy.replace("NODE", view.node_id)
 
 
 def _clock(offset_us: int) -> Check:

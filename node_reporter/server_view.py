@@ -45,6 +45,7 @@ class ServerView:
 
     why: str = ""
     code: str = ""
+    node_id: str = "NODE"
     rtt_us: int | None = None
     offset_us: int | None = None
     acked_seq: int | None = None
@@ -71,16 +72,20 @@ def look(settings: Settings, transport: Transport, clock: Clock) -> ServerView:
         _, usage = _get(settings, transport, "/usage")
         _, today = _get(settings, transport, "/earnings/today")
     except Unreachable as error:
-        return ServerView(why=f"no answer: {printable(str(error))[:200]}", code="unreachable")
+        why = f"no answer: {printable(str(error))[:200]}"
+        return ServerView(why=why, code="unreachable", node_id=settings.node_id)
     rtt_us = None if offset is None else offset.rtt_us
     offset_us = None if offset is None else offset.offset_us
     if node_status != 200:
         code = _text(node.get("code")) or str(node_status)
         why = f"{code}: {_text(node.get('detail'))}"
-        return ServerView(why=why, code=code, rtt_us=rtt_us, offset_us=offset_us)
+        return ServerView(
+            why=why, code=code, node_id=settings.node_id, rtt_us=rtt_us, offset_us=offset_us
+        )
     verdict = node.get("verdict") if isinstance(node.get("verdict"), dict) else {}
     assert isinstance(verdict, dict)
     return ServerView(
+        node_id=settings.node_id,
         rtt_us=rtt_us,
         offset_us=offset_us,
         acked_seq=head.acked_seq,

@@ -30,7 +30,7 @@ _TABLES = """
         key_id text NOT NULL, public_key text NOT NULL, phase text NOT NULL,
         phase_at_us bigint NOT NULL, quarantined boolean NOT NULL, specs json,
         specs_at_us bigint, at_us bigint NOT NULL, position bigint NOT NULL,
-        pool_id text COLLATE "C", sellable boolean NOT NULL);
+        pool_id text COLLATE "C", sellable boolean NOT NULL, revoked boolean NOT NULL);
     CREATE TABLE own.pool (pool_id text COLLATE "C" PRIMARY KEY, keeps_queue boolean NOT NULL);
     COMMENT ON TABLE own.pool IS 'Nodes of a pool that keeps a queue are only for who names it';
     CREATE TABLE own.device (
@@ -118,7 +118,7 @@ _RULES = (
         " key_id text, public_key text, at_us bigint",
         """INSERT INTO own.node
         SELECT node_id, provider_id, region_id, client_id, agent, key_id, public_key, 'joining',
-            at_us, false, NULL, NULL, at_us, position, NULL, true
+            at_us, false, NULL, NULL, at_us, position, NULL, true, false
         FROM facts""",
     ),
     Rule(
@@ -145,6 +145,14 @@ _RULES = (
             specs = json_build_object('devices', f.devices, 'host', f.host,
                 'hardware', f.hardware)
         FROM (SELECT DISTINCT ON (node_id) * FROM facts ORDER BY node_id, position DESC) f
+        WHERE n.node_id = f.node_id""",
+    ),
+    Rule(  # of the reporter only a version that is another is told
+        ("node.spec_reported.v1",),
+        "node_id text, agent text",
+        """UPDATE own.node n SET agent = f.agent FROM (
+            SELECT DISTINCT ON (node_id) * FROM facts WHERE agent IS NOT NULL
+            ORDER BY node_id, position DESC) f
         WHERE n.node_id = f.node_id""",
     ),
     Rule(
@@ -182,6 +190,11 @@ _RULES = (
         ("node.equivocated.v1", "node.key_revoked.v1"),
         "node_id text",
         "UPDATE own.node SET quarantined = true WHERE node_id IN (SELECT node_id FROM facts)",
+    ),
+    Rule(
+        ("node.key_revoked.v1",),
+        "node_id text",
+        "UPDATE own.node SET revoked = true WHERE node_id IN (SELECT node_id FROM facts)",
     ),
     Rule(
         ("node.hardware_judged.v1",),
@@ -341,6 +354,7 @@ class Node:
     position: int
     pool_id: str | None
     sellable: bool
+    revoked: bool
 
 
 @dataclass(frozen=True, slots=True)

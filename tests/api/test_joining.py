@@ -23,6 +23,7 @@ from domain.money import credit
 from domain.tariff import CLOUDBENDER, UsageFee, publish
 from node_reporter import simulated
 from node_reporter.identity import key_id, load_key, public_key
+from node_reporter.reports import AGENT
 from tests.api.scene import Scene
 from tests.api.test_cli_remote import Server, server
 from tests.api.work import hours_of_work
@@ -123,6 +124,11 @@ def test_a_machine_joins_is_compared_confirmed_admitted_and_reports(
     wrong = ("node", "confirm", node_id, "--fingerprint", "0" * 32)
     assert server.run(*wrong, key=owner.key).code == 1
     assert server.run("node", "admit", node_id).code == 1, "nobody compared the key yet"
+    early = run(tmp_path)
+    assert early.stderr is not None
+    until(lambda: f"not confirmed yet: compare the fingerprint, then `tallystick node confirm"
+          f" {node_id}" in early.stderr.readline())  # fmt: skip
+    stop(early)
     right = ("node", "confirm", node_id, "--fingerprint", told["fingerprint"])
     assert server.run(*right, key=owner.key).code == 0
     assert server.run("node", "admit", node_id, key=owner.key).code == 1, "not the owner's to say"
@@ -214,6 +220,7 @@ def test_doctor_says_of_each_step_of_joining_what_comes_next(
     told = owner.joined(state)
     _, checks, _ = doctored()
     assert (checks["joined"]["said"], checks["server"]["state"]) == ("joining", "ok")
+    assert f"node confirm {told['node_id']} --fingerprint" in checks["joined"]["todo"]
     assert told["fingerprint"] in checks["key"]["said"]
     words = ("node", "confirm", told["node_id"], "--fingerprint", told["fingerprint"])
     server.run(*words, key=owner.key)
@@ -225,10 +232,29 @@ def test_doctor_says_of_each_step_of_joining_what_comes_next(
     shown = server.run("node", "show", told["node_id"], "--json", key=owner.key).document
     assert result["verdict"]["joinable"] is True
     assert result["verdict"]["failing"] == shown["verdict"]["failing"]
+    assert f" active  {AGENT}" in server.run("node", "list", key=owner.key).out
     server.run("node", "revoke", told["node_id"], key=owner.key)
+    assert f" revoked  {AGENT}" in server.run("node", "list", key=owner.key).out
     code, checks, _ = doctored()
     assert (code, checks["server"]["state"]) == (1, "failed")
     assert "join anew" in checks["server"]["todo"]
+
+
+def test_k_14_the_version_of_a_nodes_client_is_told_at_joining_and_after_every_upgrade(
+    scene: Scene,
+) -> None:
+    provider = scene.provider
+    path = f"/v1/nodes/{provider.node_id}"
+    joined = scene.owner.read(path)
+    specs = {name: joined["specs"][name] for name in ("devices", "host")}
+    assert joined["agent"], "the node said it with its first contact"
+    provider.node.made(f"{path}/specs", {**specs, "agent": "0.2.0"})
+    assert scene.operator.read(path)["agent"] == "0.2.0"
+    facts = scene.head()
+    provider.node.made(f"{path}/specs", {**specs, "agent": "0.2.0"})
+    provider.node.made(f"{path}/specs", specs)
+    assert scene.head() == facts, "the same again is nothing new"
+    assert scene.owner.read(path)["agent"] == "0.2.0"
 
 
 def test_a_node_is_told_what_it_earned_today_and_of_no_other_node(scene: Scene) -> None:

@@ -61,7 +61,7 @@ def test_a_node_that_is_well_has_nothing_to_do(home: Path) -> None:
         (replace(JOINED, phase="joining"), "joined", "absent", "compare the fingerprint"),
         (replace(JOINED, phase="confirmed"), "joined", "absent", "operator"),
         (replace(JOINED, phase="maintenance"), "joined", "absent", "activate"),
-        (replace(JOINED, quarantined=True), "joined", "failed", "ask the operator"),
+        (replace(JOINED, quarantined=True), "joined", "failed", "node retire"),
         (ServerView(why="revoked: -", code="revoked"), "server", "failed", "join anew"),
         (ServerView(why="no answer", code="unreachable"), "server", "failed", "network"),
         (replace(JOINED, offset_us=-3_000_000), "clock", "absent", "set-ntp"),

@@ -285,6 +285,7 @@ def _node(size: Size, index: int, at: int) -> Iterator[Told]:
             host=node.HostSpec(arch="x86_64", os="linux"),
             at_us=at,
             hardware=HardwareFacts(nvme_drives_gb=(1_000,), tpm_2_0=True) if index % 2 else None,
+            agent="0.2.0" if index % 2 else None,
         ),
     )
     yield (
