@@ -12,6 +12,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from hashlib import sha256
 from typing import Annotated, Any, Protocol, TypeVar
 
 from fastapi import Depends, Request
@@ -287,6 +288,22 @@ class Call:
         body["position"] = position
         headers = {positions.POSITION: str(position), **(headers or {})}
         return _json(body, self.operation.status, headers)
+
+    def answer_if_new(self, view: View, told: Told) -> Response:
+        """`answer` for who asks again and again: 304 while nothing but the position has changed.
+
+        The ETag covers what is told and not the position, which moves with every fact of anybody.
+        """
+        body = _plain(told)
+        body.pop("position", None)
+        content = json.dumps(body, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+        tag = f'"{sha256(content.encode()).hexdigest()[:32]}"'
+        headers = {"ETag": tag, "Cache-Control": "no-cache"}
+        known = self.request.headers.get("if-none-match", "")
+        if tag in (one.strip().removeprefix("W/") for one in known.split(",")):
+            headers[positions.POSITION] = str(view.position)
+            return Response(None, 304, headers)
+        return self.answer(view, body, headers)
 
     def node_of_caller(self, node_id: str) -> bool:
         """Whether the caller is this node."""

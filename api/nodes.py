@@ -861,7 +861,10 @@ class ReadyTold(Told):
     problems=[Reason.NODE_UNKNOWN],
 )  # fmt: skip
 def list_assignments(node_id: NodeInPath, call: Caller) -> Response:
-    """The leases of a node: which lease works on which device from when to when."""
+    """The leases of a node: which lease works on which device from when to when.
+
+    With the `ETag` of an earlier answer in `If-None-Match`, 304 while they are the same.
+    """
     with call.read(FLEET, LEASES, WORK) as view:
         node = visible_node(call, view, node_id)
         taken = {
@@ -881,7 +884,7 @@ def list_assignments(node_id: NodeInPath, call: Caller) -> Response:
             stopping=[_stop(row) for row in taken.values() if row.closed_at_us is not None],
             position=view.position,
         )
-        return call.answer(view, told)
+        return call.answer_if_new(view, told)
 
 
 def _stop(row: work.WorkRow) -> StopTold:

@@ -230,10 +230,20 @@ def _energy_fits(evidence: Evidence) -> str | None:
     return None
 
 
+def _is_unchecked(evidence: Evidence) -> str | None:
+    """Who never tells the comparison must not be better off than who fails it."""
+    told = evidence.identity or Identity()
+    if told.counter_mj is None or told.integrated_mj is None:
+        return "the counter of energy was not held against power: not told"
+    return None
+
+
 def _energy_is_power(evidence: Evidence) -> str | None:
     told = evidence.identity or Identity()
-    if told.counter_mj is None or not told.integrated_mj:
+    if told.counter_mj is None or told.integrated_mj is None:
         return None
+    if told.integrated_mj == 0:
+        return "no power was read beside the counter"
     ratio_ppm = told.counter_mj * 1_000_000 // told.integrated_mj
     if POWER_RATIO_PPM[0] <= ratio_ppm <= POWER_RATIO_PPM[1]:
         return None
@@ -289,6 +299,7 @@ _T2: _Rules = (
     *_T2_SIMULATED,
     ("board", 2, _board, _told),
     ("proc_driver", 2, _proc, _told),
+    ("energy_not_compared", 2, _is_unchecked, _told),
     ("energy_is_not_power", 2, _energy_is_power, _told),
     ("power_never_jitters", 2, _power_jitters, _rows),
     ("busy_never_jitters", 2, _busy_jitters, _rows),

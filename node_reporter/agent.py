@@ -182,6 +182,10 @@ class Reporter:
     def observe(self, outcome: Outcome) -> None:
         """Take one poll of one device."""
         metered = self._metered[outcome.device_id]
+        self._note_power(metered, outcome)
+        if metered.power.is_off:
+            reading = replace(outcome.poll.reading, energy_mj=None)
+            outcome = replace(outcome, poll=replace(outcome.poll, reading=reading))
         step = metered.meter.feed(outcome.poll)
         if step is not None:
             metered.steps.append(step)
@@ -189,7 +193,6 @@ class Reporter:
                 shape: Data = {"shape": outcome.poll.reading.shape}
                 self._event("device.reshaped", outcome.poll.at, metered.device, shape)
         self._restart = self._restart or outcome.restart
-        self._note_power(metered, outcome)
         self._note_health(metered, outcome)
 
     def notice(self, fault: Fault) -> None:
@@ -459,13 +462,19 @@ class Reporter:
         self._tell_specs()
 
     def _note_power(self, metered: _Metered, outcome: Outcome) -> None:
-        """Hold the counter of energy against the power that was read; told once an hour."""
+        """Hold the counter of energy against the power that was read, soon and then hourly."""
         poll = outcome.poll
         energy_mj, power_mw = poll.reading.energy_mj, poll.reading.power_mw
         metered.power.see(poll.at.mono_us, poll.driver_epoch, energy_mj, power_mw)
-        told = metered.power.told()
-        if told is not None:
-            self._tell_identity(metered.device, poll.at, told)
+        was_off, told = metered.power.is_off, metered.power.told()
+        if told is None:
+            return
+        self._tell_identity(metered.device, poll.at, told)
+        if metered.power.is_off and not was_off:
+            self._tell(
+                f"{metered.device.id}: its counter of energy moved by {told['counter_mj']} mJ where"
+                f" power x time is {told['integrated_mj']}: it is not told any more"
+            )
 
     def _tell_identity(
         self, device: Device, at: Moment, checked: dict[str, int] | None = None

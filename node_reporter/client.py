@@ -38,6 +38,7 @@ EXCHANGE_S_MAX = 30
 """For a whole answer: a server that sends a byte now and then must not hold up the meter."""
 ANSWER_BYTES_MAX = 4 * 1024 * 1024
 OFFSETS_KEPT = 8
+TAG = re.compile(r'"[!#-~]{1,100}"')
 GZIP_BYTES_MIN = 16_384
 """A usual minute's report goes out as it is; what was kept through an outage goes out packed."""
 
@@ -187,6 +188,7 @@ class UsageClient:
         self._clock = clock
         self._bearer = {"Authorization": f"Bearer {node_key}"} if node_key else {}
         self._measured: list[_ServerClock] = []
+        self._assigned: tuple[str, tuple[Window, ...]] | None = None  # the list's tag, the list
 
     @property
     def offset(self) -> ClockOffset | None:
@@ -219,14 +221,23 @@ class UsageClient:
         return self._usage_call("POST", "/usage", body, packed)
 
     def assignments(self) -> tuple[Window, ...] | None:
-        """The node's leases; None where the server gave no list. Raises Unreachable."""
-        response = self._call("GET", "/assignments", None, self._bearer)
+        """The node's leases; None where the server gave no list. Raises Unreachable.
+
+        A list that has not changed since the last one is neither sent nor read again.
+        """
+        known = {} if self._assigned is None else {"If-None-Match": self._assigned[0]}
+        response = self._call("GET", "/assignments", None, {**self._bearer, **known})
+        if response.status == 304 and self._assigned is not None:
+            return self._assigned[1]
         if response.status != 200:
             return None
         try:
-            return parse_windows(parsed(response.body))
+            windows = parse_windows(parsed(response.body))
         except (ValueError, AssignmentsUnreadable):
             return None
+        tag = response.headers.get("etag", "")
+        self._assigned = (tag, windows) if TAG.fullmatch(tag) else None
+        return windows
 
     def send_specs(self, specs: Mapping[str, Any], at_us: int) -> bool:
         """Tell the inventory as of this moment; whether the server took it. Raises Unreachable."""

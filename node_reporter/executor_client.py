@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-from node_reporter.client import Transport, Unreachable, parsed, printable
+from node_reporter.client import TAG, Transport, Unreachable, parsed, printable
 from node_reporter.job_log import Piece
 from node_reporter.work import Work, WorkUnreadable, parse
 
@@ -42,18 +42,25 @@ class ExecutorClient:
             "Content-Type": "application/json",
             "Authorization": f"Bearer {executor_key}",
         }
+        self._known: tuple[str, Work] | None = None  # the list's tag, and the list
 
     def work(self) -> Work:
         """What the node is to do. Raises Unreachable, WorkUnreadable."""
-        answer = self._transport.request("GET", self._path, self._headers, None)
+        known = {} if self._known is None else {"If-None-Match": self._known[0]}
+        answer = self._transport.request("GET", self._path, {**self._headers, **known}, None)
+        if answer.status == 304 and self._known is not None:
+            return self._known[1]
         if answer.status in (401, 403):
             raise WorkUnreadable("the executor's key is not good here: enroll again")
         if answer.status != 200:
             raise Unreachable(f"answered {answer.status}")
         try:
-            return parse(parsed(answer.body))
+            work = parse(parsed(answer.body))
         except ValueError as error:
             raise WorkUnreadable(str(error)) from error
+        tag = answer.headers.get("etag", "")
+        self._known = (tag, work) if TAG.fullmatch(tag) else None
+        return work
 
     def tell(self, lease_id: str, what: str, body: Mapping[str, Any]) -> Said:
         """Acknowledge, ready, ended or decline. Raises Unreachable."""

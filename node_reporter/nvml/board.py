@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from node_reporter.gpus import PPM, Device, DeviceLost, MonitorBlind, Reading
@@ -28,6 +28,7 @@ class _Common:
     """What is read once per poll for a board and all its instances."""
 
     energy_mj: int | None = None
+    power_mw: int | None = None
     fields: Fields = field(default_factory=Fields)
     lost: dict[int | None, int] = field(default_factory=dict)
 
@@ -80,9 +81,7 @@ class Board:
             raise MonitorBlind(None, "no call answers on this GPU")
         if is_cut:
             raise MonitorBlind(None, "MIG is on: only instances can be rented")
-        power_mw = self._ask("power", nvml.nvmlDeviceGetPowerUsage, self.handle)
-        reading = self._reading(self.device, common, common.energy_mj, busy_ppm, used_bytes)
-        return replace(reading, power_mw=None if power_mw is None else int(power_mw))
+        return self._reading(self.device, common, PPM, busy_ppm, used_bytes)
 
     @property
     def denied(self) -> frozenset[str]:
@@ -120,20 +119,20 @@ class Board:
     def _read_common(self) -> _Common:
         """A fatal XID holds for this poll at least, and then until no recovery is asked for."""
         energy_mj = self._ask("energy", nvml.nvmlDeviceGetTotalEnergyConsumption, self.handle)
+        power_mw = self._ask("power", nvml.nvmlDeviceGetPowerUsage, self.handle)
         fields = read_fields(self._ask, self.handle)
         lost = dict(self._condemned)
         if fields.recovery_action == 0:
             for place in lost:
                 self._condemned.pop(place, None)
-        return _Common(None if energy_mj is None else int(energy_mj), fields, lost)
+        return _Common(_whole(energy_mj), _whole(power_mw), fields, lost)
 
     def _read_instance(self, instance: Instance) -> Reading:
         common, device = self._common, instance.device
         _check(common, device.gi)
-        energy_mj = None if common.energy_mj is None else common.energy_mj * device.share_ppm // PPM
         used_bytes = self._memory_used(f"memory {device.id}", instance.handle)
         busy_ppm = self._busy_of_instance(instance)
-        return self._reading(device, common, energy_mj, busy_ppm, used_bytes)
+        return self._reading(device, common, device.share_ppm, busy_ppm, used_bytes)
 
     def _busy_of_instance(self, instance: Instance) -> int | None:
         if instance.device.busy_source != "gpm":
@@ -151,20 +150,30 @@ class Board:
         self,
         device: Device,
         common: _Common,
-        energy_mj: int | None,
+        share_ppm: int,
         busy_ppm: int | None,
         used_bytes: int | None,
     ) -> Reading:
+        """`share_ppm`: the part of the board's energy and power that this device is given."""
         is_whole = device is self.device
         return Reading(
             shape=device.shape if is_whole else f"{device.shape} {device.gi}/{device.ci}",
-            energy_mj=energy_mj,
+            energy_mj=_part(common.energy_mj, share_ppm),
+            power_mw=_part(common.power_mw, share_ppm),
             power_limit_mw=self.device.power_limit_mw,
             busy_ppm=busy_ppm,
             mem_used_bytes=used_bytes,
             throttle_power_ns=common.fields.throttle_power_ns,
             throttle_thermal_ns=common.fields.throttle_thermal_ns,
         )
+
+
+def _whole(told: Any) -> int | None:
+    return None if told is None else int(told)
+
+
+def _part(told: int | None, share_ppm: int) -> int | None:
+    return None if told is None else told * share_ppm // PPM
 
 
 def _check(common: _Common, gi: int | None) -> None:

@@ -125,9 +125,10 @@ def test_a_machine_joins_is_compared_confirmed_admitted_and_reports(
     assert server.run(*wrong, key=owner.key).code == 1
     assert server.run("node", "admit", node_id).code == 1, "nobody compared the key yet"
     early = run(tmp_path)
-    assert early.stderr is not None
+    lines = early.stderr
+    assert lines is not None
     until(lambda: f"not confirmed yet: compare the fingerprint, then `tallystick node confirm"
-          f" {node_id}" in early.stderr.readline())  # fmt: skip
+          f" {node_id}" in lines.readline())  # fmt: skip
     stop(early)
     right = ("node", "confirm", node_id, "--fingerprint", told["fingerprint"])
     assert server.run(*right, key=owner.key).code == 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from api.usage import MEDIA_TYPE
@@ -9,6 +11,8 @@ from domain import report
 from domain.duration import HOUR_US
 from ledger import trees
 from ledger.checkpoint import open_checkpoint, parse_verifier_key
+from node_reporter.client import Response, UsageClient
+from node_reporter.clock import SystemClock
 from tests.api.scene import NOW_US, Scene
 from tests.api.work import hours_of_work, pin_and_sign, reported, send
 
@@ -33,6 +37,44 @@ def test_an_hour_of_work_is_charged_and_shared_to_the_unit(scene: Scene) -> None
     history = scene.renter.read(f"{path}/history")["data"]
     assert [one["state"] for one in history][-1] == "settled"
     assert scene.service.ledger.books.books_balanced()
+
+
+@dataclass
+class Through:
+    """The server in this process as a reporter's transport; what it was answered is kept."""
+
+    scene: Scene
+    statuses: list[int] = field(default_factory=list)
+
+    def request(
+        self, method: str, path: str, headers: Mapping[str, str], body: bytes | None
+    ) -> Response:
+        got = self.scene.http.request(method, path, headers=dict(headers), content=body)
+        self.statuses.append(got.status_code)
+        return Response(status=got.status_code, headers=got.headers, body=got.content)
+
+
+def test_assignments_that_have_not_changed_are_not_sent_again_however_the_log_grows(
+    scene: Scene,
+) -> None:
+    provider, wire = scene.provider, Through(scene)
+    key = provider.node.key or ""
+    node = UsageClient(provider.node_id, "", wire, SystemClock(), key)
+    assert node.assignments() == node.assignments() == ()
+    scene.deposit(scene.renter, 5)
+    assert node.assignments() == ()
+    lease = scene.running()
+    assert lease["node_id"] == provider.node_id
+    (window,) = node.assignments() or ()
+    assert node.assignments() == (window,)
+    assert window.lease_id == lease["lease_id"]
+    assert wire.statuses == [200, 304, 304, 200, 304]
+    path = f"/v1/nodes/{provider.node_id}/assignments"
+    tag = provider.node.get(path).headers["ETag"]
+    same = provider.node.get(path, {"If-None-Match": f'"other", W/{tag}'})
+    assert (same.status_code, same.content) == (304, b"")
+    assert same.headers["Tallystick-Position"] == str(scene.head())
+    assert scene.rival.get(path, {"If-None-Match": tag}).status_code == 404
 
 
 def test_a_statement_says_what_the_month_cost(scene: Scene) -> None:

@@ -22,9 +22,12 @@ LIBRARY = {"driver": "580.95.05", "sha256": "5e" * 32}
 A5000: dict[str, Any] = {
     "name": "NVIDIA RTX A5000", "pci_id": "0x223110DE", "mem_bytes": 24_564 * 2**20,
     "compute_capability": "8.6", "driver": "580.95.05", "library_sha256": "5e" * 32,
-    "proc_nvidia": "ok", "power_limit_mw": 230_000,
+    "proc_nvidia": "ok", "power_limit_mw": 230_000, "counter_mj": 6_000_000,
+    "integrated_mj": 6_100_000,
 }  # fmt: skip
-SPOOF = {**A5000, "pci_id": "0x268410DE"}
+SILENT = {name: told for name, told in A5000.items() if not name.endswith("_mj")}
+"""An identity that never tells what its energy came to beside its power."""
+SPOOF = {**SILENT, "pci_id": "0x268410DE"}
 """What `spoof_a5000.c` answers: an A5000's name over a 4090's PCI id."""
 
 
@@ -84,7 +87,9 @@ def test_the_spoof_of_the_design_is_caught_by_tier_2(scene: Scene) -> None:
     told(scene, scene.provider, SPOOF, spoofed)
     spoof = trust(scene, scene.provider)
     assert spoof["tier"] == 1
-    assert rules(spoof) == {"board", "energy_stands_still", "busy_never_jitters"}
+    assert rules(spoof) == {
+        "board", "energy_stands_still", "energy_not_compared", "busy_never_jitters",
+    }  # fmt: skip
     lane = report.lane_of(scene.provider.node_id)
     board = next(one for one in spoof["findings"] if one["rule"] == "board")
     assert (board["lane"], board["evidence_position"]) == (lane, 1)
@@ -98,6 +103,11 @@ def test_a_spoof_that_learns_its_board_and_still_writes_no_energy_is_caught(scen
     scene.operator.made("/v1/trust/libraries", LIBRARY)
     told(scene, scene.provider, A5000, spoofed)
     assert rules(trust(scene, scene.provider)) == {"energy_stands_still", "busy_never_jitters"}
+    told(scene, scene.other, SILENT, device=OTHER)
+    silent = trust(scene, scene.other, OTHER)
+    assert (silent["tier"], rules(silent)) == (1, {"energy_not_compared"}), (
+        "rows that look honest do not make up for a comparison that is never told"
+    )
 
 
 def test_a_library_that_nobody_vouches_for_fails_until_somebody_does(scene: Scene) -> None:

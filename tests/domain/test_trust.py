@@ -18,7 +18,7 @@ HOUR_US = 3_600_000_000
 A5000 = Identity(
     name="NVIDIA RTX A5000", pci_id="0x223110DE", mem_bytes=24_564 * 2**20,
     compute_capability="8.6", driver=LIBRARY[0], library_sha256=LIBRARY[1], proc_nvidia="ok",
-    power_limit_mw=230_000,
+    power_limit_mw=230_000, counter_mj=6_000_000, integrated_mj=6_100_000,
 )  # fmt: skip
 HONEST = Metered(
     rows=60, available_us=HOUR_US, energy_us=HOUR_US, energy_mj=360_000_000, power_rows=60,
@@ -69,6 +69,9 @@ def test_an_honest_device_is_at_tier_2_until_it_is_challenged_and_attested() -> 
         (told(proc_nvidia="mounted"), "proc_driver"),
         (told(proc_nvidia=None), "proc_driver"),
         (told(counter_mj=10, integrated_mj=1_000), "energy_is_not_power"),
+        (told(counter_mj=0, integrated_mj=0), "energy_is_not_power"),
+        (told(counter_mj=None), "energy_not_compared"),
+        (told(integrated_mj=None), "energy_not_compared"),
         (metered(available_us=599_999_999), "little_evidence"),
         (metered(energy_us=0, energy_mj=0, power_rows=0), "energy_stands_still"),
         (metered(energy_mj=0, power_mw_min=0, power_mw_max=0), "energy_stands_still"),

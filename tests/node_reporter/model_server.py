@@ -14,6 +14,7 @@ import threading
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -101,7 +102,7 @@ class ModelServer:
         if (method, path) == ("GET", f"{prefix}/assignments"):
             if headers.get("Authorization") != f"Bearer {NODE_KEY}":
                 return self._answer(401, "credentials_missing")
-            return _json(200, {"data": self.windows})
+            return self._assignments(headers)
         if (method, path) == ("POST", f"{prefix}/specs"):
             self.specs.append(json.loads(body or b""))
             return _json(200, {})
@@ -116,6 +117,13 @@ class ModelServer:
                 body = gzip.decompress(body or b"")
             return self._take(json.loads(body or b""))
         return self._answer(404, "not_found")
+
+    def _assignments(self, headers: Mapping[str, str]) -> Response:
+        told = _json(200, {"data": self.windows})
+        tag = f'"{sha256(told.body).hexdigest()}"'
+        if headers.get("If-None-Match") == tag:
+            return Response(status=304, headers={"etag": tag}, body=b"")
+        return Response(status=200, headers={**told.headers, "etag": tag}, body=told.body)
 
     def _join(self, headers: Mapping[str, str], raw: bytes) -> Response:
         self.joined = json.loads(raw)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.trust import Evidence, Identity, standing
-from node_reporter.power import TELL_EVERY_US, PowerCheck
+from node_reporter.power import START_US, TELL_EVERY_US, PowerCheck
 
 STEP_US = 2_500_000
 SECOND_US = 1_000_000
@@ -15,9 +16,10 @@ SECOND_US = 1_000_000
 def of_an_hour(power_mw: int, rate_mw: int) -> dict[str, int]:
     """What is told after an hour at this gauge, with a counter that moves at this rate."""
     check = PowerCheck(STEP_US)
-    for second in range(3_601):
-        assert check.told() is None
+    for second in range(3_661):
         check.see(second * SECOND_US, 1, rate_mw * second // 1_000 * 1_000, power_mw)
+        if second < 3_660:
+            assert (check.told() is not None) == (second * SECOND_US == START_US)
     told = check.told()
     assert told is not None
     assert check.told() is None, "it begins anew"
@@ -44,6 +46,21 @@ def test_an_honest_counter_tells_what_its_power_did() -> None:
 def test_a_counter_that_never_writes_beside_a_power_gauge_is_found() -> None:
     assert "energy_is_not_power" in rules(of_an_hour(power_mw=230_000, rate_mw=0))
     assert "energy_is_not_power" in rules(of_an_hour(power_mw=230_000, rate_mw=1_000_000))
+
+
+@pytest.mark.parametrize(
+    ("rate_mw", "is_off"), [(0, True), (9_999_999, True), (10_000_000, False),
+                            (10**9, False), (10**9 + 1, True)],
+)  # fmt: skip
+def test_a_counter_off_by_more_than_ten_times_is_seen_in_the_first_minute(
+    rate_mw: int, is_off: bool
+) -> None:
+    check = PowerCheck(STEP_US)
+    for second in range(61):
+        check.see(second * SECOND_US, 1, rate_mw * second, 100_000_000)
+    told = check.told()
+    assert told is not None
+    assert (told["covered_us"], check.is_off) == (START_US, is_off)
 
 
 polls = st.lists(
