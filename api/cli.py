@@ -40,6 +40,7 @@ from api import (
     cli_oracle,
     cli_payment,
     cli_payout,
+    cli_policy,
     cli_pool,
     cli_pool_use,
     cli_run,
@@ -102,6 +103,7 @@ app.add_typer(cli_demand.project, name="project")
 app.add_typer(cli_demand.counterparty, name="counterparty")
 app.add_typer(cli_epoch.app, name="epoch")
 app.add_typer(cli_payout.app, name="payout")
+app.add_typer(cli_policy.app, name="policy")
 app.add_typer(cli_audit.app, name="audit")
 app.add_typer(cli_trace.app, name="trace")
 cli_billing.register(app)

@@ -31,7 +31,21 @@ EPOCHS_MAX = 1_000_000
 SEGMENTS_MAX = 500
 """More would not fit into a fact."""
 
+APPROVALS_MIN, APPROVALS_MAX = 2, 16
+"""So many persons besides the proposer: an approval of one would be the word of one."""
+NOTICE_EPOCHS_MAX = 1_000
+
 # Facts.
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyGovernance:
+    """How the next version comes to be: so many approvals, and so many epochs ahead. Changed like
+    everything else of a policy, so nobody can lower the bar alone.
+    """
+
+    approvals: int
+    notice_epochs: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +65,8 @@ class PolicyPublished:
     by: str
     at_us: int
     rewards: RewardTerms | None = None  # of versions before there were terms: NO_TERMS
+    governance: PolicyGovernance | None = None  # None: the default
+    proposal: int | None = None  # its number; None: published at the start, by an operator
 
 
 # Commands.
@@ -73,8 +89,12 @@ class PublishPolicy:
     by: str
     at_us: int
     rewards: RewardTerms | None = None
+    governance: PolicyGovernance | None = None
+    proposal: int | None = None
 
 
+GOVERNANCE = PolicyGovernance(approvals=2, notice_epochs=4)
+"""Where a policy says nothing: design economics 12, REST 3."""
 EPOCH_LENGTH_US = 604_800_000_000
 FIRST_EMISSION = EmissionSegment(start_epoch=1, n_epochs=52, total=590_558_000_000_000)
 """A year of weekly epochs, as in RNP-023: 5,905,580 TOKEN."""
@@ -144,10 +164,20 @@ def policy_version(world: World, version: int) -> PolicyPublished:
 
 def decide_publish(command: PublishPolicy, world: World) -> list[Change]:
     """Raises Refused: POLICY_VERSION, POLICY_INVALID, BAD_SEGMENT, SEGMENTS_OVERLAP."""
-    fact = PolicyPublished(**{f.name: getattr(command, f.name) for f in fields(command)})
     published = policies_of(world)
+    fact = _fact(command)
     if 1 <= fact.version <= len(published) and _same(published[fact.version - 1], fact):
         return []
+    return [next_version(command, world)]
+
+
+def next_version(command: PublishPolicy, world: World) -> Change:
+    """The next version, all its numbers checked; who may publish it is checked elsewhere.
+
+    Raises Refused: POLICY_VERSION, POLICY_INVALID, BAD_SEGMENT, SEGMENTS_OVERLAP.
+    """
+    published = policies_of(world)
+    fact = _fact(command)
     if fact.version != len(published) + 1:
         raise Refused(Reason.POLICY_VERSION, version=fact.version, expected=len(published) + 1)
     _check_start(fact, published, world)
@@ -156,7 +186,16 @@ def decide_publish(command: PublishPolicy, world: World) -> list[Change]:
         _check_constants(fact, published[0])
     check_segments(fact.segments)
     _check_cap((*published, fact))
-    return [Change(NETWORK, fact)]
+    return Change(NETWORK, fact)
+
+
+def governance_of(policy: PolicyPublished) -> PolicyGovernance:
+    """What a version says about how the next one comes to be."""
+    return policy.governance or GOVERNANCE
+
+
+def _fact(command: PublishPolicy) -> PolicyPublished:
+    return PolicyPublished(**{one.name: getattr(command, one.name) for one in fields(command)})
 
 
 def _same(one: PolicyPublished, other: PolicyPublished) -> bool:
@@ -199,6 +238,11 @@ def _check_numbers(fact: PolicyPublished) -> None:
         raise _invalid("first epoch", effective_from_epoch=fact.effective_from_epoch)
     if fact.rewards is not None:
         check_terms(fact.rewards)
+    rules = governance_of(fact)
+    if not APPROVALS_MIN <= rules.approvals <= APPROVALS_MAX:
+        raise _invalid("2 to 16 approvals", approvals=rules.approvals)
+    if not 1 <= rules.notice_epochs <= NOTICE_EPOCHS_MAX:
+        raise _invalid("notice of 1 to 1000 epochs", notice_epochs=rules.notice_epochs)
     ends = [segment.start_epoch + segment.n_epochs - 1 for segment in fact.segments]
     if len(ends) > SEGMENTS_MAX or max(ends, default=0) > EPOCHS_MAX:
         raise _invalid("too many segments, or too far away", segments=len(ends))
