@@ -6,6 +6,7 @@ import ast
 import re
 import sys
 from collections.abc import Iterator
+from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -21,15 +22,24 @@ DOMAIN_MAY_IMPORT = {
 ONE_DOOR = "ledger/handle.py"
 
 
-def modules() -> Iterator[tuple[Path, ast.Module]]:
-    for room in ROOMS:
-        for path in sorted((ROOT / room).rglob("*.py")):
-            if "node_modules" not in path.parts:
-                yield path.relative_to(ROOT), ast.parse(path.read_text(encoding="utf-8"))
+@cache
+def modules() -> tuple[tuple[Path, ast.Module], ...]:
+    """Every module of the rooms, read once for all tests."""
+    return tuple(
+        (path.relative_to(ROOT), ast.parse(path.read_text(encoding="utf-8")))
+        for room in ROOMS
+        for path in sorted((ROOT / room).rglob("*.py"))
+        if "node_modules" not in path.parts
+    )
 
 
-def imports(tree: ast.AST) -> Iterator[str]:
-    for node in ast.walk(tree):
+@cache
+def nodes(tree: ast.Module) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(tree))
+
+
+def imports(tree: ast.Module) -> Iterator[str]:
+    for node in nodes(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name.split(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -37,9 +47,9 @@ def imports(tree: ast.AST) -> Iterator[str]:
             yield node.module.split(".")[0]
 
 
-def puts(tree: ast.AST) -> Iterator[ast.Call]:
+def puts(tree: ast.Module) -> Iterator[ast.Call]:
     """Calls of `events.put`, by which facts enter the market log."""
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if (
             isinstance(node, ast.Call)
             and isinstance(node.func, ast.Attribute)
@@ -62,7 +72,7 @@ def test_the_domain_opens_no_file_and_prints_nothing() -> None:
         if path.parts[0] == "domain":
             called = {
                 node.func.id
-                for node in ast.walk(tree)
+                for node in nodes(tree)
                 if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
             }
             assert not called & {"open", "print", "input", "exec", "eval", "float"}, path
@@ -81,7 +91,7 @@ def test_the_append_functions_are_called_from_one_file_each() -> None:
         "meter_append": set(),
     }
     for path, tree in modules():
-        for node in ast.walk(tree):
+        for node in nodes(tree):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 for name, files in callers.items():
                     if f"{name}(" in node.value.replace(" ", ""):
@@ -106,7 +116,7 @@ def test_the_shell_writes_no_table_of_the_ledger() -> None:
     )
     for path, tree in modules():
         if path.parts[0] == "api":
-            for node in ast.walk(tree):
+            for node in nodes(tree):
                 if isinstance(node, ast.Constant) and isinstance(node.value, str):
                     assert not writes.search(node.value), path
                     assert not any_write.search(node.value), (path, node.lineno)
@@ -127,11 +137,12 @@ def test_no_dependency_claims_one_of_our_names(room: str) -> None:
 
 def test_every_test_file_has_a_test_in_it() -> None:
     for path in sorted((ROOT / "tests").rglob("test_*.py")):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        names = [node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
-        names += [node.name for node in ast.walk(tree) if isinstance(node, ast.AsyncFunctionDef)]
-        classes = [node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
-        has_machine = any("TestCase" in ast.unparse(node) for node in tree.body)
+        text = path.read_text(encoding="utf-8")
+        tree = ast.parse(text)
+        names = [node.name for node in nodes(tree) if isinstance(node, ast.FunctionDef)]
+        names += [node.name for node in nodes(tree) if isinstance(node, ast.AsyncFunctionDef)]
+        classes = [node.name for node in nodes(tree) if isinstance(node, ast.ClassDef)]
+        has_machine = "TestCase" in text
         assert any(name.startswith("test_") for name in names) or has_machine or classes, path
 
 
