@@ -1,0 +1,41 @@
+"""Signs of wash trade: the worked numbers, and their bounds."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from domain.money import PPM
+from domain.wash_signals import Signals, concentration, payout_multiple, related_share, signals
+
+
+def test_the_worked_concentration() -> None:
+    """Design, economics 13."""
+    assert concentration([2280, 19, 1]) == 982_752
+
+
+def test_the_worked_payout_multiple() -> None:
+    """Design, economics 14: 656.72 TOKEN for 10.16 that were burned."""
+    assert payout_multiple(65_672_419_732, 1_016_042_781) == 64_635_486
+
+
+@given(st.lists(st.integers(0, 10**15), min_size=1, max_size=20))
+def test_concentration_lies_between_equal_parts_and_one_alone(parts: list[int]) -> None:
+    index = concentration(parts)
+    assert index is None if not any(parts) else PPM // len(parts) <= index <= PPM  # type: ignore[operator]
+
+
+@given(st.integers(0, 10**15), st.integers(0, 10**15))
+def test_the_related_share_is_a_share(related: int, others: int) -> None:
+    share = related_share(related, others)
+    assert share is None if not related + others else 0 <= share <= PPM  # type: ignore[operator]
+
+
+def test_nothing_is_divided_by_nothing() -> None:
+    assert signals(0, 0, [], 0) == Signals(None, None, None, ())
+
+
+def test_a_washer_raises_every_signal() -> None:
+    assert signals(300, 100, [7], 93).raised == (
+        "payout_multiple", "concentration", "related_share",
+    )  # fmt: skip
