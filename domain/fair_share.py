@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from domain.decay import integer_root
 from domain.money import PPM
 
 STEPS = 64
@@ -130,16 +131,7 @@ def _asking(parent: Queue, leaves: Iterable[Leaf]) -> Queue:
 @lru_cache(maxsize=1)
 def _table() -> tuple[int, ...]:
     """T[r] = floor(2^32 x 0.5^(r / STEPS)): the STEPS-th root of 2^(32 STEPS - r), by bisection."""
-    return tuple(_root(1 << (32 * STEPS - r), STEPS) for r in range(STEPS))
-
-
-def _root(value: int, degree: int) -> int:
-    """The largest integer whose `degree`-th power is at most `value`."""
-    low, high = 0, 1 << (value.bit_length() // degree + 1)
-    while low + 1 < high:
-        middle = (low + high) // 2
-        low, high = (middle, high) if middle**degree <= value else (low, middle)
-    return low
+    return tuple(integer_root(1 << (32 * STEPS - r), STEPS) for r in range(STEPS))
 
 
 def weight_of_age(age_us: int, half_life_us: int) -> int:

@@ -1,22 +1,22 @@
-"""Reputation, the first cut: how leases ended, and through whose fault.
+"""The score of a node, a provider or a renter: old evidence decays, little evidence proves little.
 
-    lb <= G / N,  a success never lowers lb,  a failure never raises it        0 <= lb <= 10^6
+    g = (sum of good_d x w(age_d)) >> 32,  n likewise            one floor each, per input
+    G = g + k mu,  N = n + k 10^6,  q = ceil(4 Z G (N - G) / N)
+    lb = max(0, (2 G + Z - ceil_sqrt(Z^2 + q)) x 10^6 // (2 (N + Z)))
+    score = sum of weight x lb // 10^6
+    lb <= G / N,  a success never lowers lb,  a failure never raises it        0 <= score <= 10^6
 
-A close code names the party at fault (`domain/close_reason.py`); free text never counts. For nodes
-and providers a lease that was served is a success and a provider's fault a failure; what the renter
-never started, no match, and every fault of the network or of a client are outside the total, so
-they cost nobody. For renters a reversed payment and a breach of policy are failures.
-
-The score is the Wilson lower bound of the completion with a prior of 800,000 ppm that weighs ten
-leases: one good lease proves little, a newcomer has a start. Below MINIMUM leases it is
-provisional. What one client saw is scored with everybody else's experience as its prior, so that
-facts count once and no client starts from nothing. Evidence is counted in micro-observations. The
-other inputs, their weights and the decay of evidence come on the same evidence later. Source:
-design economics 16, whose numbers these are.
+Evidence is (good, total) in micro-observations per UTC day; what counts as what is in
+`projections/reputation.py`. Each input is scored by the Wilson lower bound with a prior: one
+good lease proves little, and a newcomer has a start. Below a number of leases the score is
+provisional: no tier, no bonus. What one client saw is scored with the posterior mean of everybody
+else's facts as its prior, so that facts count once and no client starts from nothing. Source:
+design economics 16; the numbers are `domain/reputation_terms.py`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from domain.close_reason import (
@@ -30,7 +30,180 @@ from domain.close_reason import (
     TERM_REACHED,
     fault_of,
 )
+from domain.decay import WEIGHT_BITS, weights
 from domain.money import PPM
+from domain.reputation_terms import LEASES_OF, REPUTATION_TERMS, ReputationTerms
+
+OBSERVATION = PPM
+"""Micro-observations in one observation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What was counted for one input, in micro-observations: decayed, and as it is."""
+
+    g: int = 0
+    n: int = 0
+    good: int = 0
+    total: int = 0
+
+
+NO_EVIDENCE = Evidence()
+
+
+@dataclass(frozen=True, slots=True)
+class InputScore:
+    """One input: its evidence, G / N in ppm, the lower bound in ppm and what that weighs."""
+
+    name: str
+    weight_ppm: int
+    evidence: Evidence
+    prior_ppm: int
+    mean_ppm: int
+    bound_ppm: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rating:
+    """A score with its inputs. `leases`: how many counted, undecayed."""
+
+    score_ppm: int
+    is_provisional: bool
+    leases: int
+    inputs: tuple[InputScore, ...]
+
+    def ratio_ppm(self, name: str) -> int | None:
+        """The raw part of an input that was good, undecayed; None where nothing was counted."""
+        found = next(one.evidence for one in self.inputs if one.name == name)
+        return found.good * PPM // found.total if found.total else None
+
+
+def fold(
+    days: Iterable[tuple[int, int, int]], on_day: int, terms: ReputationTerms = REPUTATION_TERMS
+) -> Evidence:
+    """Evidence of one input from (UTC day, good, total) of each day, as it weighs on `on_day`.
+
+    What was recorded later than that day is new: it weighs all.
+    """
+    table = weights(terms.half_life_days, terms.horizon_days)
+    g = n = all_good = everything = 0
+    for day, good, total in days:
+        assert 0 <= good <= total, (day, good, total)
+        age = max(0, on_day - day)
+        weight = table[age] if age < len(table) else 0
+        g, n = g + good * weight, n + total * weight
+        all_good, everything = all_good + good, everything + total
+    return Evidence(g >> WEIGHT_BITS, n >> WEIGHT_BITS, all_good, everything)
+
+
+def rate(
+    kind: str, seen: Mapping[str, Evidence], terms: ReputationTerms = REPUTATION_TERMS
+) -> Rating:
+    """The score of what everybody saw of a subject. An input that is not named has no evidence."""
+    return _rated(kind, seen, {}, terms.prior_strength, terms)
+
+
+def rate_for_client(
+    kind: str,
+    seen: Mapping[str, Evidence],
+    others: Mapping[str, Evidence],
+    terms: ReputationTerms = REPUTATION_TERMS,
+) -> Rating:
+    """The score of what one client saw. `others`: the facts of everybody else, and only those."""
+    means = {
+        weight.name: posterior_mean(
+            others.get(weight.name, NO_EVIDENCE).g, others.get(weight.name, NO_EVIDENCE).n, terms
+        )
+        for weight in terms.weights_of(kind)
+    }
+    return _rated(kind, seen, means, terms.client_strength, terms)
+
+
+def _rated(
+    kind: str,
+    seen: Mapping[str, Evidence],
+    means: Mapping[str, int],
+    strength: int,
+    terms: ReputationTerms,
+) -> Rating:
+    inputs = tuple(
+        _input(
+            weight.name, weight.ppm, seen.get(weight.name, NO_EVIDENCE),
+            means.get(weight.name, terms.prior_mean_ppm), strength, terms,
+        )
+        for weight in terms.weights_of(kind)
+    )  # fmt: skip
+    leases = seen.get(LEASES_OF[kind], NO_EVIDENCE).total // OBSERVATION
+    score = sum(one.weight_ppm * one.bound_ppm for one in inputs) // PPM
+    assert 0 <= score <= PPM, inputs
+    return Rating(score, leases < terms.provisional_leases, leases, inputs)
+
+
+def _input(
+    name: str,
+    weight_ppm: int,
+    evidence: Evidence,
+    prior_ppm: int,
+    strength: int,
+    terms: ReputationTerms,
+) -> InputScore:
+    mean = (evidence.g + strength * prior_ppm) * PPM // (evidence.n + strength * PPM)
+    bound = lower_bound(evidence.g, evidence.n, prior_ppm, strength, terms.z_micro)
+    return InputScore(name, weight_ppm, evidence, prior_ppm, mean, bound)
+
+
+def lower_bound(
+    good: int,
+    total: int,
+    mean_ppm: int = REPUTATION_TERMS.prior_mean_ppm,
+    strength: int = REPUTATION_TERMS.prior_strength,
+    z_micro: int = REPUTATION_TERMS.z_micro,
+) -> int:
+    """The bound lb in ppm for evidence in micro-observations. Source: design economics 16."""
+    assert 0 <= good <= total, (good, total)
+    all_good, everything = good + strength * mean_ppm, total + strength * PPM
+    spread = -(-4 * z_micro * all_good * (everything - all_good) // everything)
+    root = ceil_sqrt(z_micro * z_micro + spread)
+    return max(0, (2 * all_good + z_micro - root) * PPM // (2 * (everything + z_micro)))
+
+
+def ceil_sqrt(square: int) -> int:
+    """The smallest integer whose square is at least this; Newton's method from above."""
+    assert square >= 1
+    root = 1 << (square.bit_length() + 1) // 2
+    while (lower := (root + square // root) // 2) < root:
+        root = lower
+    return root if root * root == square else root + 1
+
+
+def posterior_mean(good: int, total: int, terms: ReputationTerms = REPUTATION_TERMS) -> int:
+    """G / N in ppm of micro-observations: what everybody else saw, as a prior for one client."""
+    k = terms.prior_strength
+    return (good + k * terms.prior_mean_ppm) * PPM // (total + k * PPM)
+
+
+# What a score is good for.
+
+
+def bonus_ppm(
+    node_score_ppm: int,
+    owner_score_ppm: int,
+    is_provisional: bool,
+    terms: ReputationTerms = REPUTATION_TERMS,
+) -> int:
+    """What a compute weight is multiplied with, in ppm: from 10^6 on, without a cliff.
+
+    `is_provisional`: of the node or of its owner; then there is no bonus. The lesser score counts,
+    so that bad leases do not disappear in a second node of the same owner.
+    """
+    if is_provisional:
+        return PPM
+    above = min(node_score_ppm, owner_score_ppm) - terms.bonus_from_ppm
+    counted = min(max(above, 0), terms.bonus_span_ppm)
+    return PPM + terms.bonus_max_ppm * counted // terms.bonus_span_ppm
+
+
+# The first cut, which the view still tells.
 
 PRIOR_MEAN_PPM = 800_000
 PRIOR_LEASES, CLIENT_PRIOR_LEASES = 10, 20
@@ -60,35 +233,6 @@ def conduct(code: int) -> tuple[int, int]:
         return 0, 1
     is_served = code in SERVED or fault_of(code) == PROVIDER
     return (1, 1) if is_served else (0, 0)
-
-
-def ceil_sqrt(square: int) -> int:
-    """The smallest integer whose square is at least this; Newton's method from above."""
-    assert square >= 1
-    root = 1 << (square.bit_length() + 1) // 2
-    while (lower := (root + square // root) // 2) < root:
-        root = lower
-    return root if root * root == square else root + 1
-
-
-def lower_bound(
-    good: int, total: int, mean_ppm: int = PRIOR_MEAN_PPM, strength: int = PRIOR_LEASES
-) -> int:
-    """The score in ppm for evidence in micro-observations.
-
-    G = g + k mu, N = n + k 10^6, q = ceil(4 Z G (N - G) / N);
-    lb = max(0, (2 G + Z - ceil_sqrt(Z^2 + q)) x 10^6 // (2 (N + Z))). Economics 16.
-    """
-    assert 0 <= good <= total, (good, total)
-    all_good, everything = good + strength * mean_ppm, total + strength * PPM
-    spread = -(-4 * Z_MICRO * all_good * (everything - all_good) // everything)
-    under = Z_MICRO * Z_MICRO + spread
-    return max(0, (2 * all_good + Z_MICRO - ceil_sqrt(under)) * PPM // (2 * (everything + Z_MICRO)))
-
-
-def posterior_mean(good: int, total: int) -> int:
-    """What everybody else has seen, as a prior for one client: G // N in ppm."""
-    return (good + PRIOR_LEASES * PRIOR_MEAN_PPM) * PPM // (total + PRIOR_LEASES * PPM)
 
 
 @dataclass(frozen=True, slots=True)
