@@ -117,7 +117,7 @@ def show_reputation(
         int | None, typer.Option(min=0, help="As it was at this position of the log.")
     ] = None,
 ) -> None:
-    """A score from how leases ended, as it is or as it was."""
+    """A score with its inputs and, for nodes and owners, the tier and what it lacks."""
     asked: dict[str, Any] = {"client_id": client_id, "as_of_position": at_position}
     calls: dict[str, Any] = {
         "node": lambda c: c.read_node_reputation(subject_id, **asked),
@@ -125,10 +125,24 @@ def show_reputation(
         "renter": lambda c: c.read_renter_reputation(subject_id, **asked),
     }
     told = remote.ask(calls[of])
-    names = ("subject_id", "score_ppm", "provisional", "good", "total", "completion_ppm")
+    names = ("subject_id", "day", "score_ppm", "provisional", "good", "total", "completion_ppm")
     shown = {each: told.get(each) for each in names}
     fault = ", ".join(f"{party} {count}" for party, count in told["closed_by_fault"].items())
-    remote.tell(told, facts({**shown, "closed_by_fault": fault}))
+    inputs = columns(told["inputs"], ("name", "weight_ppm", "g", "n", "mean_ppm",
+                                      "lower_bound_ppm"))  # fmt: skip
+    remote.tell(told, [*facts({**shown, "closed_by_fault": fault, **_standing(told)}), *inputs])
+
+
+def _standing(told: dict[str, Any]) -> dict[str, Any]:
+    """Tier and bonus, and of the first tier that is not reached what is missing."""
+    standing = told.get("standing")
+    if standing is None:
+        return {}
+    lacking = next((one for one in standing["tiers"] if one["missing"]), None)
+    lacks = {} if lacking is None else {
+        f"missing_for_tier_{lacking['tier']}": ", ".join(lacking["missing"])
+    }  # fmt: skip
+    return {"tier": standing["tier"], "bonus_ppm": standing.get("bonus_ppm"), **lacks}
 
 
 # --- kinds and licences ----------------------------------------------------------------------

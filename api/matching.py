@@ -13,7 +13,7 @@ from api.lease_desk import Round
 from api.service import Service
 from domain.compute_client import floor_of
 from domain.constraints import NOTHING
-from domain.duration import SECOND_US
+from domain.duration import DAY_US, SECOND_US
 from domain.escrow_sharing import draws_on_escrow
 from domain.funding import sources_of
 from domain.gpu_time import GPU_HOUR_US
@@ -27,10 +27,11 @@ from domain.matching import CANDIDATES_MAX, Match, choose, ranked, rule_of
 from domain.money import PPM, Amount
 from domain.offer import PRICE_UNITS_MAX, SETTLEMENTS
 from domain.refusal import Reason, Refused
+from domain.reputation_terms import RENTER
 from domain.shared_escrow import escrow_of
 from domain.stream import World
 from domain.tariff import SlaClass, tariff_in_force
-from projections import fleet, fleet_feed, reputation
+from projections import fleet, fleet_feed, scores
 from projections.fleet import FLEET
 from projections.fleet_columns import Columns
 from projections.fleet_match import Answer, Shortage, answer, shortage
@@ -303,7 +304,7 @@ def _need(
         allowed=allowed, denied=denied, sla_classes=_sla_classes(world, spec.sla_class, now_us),
     )  # fmt: skip
     if columns.numbers["min_renter"].any():
-        known = reputation.read_reputation(connection, "renter", wish.account_id).score
+        known = scores.read_rating(connection, RENTER, wish.account_id, day=now_us // DAY_US)
         need = replace(need, renter_ppm=None if known.is_provisional else known.score_ppm)
     if asked.near_region is not None:
         near = fleet.read_regions(connection, region_id=asked.near_region)

@@ -9,7 +9,8 @@ from typing import Any, Literal
 from api.models import AccountId, Count, Told, Told_at, moment
 from api.performance import Machine, PerformanceTold, performance_of
 from api.reputation import SettingTold, setting_told
-from projections import fleet, reputation, supply
+from domain.duration import DAY_US
+from projections import fleet, reputation, scores, supply
 from projections.runner import Connection
 
 STATEMENTS_MAX = 500
@@ -50,7 +51,7 @@ def supply_of(
     nodes = sorted({offer.node_id for offer in offers})
     policies = supply.read_policies(connection, sorted({offer.region_id for offer in offers}))
     settings = {row.setting: row for row in reputation.read_settings(connection)}
-    scores = reputation.read_scores(connection, "node", nodes)
+    scored = scores.read_scores(connection, "node", nodes, day=now_us // DAY_US)
     kinds = supply.read_kinds_of_nodes(connection, nodes)
     windows = supply.read_next_maintenance(connection, nodes, now_us)
     said = _said(connection, offers, nodes, now_us)
@@ -61,12 +62,13 @@ def supply_of(
     told: dict[str, OfferSupplyTold] = {}
     for offer in offers:
         policy, window = policies[offer.region_id], windows.get(offer.node_id)
-        score_ppm, provisional = scores[offer.node_id]
+        score = scored[offer.node_id]
         setting: Any = policy.setting
         told[offer.offer_id] = OfferSupplyTold(
             setting=setting, expect=setting_told(setting, settings.get(setting)),
             security_tier=policy.security_tier, refused_workloads=policy.refused_workloads,
-            kinds=kinds.get(offer.node_id, []), reputation_ppm=score_ppm, provisional=provisional,
+            kinds=kinds.get(offer.node_id, []), reputation_ppm=score.score_ppm,
+            provisional=score.is_provisional,
             statements=[*said.get(offer.node_id, []), *said.get(offer.provider_id, [])],
             next_maintenance_from=None if window is None else moment(window.from_us),
             next_maintenance_until=None if window is None else moment(window.until_us),

@@ -1,8 +1,10 @@
-"""Reputation: how leases of nodes, providers and renters ended, and what a setting is worth."""
+"""Reputation: what nodes, owners and renters are known by, input by input, and what a setting is
+worth.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 from fastapi import Query, Response
 
@@ -19,11 +21,25 @@ from api.models import (
 )
 from api.operation import Resource
 from api.positions import ReadAsOf
+from domain.calendar import day_text
+from domain.duration import DAY_US
 from domain.money import PPM
 from domain.refusal import Reason, Refused
-from projections import fleet, reputation
+from domain.reputation import OBSERVATION, InputScore, Rating, bonus_ppm
+from domain.reputation_terms import (
+    COMPLETION,
+    LEASES_OF,
+    PROVIDER,
+    RENTER,
+    REPUTATION_TERMS,
+    UPTIME,
+    TierCriteria,
+)
+from domain.reputation_tier import CRITERIA, Shown, missing, tier_of
+from projections import fleet, reputation, scores
 from projections.fleet import FLEET
 from projections.reputation import REPUTATION
+from projections.runner import Connection
 
 resource = Resource("reputation")
 
@@ -43,10 +59,56 @@ class PartiesTold(Told):
     client: Count
 
 
+class InputTold(Told):
+    """One input of a score, in micro-observations. `good` of `total` were counted; `g` of `n` is
+    what is left of them after decay. `mean_ppm` is the mean with the start (`prior_ppm`) in it,
+    `lower_bound_ppm` what may be relied on, and the score is the sum of `weight_ppm` x
+    `lower_bound_ppm`.
+    """
+
+    name: Literal[
+        "completion", "uptime", "performance", "responsiveness", "payment", "conduct", "disputes"
+    ]
+    weight_ppm: Count
+    good: Count
+    total: Count
+    g: Count
+    n: Count
+    prior_ppm: Count
+    mean_ppm: Count
+    lower_bound_ppm: Count
+
+
+class TierTold(Told):
+    """What a tier demands, and which of it is missing."""
+
+    tier: Count
+    leases: Count
+    age_days: Count
+    completion_ppm: Count
+    uptime_ppm: Count
+    score_ppm: Count
+    missing: list[Literal["leases", "age_days", "completion_ppm", "uptime_ppm", "score_ppm"]]
+
+
+class StandingTold(Told):
+    """Tier (0: none) and what every tier demands, of nodes and owners. `bonus_ppm`, of a node: what
+    its compute weight is multiplied with, by the lesser of its own and its owner's score.
+    """
+
+    tier: Count
+    age_days: Count
+    uptime_ppm: Count | None = None
+    owner_score_ppm: Count | None = None
+    bonus_ppm: Count | None = None
+    tiers: list[TierTold]
+
+
 class ReputationTold(Told):
-    """`good` of `total` leases that count. `score_ppm` is the lower bound of their proportion with
-    a start of 800,000 ppm that weighs ten leases; provisional below ten. `client_id`: what came
-    through one client, which starts from everybody else's experience.
+    """`good` of `total` leases that count. `score_ppm`: the weighted lower bounds of all inputs on
+    `day`, with evidence halved every 30 days; provisional below ten leases. `client_id`: what came
+    through one client, which starts from everybody else's experience. The same facts give the same
+    answer: `as_of_position` and `day` are all it depends on.
     """
 
     kind: Literal["node", "provider", "renter"]
@@ -57,7 +119,11 @@ class ReputationTold(Told):
     completion_ppm: Count | None = None
     score_ppm: Count
     provisional: bool
+    inputs: list[InputTold]
+    standing: StandingTold | None = None
     closed_by_fault: PartiesTold
+    as_of_position: Position
+    day: str
     position: Position
 
 
@@ -84,7 +150,7 @@ class SettingsTold(Told):
 def read_node_reputation(
     node_id: NodeInPath, call: Caller, as_of: ReadAsOf, client_id: ClientQuery = None
 ) -> Response:
-    """How a node's leases ended; `as_of_position` gives what was known there."""
+    """What a node and its devices are known by; `as_of_position` gives what was known there."""
     with call.read(FLEET, REPUTATION, as_of=as_of) as view:
         if fleet.read_node(view.connection, node_id) is None:
             raise Refused(Reason.NODE_UNKNOWN, node_id=node_id)
@@ -101,7 +167,7 @@ def read_provider_reputation(
     as_of: ReadAsOf,
     client_id: ClientQuery = None,
 ) -> Response:
-    """How the leases of all of a provider's nodes ended: a second node hides nothing."""
+    """What all nodes of a provider are known by: a second node hides nothing."""
     with call.read(FLEET, REPUTATION, as_of=as_of) as view:
         if fleet.read_provider(view.connection, provider_id) is None:
             raise Refused(Reason.PROVIDER_UNKNOWN, provider_id=provider_id)
@@ -119,7 +185,7 @@ def read_renter_reputation(
     as_of: ReadAsOf,
     client_id: ClientQuery = None,
 ) -> Response:
-    """How a renter's leases ended: the renter sees it, and whoever has rented to it."""
+    """What a renter is known by: the renter sees it, and whoever has rented to it."""
     with call.read(FLEET, REPUTATION, as_of=as_of) as view:
         mine = call.principal.account_id
         if not reputation.has_rented_to(view.connection, mine, account_id):
@@ -128,17 +194,68 @@ def read_renter_reputation(
 
 
 def _answer(call: Call, view: View, kind: Any, subject_id: str, client_id: str | None) -> Response:
-    found = reputation.read_reputation(
-        view.connection, kind, subject_id, client_id=client_id, as_of=view.as_of
+    connection, as_of = view.connection, view.as_of
+    if as_of is None:
+        day = call.service.clock.now_us() // DAY_US
+    else:
+        day = scores.day_at(connection, as_of)
+    rating = scores.read_rating(
+        connection, kind, subject_id, day=day, as_of=as_of, client_id=client_id
     )
-    scored = found.score
+    leases = next(one.evidence for one in rating.inputs if one.name == LEASES_OF[kind])
+    parties = reputation.read_parties(
+        connection, kind, subject_id, client_id=client_id, as_of=as_of
+    )
+    standing = None
+    if kind != RENTER and client_id is None:
+        standing = _standing(connection, kind, subject_id, rating, day, as_of)
     told = ReputationTold(
-        kind=kind, subject_id=subject_id, client_id=client_id, good=scored.good,
-        total=scored.total, completion_ppm=scored.completion_ppm, score_ppm=scored.score_ppm,
-        provisional=scored.is_provisional, closed_by_fault=PartiesTold(**found.by_party),
+        kind=kind, subject_id=subject_id, client_id=client_id, good=leases.good // OBSERVATION,
+        total=rating.leases, completion_ppm=rating.ratio_ppm(LEASES_OF[kind]),
+        score_ppm=rating.score_ppm, provisional=rating.is_provisional,
+        inputs=[_input(one) for one in rating.inputs], standing=standing,
+        closed_by_fault=PartiesTold(**parties),
+        as_of_position=view.position if as_of is None else as_of, day=day_text(day),
         position=view.position,
     )  # fmt: skip
     return call.answer(view, told)
+
+
+def _input(one: InputScore) -> InputTold:
+    seen, name = one.evidence, cast(Any, one.name)
+    return InputTold(
+        name=name, weight_ppm=one.weight_ppm, good=seen.good, total=seen.total, g=seen.g, n=seen.n,
+        prior_ppm=one.prior_ppm, mean_ppm=one.mean_ppm, lower_bound_ppm=one.bound_ppm,
+    )  # fmt: skip
+
+
+def _standing(
+    connection: Connection, kind: str, subject_id: str, rating: Rating, day: int, as_of: int | None
+) -> StandingTold:
+    subject = scores.read_subject(connection, kind, subject_id)
+    assert subject is not None, subject_id
+    shown = Shown(
+        leases=rating.leases, age_days=max(0, day - subject.since_us // DAY_US),
+        completion_ppm=rating.ratio_ppm(COMPLETION), uptime_ppm=rating.ratio_ppm(UPTIME),
+        score_ppm=rating.score_ppm,
+    )  # fmt: skip
+    owner = None
+    if subject.owner_id is not None:
+        owner = scores.read_rating(connection, PROVIDER, subject.owner_id, day=day, as_of=as_of)
+    return StandingTold(
+        tier=tier_of(shown), age_days=shown.age_days, uptime_ppm=shown.uptime_ppm,
+        owner_score_ppm=None if owner is None else owner.score_ppm,
+        bonus_ppm=None if owner is None else bonus_ppm(
+            rating.score_ppm, owner.score_ppm, rating.is_provisional or owner.is_provisional
+        ),
+        tiers=[_tier(criteria, shown) for criteria in REPUTATION_TERMS.tiers],
+    )  # fmt: skip
+
+
+def _tier(criteria: TierCriteria, shown: Shown) -> TierTold:
+    demands = {name: getattr(criteria, name) for name in CRITERIA}
+    lacks = cast(Any, list(missing(criteria, shown)))
+    return TierTold(tier=criteria.tier, **demands, missing=lacks)
 
 
 @resource.get("/v1/settings", everybody(), SettingsTold)

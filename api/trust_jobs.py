@@ -15,6 +15,7 @@ from api import secret_files
 from api.service import Service
 from domain import challenge, challenge_check
 from domain.challenge import REFERENCE, ChallengeIssued, IssueChallenge, JudgeChallenge
+from domain.duration import DAY_US
 from domain.job import SubmitJob
 from domain.lease import Candidate, Lease, RequestLease, ReserveLease
 from domain.money import PPM, credit
@@ -23,7 +24,7 @@ from domain.stream import Stream
 from domain.trust_record import RecordDeviceTwice
 from ledger import lease_logs
 from ledger.handle import LOG_AWAY
-from projections import tables, trust
+from projections import scores, tables, trust
 from projections.runner import Connection
 
 logger = logging.getLogger(__name__)
@@ -43,7 +44,7 @@ TERM_US = LIMIT_US
 RULE = "challenge/1"
 
 _FREE = """
-    SELECT d.device_id, d.node_id, o.offer_id, o.price_units, s.score_ppm,
+    SELECT d.device_id, d.node_id, o.offer_id, o.price_units,
         (SELECT count(*) FROM proj_trust.challenge c WHERE c.device_id = d.device_id
             AND c.at_us >= %(from)s AND c.at_us < %(to)s)::int AS asked
     FROM proj_fleet.device d JOIN proj_fleet.node n USING (node_id)
@@ -51,8 +52,6 @@ _FREE = """
         SELECT offer_id, price_units FROM proj_fleet.offer o
         WHERE o.node_id = n.node_id AND o.withdrawn_at_us IS NULL AND price_units <= %(most)s
         ORDER BY price_units, offer_id LIMIT 1) o ON true
-    LEFT JOIN proj_reputation.tally s ON s.subject_id = n.node_id AND s.kind = 'node'
-        AND s.client_id = '' AND NOT s.provisional
     WHERE NOT d.retired AND d.share_free = 1000000 AND d.mem_free = 1000000
         AND n.phase = 'active' AND NOT n.quarantined AND n.sellable AND d.kind = 'gpu'
     ORDER BY d.device_id
@@ -102,7 +101,6 @@ class Free:
     node_id: str
     offer_id: str
     price: int
-    score_ppm: int | None
     asked: int
 
 
@@ -116,10 +114,18 @@ def issue_due(service: Service, connection: Connection, now_us: int) -> int:
     done = 0
     most = service.settings.challenge_price_max
     found = connection.execute(_FREE, {"from": span.from_us, "to": span.to_us, "most": most})
-    for free in (Free(*row) for row in found.fetchall()):
+    asked_most = challenge.PER_EPOCH_MAX
+    likely = [
+        free for free in (Free(*row) for row in found.fetchall())
+        if _is_due(service, free, span, now_us, asked_most)
+    ]  # fmt: skip
+    nodes = sorted({free.node_id for free in likely})
+    known = scores.read_known(connection, nodes, now_us // DAY_US)
+    for free in likely:
         if done >= DEVICES_MAX:
             break
-        if not _is_due(service, free, span, now_us):
+        turns = challenge.count_for(known.get(free.node_id))
+        if not _is_due(service, free, span, now_us, turns):
             continue
         try:
             service.ledger.handle(
@@ -133,14 +139,14 @@ def issue_due(service: Service, connection: Connection, now_us: int) -> int:
     return done
 
 
-def _is_due(service: Service, free: Free, span: trust.Span, now_us: int) -> bool:
-    turns = range(challenge.count_for(free.score_ppm))
+def _is_due(service: Service, free: Free, span: trust.Span, now_us: int, count: int) -> bool:
+    """Whether its next of so many turns has come; more turns come no later."""
     moments = sorted(
         challenge.moment_of(
             _derived(service, "challenge-moment/v1", span.epoch, free.device_id, turn),
             span.from_us, span.to_us,
         )
-        for turn in turns
+        for turn in range(count)
     )  # fmt: skip
     return free.asked < len(moments) and moments[free.asked] <= now_us
 

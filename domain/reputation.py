@@ -83,13 +83,15 @@ def fold(
 ) -> Evidence:
     """Evidence of one input from (UTC day, good, total) of each day, as it weighs on `on_day`.
 
-    What was recorded later than that day is new: it weighs all.
+    What was recorded later than that day is not known on it.
     """
     table = weights(terms.half_life_days, terms.horizon_days)
     g = n = all_good = everything = 0
     for day, good, total in days:
         assert 0 <= good <= total, (day, good, total)
-        age = max(0, on_day - day)
+        age = on_day - day
+        if age < 0:
+            continue
         weight = table[age] if age < len(table) else 0
         g, n = g + good * weight, n + total * weight
         all_good, everything = all_good + good, everything + total

@@ -175,6 +175,12 @@ class Columns:
         self.numbers["served"][places] = gpu_us
         self._nodes.clear()
 
+    def rate(self, places: Any, score_ppm: int | None) -> None:
+        """The reputation of a node in its rows; None: provisional."""
+        self.numbers["reputation"][places] = _or_unknown(score_ppm)
+        for row in places:
+            self._nodes.pop(row, None)
+
     def deal_with(self, lists: dict[str, tuple[frozenset[str], frozenset[str]]]) -> None:
         """Whom each account allows and denies."""
         self.lists = lists

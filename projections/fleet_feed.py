@@ -4,28 +4,36 @@
 
 A change of a node reads that node anew; an accrual reads what nodes have served. Both are found in
 the log itself, so the projection keeps no list of who follows it. The columns may be late like any
-view: the streams decide. Reputation is read as its own projection has it at that moment.
+view: the streams decide.
+
+Reputation is read as its own projection has it at that moment, and as it weighs on the UTC day of
+the newest fact there. Scores decay by the day, so with a new day all of them are read again,
+SCORES_MAX nodes with each `follow`: until a node's turn comes its score is yesterday's.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
+from domain.duration import DAY_US
 from domain.host_kind import kernel_number
 from domain.match_dimensions import FreeDevice, OfferedNode, Stated, placeable
 from domain.mig import Instance
 from domain.offer import OfferTerms
+from projections import scores
 from projections.fleet_columns import Columns
 from projections.runner import Connection
 
 NO_OFFER = ("", 0, "cash", False, None, None)
 ANEW_FACTS = 20_000
 """With more to catch up than so many facts, all is read anew."""
+SCORES_MAX = 2_000
+"""Nodes whose scores one `follow` brings to another day: some milliseconds."""
 
 _NODE_TOPICS = (
     "node.join_requested.v1", "node.spec_reported.v1", "node.spec_confirmed.v1",
@@ -112,10 +120,10 @@ _WINDOWS = """
     SELECT node_id, from_us, until_us FROM proj_fleet.maintenance
     WHERE cancelled_at_us IS NULL AND (%(all)s OR node_id = ANY(%(ids)s)) ORDER BY from_us
 """
-_SCORED = "SELECT to_regclass('proj_reputation.tally') IS NOT NULL"
-_SCORES = """
-    SELECT subject_id, score_ppm FROM proj_reputation.tally WHERE kind = 'node'
-        AND client_id = '' AND NOT provisional AND (%(all)s OR subject_id = ANY(%(ids)s))
+_SCORED = "SELECT to_regclass('proj_reputation.day') IS NOT NULL"
+_TODAY = f"""
+    SELECT e.recorded_us / {DAY_US} FROM proj_reputation.position p
+    JOIN public.market_events e ON e.notification_id = p.position WHERE p.source = 'market'
 """
 _LISTS = """
     SELECT account_id, array_agg(counterparty_id) FILTER (WHERE verdict = 'allow'),
@@ -140,6 +148,8 @@ class Feed:
 
     columns: Columns
     position: int = -1
+    scored_day: int = -1  # the UTC day whose scores are read
+    unscored: list[str] = field(default_factory=list)  # nodes with the score of an earlier day
 
     @classmethod
     def empty(cls) -> Feed:
@@ -153,12 +163,29 @@ class Feed:
             assert row is not None
             last = int(row[0])
             # A projection that is rebuilt may be behind what was read from the one before it.
+            if last == self.position and not self.unscored:
+                return last
+            today = _today(connection)
             if self.position < 0 or not 0 <= last - self.position <= ANEW_FACTS:
                 self._read_all(connection)
+                self.scored_day, self.unscored = today, []
             elif last > self.position:
                 self._read_changes(connection, self.position, last)
+            self._score(connection, today)
         self.position = last
         return last
+
+    def _score(self, connection: Connection, today: int) -> None:
+        """Bring some of the scores of another day to this one."""
+        if today != self.scored_day:
+            self.scored_day, self.unscored = today, list(self.columns.rows_of)
+        if not self.unscored:
+            return
+        ids, self.unscored = self.unscored[:SCORES_MAX], self.unscored[SCORES_MAX:]
+        known = scores.read_known(connection, ids, today)
+        for node_id in ids:
+            places = list(self.columns.rows_of.get(node_id, {}).values())
+            self.columns.rate(places, known.get(node_id))
 
     def _read_all(self, connection: Connection) -> None:
         columns = Columns()
@@ -197,6 +224,14 @@ class Feed:
         return [str(row[0]) for row in rows]
 
 
+def _today(connection: Connection) -> int:
+    """The UTC day of the newest fact that the view of reputation has; 0 without one."""
+    if connection.execute(_SCORED).fetchone() != (True,):
+        return 0
+    row = connection.execute(_TODAY.encode()).fetchone()
+    return 0 if row is None else int(row[0])
+
+
 def fees(connection: Connection, at_us: int) -> dict[str, int]:
     """The usage fee of each class in the tariff in force, micro-credits per GPU-hour."""
     return {str(name): int(units) for name, units in connection.execute(_FEES, {"at": at_us})}
@@ -222,11 +257,12 @@ def _rows(connection: Connection, ids: Sequence[str] | None) -> Iterator[Offered
 
     held, devices, offers = grouped(_HOLDINGS), grouped(_DEVICES), grouped(_OFFERS)
     stated, windows = grouped(_STATED), grouped(_WINDOWS)
-    scored = connection.execute(_SCORED).fetchone() == (True,)
-    scores = grouped(_SCORES) if scored else {}
+    known: Mapping[str, int] = {}
+    if connection.execute(_SCORED).fetchone() == (True,):
+        known = scores.read_known(connection, ids, _today(connection))
     for node_id, [node] in grouped(_NODES).items():
         base = _node(node_id, node, stated.get(node_id, []), windows.get(node_id, []))
-        [(base["reputation_ppm"],)] = scores.get(node_id, [(None,)])
+        base["reputation_ppm"] = known.get(node_id)
         sorts: dict[tuple[Any, ...], list[FreeDevice]] = defaultdict(list)
         for sort in devices.get(node_id, []):
             sorts[sort[:5]].append(_device(sort, held.get(sort[5], [])))

@@ -1,52 +1,34 @@
-"""How did leases end, and through whose fault? Per node, provider and renter; per client and for
-everybody; and what edge and datacenter nodes were worth to their renters.
+"""How did leases end, and through whose fault? What nodes, owners and renters are known by.
 
-    tally == sum of what each lease's latest verdict counts          now, or as of a position
+    verdicts of a lease: its close, and later facts that move the fault; the latest counts
 
-A verdict is the close of a lease, or a later fact that moves the fault. The rules of what counts
-are `domain/reputation.py`'s, spelled out in SQL and compared with it by a test. Own leases prove
-nothing about anybody: they are left out.
+Here are leases, verdicts, and what edge and datacenter nodes were worth to their renters; what
+counts as evidence is in `projections/reputation_evidence.py`, scores are read by
+`projections/scores.py`. Own leases prove nothing about anybody: they are left out.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-from domain.reputation import (
-    MINIMUM,
-    PARTIES,
-    PRIOR_LEASES,
-    PRIOR_MEAN_PPM,
-    RENTER_FAILED,
-    SERVED,
-    Z_MICRO,
-    Score,
-    Tally,
-    score,
-)
-from projections import read
+from domain.reputation import PARTIES
+from projections import read, reputation_evidence
+from projections.reputation_evidence import RELATED
 from projections.runner import Connection, Projection, Rule
 
 _TABLES = """
     CREATE TABLE own.lease (
         lease_id text COLLATE "C" PRIMARY KEY, node_id text COLLATE "C" NOT NULL,
         provider_id text COLLATE "C" NOT NULL, account_id text COLLATE "C" NOT NULL,
-        client_id text COLLATE "C" NOT NULL, own boolean NOT NULL, ppm bigint NOT NULL,
-        opened_at_us bigint, closed_at_us bigint, position bigint NOT NULL
+        client_id text COLLATE "C" NOT NULL, own boolean NOT NULL, related boolean NOT NULL,
+        ppm bigint NOT NULL, opened_at_us bigint, opened_position bigint, closed_at_us bigint,
+        position bigint NOT NULL
     ) WITH (fillfactor = 70);
     CREATE TABLE own.verdict (
         position bigint PRIMARY KEY, lease_id text COLLATE "C" NOT NULL, code int NOT NULL,
         at_us bigint NOT NULL);
     COMMENT ON TABLE own.verdict IS 'The latest of a lease counts; code -1: it has not closed';
     CREATE INDEX ON own.verdict (lease_id, position);
-    CREATE TABLE own.tally (
-        kind text COLLATE "C", subject_id text COLLATE "C", client_id text COLLATE "C",
-        good bigint NOT NULL, total bigint NOT NULL, score_ppm int NOT NULL,
-        provisional boolean NOT NULL, PRIMARY KEY (kind, subject_id, client_id)
-    ) WITH (fillfactor = 70);
-    COMMENT ON COLUMN own.tally.client_id IS 'Empty: what everybody saw';
-    COMMENT ON COLUMN own.tally.score_ppm IS 'Of what everybody saw; 0 in the rows of a client';
     CREATE TABLE own.place (node_id text COLLATE "C" PRIMARY KEY, setting text NOT NULL);
     CREATE TABLE own.region (region_id text COLLATE "C" PRIMARY KEY, setting text NOT NULL);
     CREATE TABLE own.setting (
@@ -62,34 +44,6 @@ _INDEXES = """
 """
 
 
-def _list(codes: frozenset[int]) -> str:
-    return ", ".join(map(str, sorted(codes)))
-
-
-_PROVIDER_FAULT = "{code} BETWEEN 10000 AND 19999"
-_SERVED = f"{{code}} IN ({_list(SERVED)})"
-_NODE_GOOD = f"({_SERVED})::int"
-_NODE_TOTAL = f"({_SERVED} OR {_PROVIDER_FAULT})::int"
-_RENTER_GOOD = f"({_SERVED} OR {_PROVIDER_FAULT})::int"
-_RENTER_TOTAL = f"({_SERVED} OR {_PROVIDER_FAULT} OR {{code}} IN ({_list(RENTER_FAILED)}))::int"
-
-
-def _added(rule: str) -> str:
-    """What a verdict adds to what the one before it had counted."""
-    return f"sum({rule.format(code='v.code')} - {rule.format(code='v.code_before')})::bigint"
-
-
-# domain.reputation.lower_bound over whole leases. Twenty digits behind the point are more than the
-# distance of a root that is no integer from the next integer.
-_G = f"(good::numeric * 1000000 + {PRIOR_LEASES * PRIOR_MEAN_PPM})"
-_N = f"(total::numeric * 1000000 + {PRIOR_LEASES * 1_000_000})"
-_Q = f"div(4 * {Z_MICRO}::numeric * {_G} * ({_N} - {_G}) + {_N} - 1, {_N})"
-_ROOT = f"ceil(sqrt(({Z_MICRO}::numeric * {Z_MICRO} + {_Q})::numeric(120, 20)))"
-SCORE_SQL = (
-    f"greatest(0, div((2 * {_G} + {Z_MICRO} - {_ROOT}) * 1000000, 2 * ({_N} + {Z_MICRO})))::int"
-)
-"""The score in ppm of columns `good` and `total`, in leases."""
-
 _VERDICTS = ("lease.closed.v1", "lease.fault_revised.v1")
 # Each new verdict beside the one before it, of leases between strangers.
 _NEW = """
@@ -102,37 +56,8 @@ _NEW = """
 """
 
 
-def _tallied(kind: str, subject: str, good: str, total: str) -> Rule:
-    return Rule(
-        (),
-        "",
-        f"""INSERT INTO own.tally AS t
-        SELECT '{kind}', v.{subject}, s.client_id, {_added(good)}, {_added(total)}, 0, true
-        FROM ({_NEW}) v CROSS JOIN LATERAL (VALUES (''), (v.client_id)) s (client_id)
-        GROUP BY v.{subject}, s.client_id
-        ON CONFLICT (kind, subject_id, client_id) DO UPDATE
-        SET good = t.good + excluded.good, total = t.total + excluded.total""",
-    )
-
-
-def _scored(kind: str, subject: str) -> Rule:
-    return Rule(
-        (),
-        "",
-        f"""UPDATE own.tally t
-        SET score_ppm = CASE t.client_id WHEN '' THEN {SCORE_SQL} ELSE 0 END,
-            provisional = t.total < {MINIMUM}
-        WHERE t.kind = '{kind}' AND t.subject_id IN (SELECT v.{subject} FROM ({_NEW}) v)""",
-    )
-
-
-_SUBJECTS = (
-    ("node", "node_id", _NODE_GOOD, _NODE_TOTAL),
-    ("provider", "provider_id", _NODE_GOOD, _NODE_TOTAL),
-    ("renter", "account_id", _RENTER_GOOD, _RENTER_TOTAL),
-)
-
 _RULES = (
+    *reputation_evidence.WORLD,
     Rule(
         ("region.opened.v1",),
         "region_id text, setting text",
@@ -147,16 +72,24 @@ _RULES = (
     Rule(
         ("lease.reserved.v1",),
         "lease_id text, node_id text, provider_id text, account_id text, client_id text,"
-        " own boolean, device_ids json, share_ppm bigint",
-        """INSERT INTO own.lease
-        SELECT lease_id, node_id, provider_id, account_id, client_id, own,
-            json_array_length(device_ids) * share_ppm, NULL, NULL, position
-        FROM facts""",
+        " provider_account_id text, own boolean, device_ids json, share_ppm bigint",
+        f"""INSERT INTO own.lease
+        SELECT lease_id, node_id, provider_id, account_id, client_id, own, {RELATED},
+            json_array_length(device_ids) * share_ppm, NULL, NULL, NULL, position
+        FROM facts f""",
+    ),
+    Rule(
+        ("lease.reserved.v1",),
+        "lease_id text, device_ids json",
+        """INSERT INTO own.lease_device
+        SELECT DISTINCT lease_id, device_id
+        FROM facts CROSS JOIN LATERAL json_array_elements_text(device_ids) d (device_id)""",
     ),
     Rule(
         ("lease.opened.v1",),
         "lease_id text, opened_at_us bigint",
-        """UPDATE own.lease l SET opened_at_us = f.opened_at_us FROM facts f
+        """UPDATE own.lease l SET opened_at_us = f.opened_at_us, opened_position = f.position
+        FROM facts f
         WHERE l.lease_id = f.lease_id""",
     ),
     Rule(
@@ -172,8 +105,7 @@ _RULES = (
         SELECT f.position, f.lease_id, f.code, f.at_us
         FROM facts f JOIN own.lease l ON l.lease_id = f.lease_id""",
     ),
-    *(_tallied(*subject) for subject in _SUBJECTS),
-    *(_scored(kind, subject) for kind, subject, _, _ in _SUBJECTS),
+    *reputation_evidence.EVIDENCE,
     Rule(
         (),
         "",
@@ -200,20 +132,12 @@ _RULES = (
     ),
 )
 
-REPUTATION = Projection("reputation", _TABLES, _RULES, _INDEXES)
+REPUTATION = Projection("reputation", _TABLES + reputation_evidence.TABLES, _RULES, _INDEXES)
 
 
 # --- reading ---------------------------------------------------------------------------------
 
 KINDS = {"node": "node_id", "provider": "provider_id", "renter": "account_id"}
-
-
-@dataclass(frozen=True, slots=True)
-class Reputation:
-    """A score, and how many closes named each party, beside what it counts."""
-
-    score: Score
-    by_party: dict[str, int]
 
 
 _PARTY = " ".join(
@@ -230,50 +154,23 @@ _AS_OF = """
 """
 
 
-def read_reputation(
+def read_parties(
     connection: Connection,
     kind: str,
     subject_id: str,
     *,
     client_id: str | None = None,
     as_of: int | None = None,
-) -> Reputation:
-    """What is known of a node, a provider or a renter: by everybody, or by one client.
-
-    `as_of` a position of the market log gives what was known then, from the verdicts up to there.
-    """
-    good, total = (_RENTER_GOOD, _RENTER_TOTAL) if kind == "renter" else (_NODE_GOOD, _NODE_TOTAL)
+) -> dict[str, int]:
+    """How many closed leases of a subject named each party; of one client's, if given."""
     counted = _AS_OF.format(subject=KINDS[kind])
     sql = f"""
-        SELECT coalesce(sum({good.format(code="code")}), 0),
-            coalesce(sum({total.format(code="code")}), 0),
-            coalesce(sum({good.format(code="code")}) FILTER (WHERE client_id = %(client)s), 0),
-            coalesce(sum({total.format(code="code")}) FILTER (WHERE client_id = %(client)s), 0)
-        FROM ({counted}) c"""
-    parties = f"""
         SELECT CASE {_PARTY} END, count(*) FROM ({counted}) c
         WHERE %(client)s::text IS NULL OR client_id = %(client)s GROUP BY 1"""
     values = {"id": subject_id, "client": client_id, "as_of": 2**62 if as_of is None else as_of}
-    row: Any = connection.execute(sql.encode(), values).fetchone()
-    by_party = dict.fromkeys(PARTIES, 0)
-    by_party.update(connection.execute(parties.encode(), values).fetchall())
-    seen = None if client_id is None else Tally(int(row[2]), int(row[3]))
-    return Reputation(score(Tally(int(row[0]), int(row[1])), seen), by_party)
-
-
-def read_scores(
-    connection: Connection, kind: str, subject_ids: list[str]
-) -> dict[str, tuple[int, bool]]:
-    """By subject: what everybody saw, as (score in ppm, provisional). Nobody is left out: without
-    a lease it is the start.
-    """
-    start = score(Tally())
-    scores = dict.fromkeys(subject_ids, (start.score_ppm, start.is_provisional))
-    sql = """SELECT subject_id, score_ppm, provisional FROM proj_reputation.tally
-        WHERE kind = %s AND subject_id = ANY(%s) AND client_id = ''"""
-    for subject_id, score_ppm, provisional in connection.execute(sql, (kind, subject_ids)):
-        scores[subject_id] = (score_ppm, provisional)
-    return scores
+    found = dict.fromkeys(PARTIES, 0)
+    found.update(connection.execute(sql.encode(), values).fetchall())
+    return found
 
 
 def has_rented_to(connection: Connection, owner_account_id: str, account_id: str) -> bool:

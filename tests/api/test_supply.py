@@ -431,24 +431,44 @@ def _closed(scene: Scene, who: Caller, code: int, count: int = 1) -> Iterator[st
         yield lease_id
 
 
-def test_reputation_follows_from_close_codes_and_can_be_read_as_it_was(scene: Scene) -> None:
+def test_reputation_follows_from_facts_decays_and_can_be_read_as_it_was(scene: Scene) -> None:
     node = f"/v1/nodes/{scene.provider.node_id}/reputation"
     fresh = scene.renter.read(node)
     assert (fresh["score_ppm"], fresh["provisional"], fresh["total"]) == (540_768, True, 0)
-    list(_closed(scene, scene.renter, 1, 10))
+    assert fresh["standing"]["tiers"][0]["missing"] == [
+        "leases", "age_days", "completion_ppm", "uptime_ppm", "score_ppm"
+    ]  # fmt: skip
+    list(_closed(scene, scene.renter, 1, 6))
+    assert scene.renter.read(node)["total"] == 5, "of one renter and day five leases count"
+    scene.clock.advance(DAY_US)  # type: ignore[attr-defined]
+    list(_closed(scene, scene.renter, 1, 5))
     good = scene.renter.read(node)
     assert (good["good"], good["total"], good["completion_ppm"]) == (10, 10, 1_000_000)
     assert (good["provisional"], good["score_ppm"] > fresh["score_ppm"]) == (False, True)
+    assert sum(
+        one["weight_ppm"] * one["lower_bound_ppm"] for one in good["inputs"]
+    ) // 10**6 == good["score_ppm"]  # fmt: skip
+    completion, _, _, answers = good["inputs"]
+    assert (completion["good"], answers["good"]) == (10_000_000, 11_000_000)
+    assert completion["g"] == (5 * 10**6 * 2**32 + 5 * 10**6 * 4_196_870_107) >> 32
     before = scene.head()
+    scene.clock.advance(DAY_US)  # type: ignore[attr-defined]
     list(_closed(scene, scene.owner, 10_000))
+    assert scene.renter.read(node)["total"] == 10, "a fault waits for 72 hours"
+    scene.clock.advance(3 * DAY_US)  # type: ignore[attr-defined]
     bad = scene.renter.read(node)
     assert (bad["good"], bad["total"]) == (10, 11)
     assert bad["score_ppm"] < good["score_ppm"]
     assert bad["closed_by_fault"]["provider"] == 1
     then = scene.renter.read(node, as_of_position=before)
-    assert (then["score_ppm"], then["total"]) == (good["score_ppm"], 10)
+    assert {**then, "position": 0} == {**good, "position": 0, "as_of_position": before}
     owner = scene.renter.read(f"/v1/providers/{scene.provider.provider_id}/reputation")
     assert (owner["good"], owner["total"]) == (10, 11)
+    assert bad["standing"]["owner_score_ppm"] == owner["score_ppm"]
+    assert (bad["standing"]["bonus_ppm"], bad["standing"]["tier"]) == (10**6, 0)
+    assert "score_ppm" not in bad["standing"]["tiers"][0]["missing"]
     renter = f"/v1/accounts/{scene.renter.account_id}/renter-reputation"
-    assert scene.renter.read(renter)["good"] == scene.owner.read(renter)["good"] == 11
+    told = scene.owner.read(renter)
+    assert (told["good"], told.get("standing")) == (scene.renter.read(renter)["good"], None)
+    assert [one["name"] for one in told["inputs"]][:2] == ["payment", "conduct"]
     assert scene.rival.get(renter).status_code == 404, "it has never rented to them"

@@ -738,6 +738,7 @@ def _accrual(
             accrual.Watermark(device_id, "boot", hour * GPU_HOUR_US, until_us, now_us * PPM),
         ),
         refused=_REFUSED if hour == 1 else (), at_us=until_us,
+        owed=lease.Unfunded(who, credit(0)) if index == 1 else None,
     )  # fmt: skip
 
 

@@ -59,6 +59,12 @@ def _stated(node_id: str, at: dict[str, Any]) -> Iterator[tuple[Stream, Any]]:
         )  # fmt: skip
     name = f"stmt_{2:032x}"
     yield Stream("attribute", name), attribute.AttributeRevoked(statement_id=name, **at)
+    name = f"stmt_{3:032x}"
+    yield Stream("attribute", name), attribute.AttributeStated(
+        statement_id=name, subject_id=node_id, name="benchmark.resnet50", value="970/1000",
+        signer_account_id="acct_cash", key_id="0" * 16, signature="00" * 64,
+        stated_at_us=at["at_us"], expires_at_us=None, **at,
+    )  # fmt: skip
 
 
 def _kinds(at: dict[str, Any]) -> Iterator[tuple[Stream, Any]]:

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import psycopg
 import pytest
 
-from domain import attribute, counterparty, device, maintenance, node, offer, provider
+from domain import attribute, counterparty, device, lease, maintenance, node, offer, provider
+from domain.duration import DAY_US
 from domain.match_dimensions import Need, OfferedNode, Stated
 from domain.matching import choose
 from domain.money import PPM, credit
 from domain.pool_node import PoolNodeAdded, PoolNodeRemoved
 from domain.stream import Stream
 from domain.tariff import TariffPublished, UsageFee
-from projections import fleet_feed, tables
+from projections import fleet_feed, scores, tables
 from projections.fleet_feed import Feed
 from projections.fleet_match import answer
+from tests.ledger.samples import sample
 from tests.projections.story import PRICE, START_US, Size, Told, Writer, story
 
 SIZE = Size(nodes=12, devices=3, leases=4, hours=2)
@@ -112,6 +115,54 @@ def test_the_columns_tell_what_the_facts_told(connection: psycopg.Connection[Any
     assert feed.columns.lists["acct_provider"][1] >= {"acct_cash"}
     withdrawn = [one for (name, _), one in _all(feed).items() if name == SIZE.node(1)]
     assert withdrawn == [], "a node that left for good is no node"
+
+
+def _served(number: int, node_id: str, at_us: int) -> list[Told]:
+    """A lease of a stranger that ended well."""
+    stream = Stream("lease", f"lease_known_{number}")
+    reserved = replace(
+        sample(lease.LeaseReserved, leave_out_optional=True), lease_id=stream.id, node_id=node_id,
+        account_id=f"acct_{number}", provider_id="prov_1", device_ids=(), own=False, escrow=(),
+    )  # fmt: skip
+    closed = replace(
+        sample(lease.LeaseClosed, leave_out_optional=True), lease_id=stream.id, code=0, refund=(),
+        at_us=at_us,
+    )  # fmt: skip
+    return [(stream, reserved), (stream, closed)]
+
+
+def test_scores_in_the_columns_decay_with_every_day_some_nodes_at_a_time(
+    connection: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fleet_feed, "SCORES_MAX", 5)
+    writer, feed, first = Writer(connection), Feed.empty(), SIZE.node(0)
+    writer.write(story(SIZE))
+    today = (writer.recorded_us // DAY_US + 1) * DAY_US
+    gpu = SIZE.device(0, 0)
+
+    def scored(at_us: int) -> int | None:
+        """Something is recorded; the score of the node in the columns afterwards."""
+        writer.recorded_us = at_us
+        writer.write([(Stream("device", gpu), device.DeviceRetired(
+            device_id=gpu, node_id=first, at_us=at_us))])  # fmt: skip
+        tables.step_all(connection, only=("fleet", "reputation"))
+        for _ in range(3):  # twelve nodes, five at a time
+            feed.follow(connection)
+        known = {one.reputation_ppm for (name, _), one in _all(feed).items() if name == first}
+        assert len(known) == 1
+        return known.pop()
+
+    assert scored(today) is None, "provisional"
+    for number in range(12):
+        writer.write(_served(number, first, today))
+    found = [scored(today), scored(today + 40 * DAY_US), scored(today + 400 * DAY_US)]
+    days = [today // DAY_US + later for later in (0, 40, 400)]
+    expected = [
+        scores.read_scores(connection, "node", [first], day=day)[first].score_ppm for day in days
+    ]
+    assert found == expected
+    assert expected == sorted(expected, reverse=True)
+    assert not feed.unscored
 
 
 def test_the_best_of_the_columns_is_the_best_of_the_whole_fleet(

@@ -1,0 +1,557 @@
+"""What is counted for and against whom: rows of evidence, each with the position that tells it.
+
+    evidence as of p == sum of the rows with position <= p
+    day              == sum of all rows, per subject, input, UTC day and client
+
+A row is filed under the UTC day in which its fact says that it was recorded (`at_us`, which is in
+the stored bytes; the time of the append is not). What takes a row back is a row with the opposite
+sign, so the past can be read. A fault waits for the dispute window that was in force at its close
+(`from_day`); nothing else waits.
+
+    completion      leases by how they ended; at most LEASES_MAX of a counterparty and day
+    uptime          microseconds: promised, and not unavailable; as much per device as the node has
+                    devices, for outages of one machine are one outage. Announced maintenance is
+                    neither. A silence that degraded a lease or ended it is not good time.
+    performance     `benchmark.*` statements "delivered/expected" of renters of the node
+    responsiveness  a lease made ready, a challenge, a dispute: answered or not
+    payment         settled leases by the part that was funded, and reversed payments
+    conduct         leases of a renter by how they ended
+    disputes        those a renter opened, unfounded or not
+
+Leases between related parties count for nobody: own ones, and accounts that share a wallet, a
+billing account or a payer. What a device did follows it to another node of its owner, however late
+it becomes known. Source: design economics 16; decision 0037.
+"""
+
+from __future__ import annotations
+
+from domain.duration import DAY_US
+from domain.maturity import DEFAULT_WINDOW_US
+from domain.reputation import RENTER_FAILED, SERVED
+from domain.reputation_terms import (
+    COMPLETION,
+    CONDUCT,
+    DISPUTES,
+    PAYMENT,
+    PERFORMANCE,
+    RESPONSIVENESS,
+    UPTIME,
+)
+from projections.runner import Rule
+
+LEASES_MAX = 5
+"""Leases of one counterparty and day that count for a subject."""
+MEASURED_MAX = 24
+"""Measurements of one node and day that count."""
+
+TABLES = """
+    CREATE TABLE own.subject (
+        kind text COLLATE "C", subject_id text COLLATE "C", owner_id text COLLATE "C",
+        since_us bigint NOT NULL, position bigint NOT NULL, PRIMARY KEY (kind, subject_id));
+    COMMENT ON COLUMN own.subject.owner_id IS 'The provider of a node';
+    CREATE TABLE own.tie (
+        account_id text COLLATE "C", key text COLLATE "C", position bigint NOT NULL,
+        PRIMARY KEY (account_id, key));
+    COMMENT ON TABLE own.tie IS 'What relates accounts: two with one key, or one with the other';
+    CREATE TABLE own.fault_window (
+        position bigint PRIMARY KEY, effective_from_us bigint NOT NULL, window_us bigint NOT NULL);
+    CREATE TABLE own.device_at (
+        device_id text COLLATE "C", from_position bigint, node_id text COLLATE "C",
+        until_position bigint, PRIMARY KEY (device_id, from_position)) WITH (fillfactor = 70);
+    COMMENT ON COLUMN own.device_at.node_id IS 'NULL: retired';
+    CREATE INDEX ON own.device_at (node_id);
+    CREATE TABLE own.lease_device (
+        lease_id text COLLATE "C", device_id text COLLATE "C", PRIMARY KEY (lease_id, device_id));
+    CREATE INDEX ON own.lease_device (device_id);
+    CREATE TABLE own.maintenance (
+        maintenance_id text COLLATE "C" PRIMARY KEY, node_id text COLLATE "C" NOT NULL,
+        from_us bigint NOT NULL, until_us bigint NOT NULL, position bigint NOT NULL,
+        cancelled_position bigint, cancelled_at_us bigint);
+    CREATE INDEX ON own.maintenance (node_id);
+    CREATE TABLE own.silence (
+        lease_id text COLLATE "C", position bigint, since_us bigint NOT NULL,
+        announced boolean NOT NULL, PRIMARY KEY (lease_id, position));
+    CREATE TABLE own.unfunded (
+        position bigint PRIMARY KEY, lease_id text COLLATE "C" NOT NULL, units bigint NOT NULL);
+    CREATE INDEX ON own.unfunded (lease_id);
+    CREATE TABLE own.contest (
+        dispute_id text COLLATE "C", lease_id text COLLATE "C", side text COLLATE "C",
+        position bigint NOT NULL, PRIMARY KEY (dispute_id, side));
+    COMMENT ON COLUMN own.contest.side IS 'Empty: it was opened; else this side answered it';
+    CREATE TABLE own.measurement (
+        statement_id text COLLATE "C" PRIMARY KEY, origin bigint NOT NULL,
+        ref text COLLATE "C" NOT NULL);
+    CREATE TABLE own.evidence (
+        kind text COLLATE "C", subject_id text COLLATE "C", input text COLLATE "C", origin bigint,
+        position bigint NOT NULL, since bigint NOT NULL, ref text COLLATE "C" NOT NULL,
+        client_id text COLLATE "C" NOT NULL, counterparty text COLLATE "C", day int NOT NULL,
+        from_day int NOT NULL, good bigint NOT NULL, total bigint NOT NULL,
+        carried boolean NOT NULL, PRIMARY KEY (kind, subject_id, input, origin));
+    COMMENT ON COLUMN own.evidence.origin IS 'The fact it was counted for';
+    COMMENT ON COLUMN own.evidence.position IS 'Where it became known of this subject';
+    COMMENT ON COLUMN own.evidence.ref IS 'The lease, device or payment it is about';
+    COMMENT ON COLUMN own.evidence.since IS 'Devices that moved after it take it with them';
+    COMMENT ON COLUMN own.evidence.carried IS 'Of a device, from the node where it was before';
+    CREATE INDEX ON own.evidence (position);
+    CREATE INDEX ON own.evidence (ref) WHERE NOT carried;
+    CREATE INDEX ON own.evidence (kind, subject_id, input, day, counterparty)
+        WHERE counterparty IS NOT NULL;
+    CREATE TABLE own.day (
+        kind text COLLATE "C", subject_id text COLLATE "C", input text COLLATE "C", day int,
+        from_day int, client_id text COLLATE "C", good bigint NOT NULL, total bigint NOT NULL,
+        PRIMARY KEY (kind, subject_id, input, day, from_day, client_id)) WITH (fillfactor = 80);
+    COMMENT ON TABLE own.day IS 'In micro-observations; uptime in microseconds';
+"""
+
+
+def _list(codes: frozenset[int]) -> str:
+    return ", ".join(map(str, sorted(codes)))
+
+
+_FAULT = "{code} BETWEEN 10000 AND 19999"
+_SERVED = f"{{code}} IN ({_list(SERVED)})"
+NODE_GOOD = f"({_SERVED})::int"
+NODE_TOTAL = f"({_SERVED} OR {_FAULT})::int"
+RENTER_GOOD = f"({_SERVED} OR {_FAULT})::int"
+RENTER_TOTAL = f"({_SERVED} OR {_FAULT} OR {{code}} IN ({_list(RENTER_FAILED)}))::int"
+
+_DAY = f"(f.at_us / {DAY_US})::int"
+_FROM_DAY = f"""((f.at_us + coalesce((
+    SELECT w.window_us FROM own.fault_window w
+    WHERE w.position < f.position AND w.effective_from_us <= f.at_us
+    ORDER BY w.position DESC LIMIT 1), {DEFAULT_WINDOW_US})) / {DAY_US})::int"""
+_DEVICES = """greatest(1, (SELECT count(*) FROM own.device_at a WHERE a.node_id = {node}
+    AND a.from_position < f.position
+    AND (a.until_position IS NULL OR a.until_position > f.position)))"""
+_COLUMNS = """kind, subject_id, input, origin, position, since, ref, client_id, counterparty, day,
+    from_day, good, total, carried"""
+_TIES = """
+    INSERT INTO own.tie SELECT account_id, key, min(position) FROM ({keys}) k
+    WHERE key <> 'account:' || account_id GROUP BY 1, 2 ON CONFLICT DO NOTHING
+"""
+RELATED = """(f.own
+    OR EXISTS (SELECT FROM own.tie x LEFT JOIN own.tie y ON y.key = x.key
+            AND y.account_id = f.provider_account_id AND y.position < f.position
+        WHERE x.account_id = f.account_id AND x.position < f.position
+            AND (y.key IS NOT NULL OR x.key = 'account:' || f.provider_account_id))
+    OR EXISTS (SELECT FROM own.tie y WHERE y.account_id = f.provider_account_id
+        AND y.key = 'account:' || f.account_id AND y.position < f.position))"""
+"""SQL: whether renter and owner of a `lease.reserved.v1` are related, as was known there."""
+
+
+def _both(select: str) -> str:
+    """A row for the node and one for its provider; `select` gives `node_id` and `provider_id`."""
+    return f"""INSERT INTO own.evidence ({_COLUMNS})
+        SELECT s.kind, s.subject_id, o.input, o.position, o.position, o.since, o.ref, o.client_id,
+            NULL, o.day, o.from_day, o.good, o.total, false
+        FROM ({select}) o CROSS JOIN LATERAL (
+            VALUES ('node', o.node_id), ('provider', o.provider_id)) s (kind, subject_id)"""
+
+
+def _closed(kind: str, subject: str, counterparty: str, name: str, good: str, total: str) -> Rule:
+    """The first leases of a counterparty and day, by how they ended."""
+    good, total = good.format(code="f.code"), total.format(code="f.code")
+    return Rule(
+        ("lease.closed.v1",),
+        "lease_id text, code int, at_us bigint",
+        f"""INSERT INTO own.evidence ({_COLUMNS})
+        SELECT '{kind}', c.subject_id, '{name}', c.position, c.position, c.since, c.lease_id,
+            c.client_id, c.counterparty, c.day, c.from_day, c.good * 1000000, 1000000, false
+        FROM (
+            SELECT l.{subject} AS subject_id, l.{counterparty} AS counterparty, f.position,
+                l.position AS since, f.lease_id, l.client_id, {_DAY} AS day, {good} AS good,
+                CASE {good} WHEN 1 THEN {_DAY} ELSE {_FROM_DAY} END AS from_day,
+                row_number() OVER (
+                    PARTITION BY l.{subject}, l.{counterparty}, {_DAY} ORDER BY f.position) AS nth
+            FROM facts f JOIN own.lease l USING (lease_id) WHERE NOT l.related AND {total} = 1) c
+        WHERE c.nth + (
+            SELECT count(*) FROM own.evidence e
+            WHERE e.kind = '{kind}' AND e.subject_id = c.subject_id AND e.input = '{name}'
+                AND e.day = c.day AND e.counterparty = c.counterparty) <= {LEASES_MAX}""",
+    )
+
+
+def _taken_back(topics: tuple[str, ...], fields: str, rows: str) -> Rule:
+    """Rows that are counted no more: the same with the opposite sign. `rows` join `facts f`."""
+    return Rule(
+        topics,
+        fields,
+        f"""INSERT INTO own.evidence ({_COLUMNS})
+        SELECT e.kind, e.subject_id, e.input, f.position, f.position, e.since, e.ref, e.client_id,
+            NULL, e.day, e.from_day, -e.good, -e.total, false
+        FROM facts f {rows} AND NOT e.carried""",
+    )
+
+
+_SILENT = """(SELECT s.{what} FROM own.silence s
+    WHERE s.lease_id = f.lease_id AND s.position < f.position
+    ORDER BY s.position DESC LIMIT 1)"""
+_MISSED = f"""SELECT l.node_id, l.provider_id, '{UPTIME}' AS input, f.position,
+        l.position AS since, f.lease_id AS ref, '' AS client_id, {_DAY} AS day,
+        {_DAY} AS from_day, -div(l.ppm::numeric * f.missed_us,
+            1000000 * {_DEVICES.format(node="l.node_id")})::bigint AS good, 0 AS total
+    FROM ({{missed}}) f JOIN own.lease l USING (lease_id)
+    WHERE f.missed_us > 0 AND NOT {_SILENT.format(what="announced")}"""
+
+WORLD = (
+    Rule(
+        ("node.join_requested.v1",),
+        "node_id text, provider_id text, at_us bigint",
+        """INSERT INTO own.subject
+        SELECT DISTINCT ON (node_id) 'node', node_id, provider_id, at_us, position FROM facts
+        ORDER BY node_id, position ON CONFLICT DO NOTHING""",
+    ),
+    Rule(
+        ("provider.registered.v1",),
+        "provider_id text, at_us bigint",
+        """INSERT INTO own.subject
+        SELECT DISTINCT ON (provider_id) 'provider', provider_id, NULL, at_us, position FROM facts
+        ORDER BY provider_id, position ON CONFLICT DO NOTHING""",
+    ),
+    Rule(
+        ("account.opened.v1",),
+        "account_id text, at_us bigint",
+        """INSERT INTO own.subject
+        SELECT DISTINCT ON (account_id) 'renter', account_id, NULL, at_us, position FROM facts
+        ORDER BY account_id, position ON CONFLICT DO NOTHING""",
+    ),
+    Rule(
+        ("account.wallet_linked.v1",),
+        "account_id text, address text",
+        _TIES.format(
+            keys="SELECT account_id, 'wallet:' || lower(address) AS key, position FROM facts"
+        ),
+    ),
+    Rule(
+        ("earnings.payment_mode_set.v1",),
+        "account_id text, billing_account_id text",
+        _TIES.format(
+            keys="""SELECT account_id, 'account:' || billing_account_id AS key, position
+            FROM facts WHERE billing_account_id IS NOT NULL"""
+        ),
+    ),
+    Rule(
+        ("funding.payer_set.v1",),
+        "account_id text, payer_account_id text",
+        _TIES.format(
+            keys="SELECT account_id, 'account:' || payer_account_id AS key, position FROM facts"
+        ),
+    ),
+    Rule(
+        ("maturity.window_set.v1",),
+        "effective_from_us bigint, window_us bigint",
+        "INSERT INTO own.fault_window SELECT position, effective_from_us, window_us FROM facts",
+    ),
+    Rule(
+        ("device.registered.v1", "device.retired.v1"),
+        "device_id text, node_id text",
+        """INSERT INTO own.device_at
+        SELECT device_id, position, CASE topic WHEN 'device.registered.v1' THEN node_id END, NULL
+        FROM facts""",
+    ),
+    Rule(
+        ("device.registered.v1", "device.retired.v1"),
+        "device_id text",
+        """UPDATE own.device_at a SET until_position = n.until_position FROM (
+            SELECT device_id, from_position,
+                lead(from_position) OVER (PARTITION BY device_id ORDER BY from_position)
+            FROM own.device_at WHERE device_id IN (SELECT device_id FROM facts)
+        ) n (device_id, from_position, until_position)
+        WHERE a.device_id = n.device_id AND a.from_position = n.from_position
+            AND a.until_position IS NULL AND n.until_position IS NOT NULL""",
+    ),
+    Rule(
+        ("node.maintenance_scheduled.v1",),
+        "maintenance_id text, node_id text, kind text, from_us bigint, until_us bigint,"
+        " at_us bigint",
+        """INSERT INTO own.maintenance
+        SELECT maintenance_id, node_id, from_us, until_us, position, NULL, NULL FROM facts
+        WHERE kind <> 'emergency' AND at_us <= from_us""",
+    ),
+    Rule(
+        ("node.maintenance_cancelled.v1",),
+        "maintenance_id text, at_us bigint",
+        """UPDATE own.maintenance m
+        SET cancelled_position = f.position, cancelled_at_us = f.at_us
+        FROM facts f WHERE m.maintenance_id = f.maintenance_id AND m.cancelled_position IS NULL""",
+    ),
+    Rule(
+        ("lease.degraded.v1",),
+        "lease_id text, since_us bigint, kept_until_us bigint",
+        """INSERT INTO own.silence
+        SELECT lease_id, position, since_us, kept_until_us IS NOT NULL FROM facts""",
+    ),
+    Rule(
+        ("lease.usage_accrued.v1",),
+        "lease_id text, owed json",
+        """INSERT INTO own.unfunded
+        SELECT position, lease_id, (owed->'amount'->>'units')::bigint FROM facts
+        WHERE owed IS NOT NULL""",
+    ),
+    Rule(
+        ("dispute.opened.v1",),
+        "dispute_id text, lease_id text",
+        "INSERT INTO own.contest SELECT dispute_id, lease_id, '', position FROM facts",
+    ),
+    Rule(
+        ("dispute.answered.v1",),
+        "dispute_id text, side text",
+        """INSERT INTO own.contest
+        SELECT dispute_id, '', side, min(position) FROM facts GROUP BY dispute_id, side
+        ON CONFLICT DO NOTHING""",
+    ),
+)
+"""Who and what there is: before the leases of the same range are read."""
+
+EVIDENCE = (
+    _closed("node", "node_id", "account_id", COMPLETION, NODE_GOOD, NODE_TOTAL),
+    _closed("provider", "provider_id", "account_id", COMPLETION, NODE_GOOD, NODE_TOTAL),
+    _closed("renter", "account_id", "provider_id", CONDUCT, RENTER_GOOD, RENTER_TOTAL),
+    Rule(
+        ("lease.ready.v1",),
+        "lease_id text, at_us bigint",
+        _both(
+            f"""SELECT l.node_id, l.provider_id, '{RESPONSIVENESS}' AS input, f.position,
+                l.position AS since, f.lease_id AS ref, l.client_id, {_DAY} AS day,
+                {_DAY} AS from_day, 1000000 AS good, 1000000 AS total
+            FROM facts f JOIN own.lease l USING (lease_id) WHERE NOT l.related"""
+        ),
+    ),
+    Rule(
+        ("lease.closed.v1",),
+        "lease_id text, code int, at_us bigint",
+        _both(
+            f"""SELECT l.node_id, l.provider_id, '{RESPONSIVENESS}' AS input, f.position,
+                l.position AS since, f.lease_id AS ref, l.client_id, {_DAY} AS day,
+                {_FROM_DAY} AS from_day, 0 AS good, 1000000 AS total
+            FROM facts f JOIN own.lease l USING (lease_id)
+            WHERE NOT l.related AND f.code = 10003"""
+        ),
+    ),
+    Rule(
+        ("challenge.judged.v1",),
+        "node_id text, device_id text, rule text, at_us bigint",
+        _both(
+            f"""SELECT f.node_id, n.owner_id AS provider_id, '{RESPONSIVENESS}' AS input,
+                f.position, f.position AS since, f.device_id AS ref, '' AS client_id,
+                {_DAY} AS day, {_DAY} AS from_day, (f.rule IS NULL)::int * 1000000 AS good,
+                1000000 AS total
+            FROM facts f JOIN own.subject n ON n.kind = 'node' AND n.subject_id = f.node_id"""
+        ),
+    ),
+    Rule(
+        ("dispute.resolved.v1",),
+        "dispute_id text, opened_by text, at_us bigint",
+        _both(
+            f"""SELECT l.node_id, l.provider_id, '{RESPONSIVENESS}' AS input, f.position,
+                l.position AS since, l.lease_id AS ref, l.client_id, {_DAY} AS day,
+                {_DAY} AS from_day, (a.dispute_id IS NOT NULL)::int * 1000000 AS good,
+                1000000 AS total
+            FROM facts f JOIN own.contest c ON c.dispute_id = f.dispute_id AND c.side = ''
+            JOIN own.lease l ON l.lease_id = c.lease_id
+            LEFT JOIN own.contest a ON a.dispute_id = f.dispute_id AND a.side = 'provider'
+                AND a.position < f.position
+            WHERE NOT l.related AND f.opened_by = 'renter'"""
+        ),
+    ),
+    Rule(
+        ("dispute.resolved.v1",),
+        "dispute_id text, opened_by text, unfounded boolean, at_us bigint",
+        f"""INSERT INTO own.evidence ({_COLUMNS})
+        SELECT 'renter', l.account_id,
+            CASE f.opened_by WHEN 'renter' THEN '{DISPUTES}' ELSE '{RESPONSIVENESS}' END,
+            f.position, f.position, l.position, l.lease_id, l.client_id, NULL, {_DAY}, {_DAY},
+            CASE f.opened_by WHEN 'renter' THEN (NOT f.unfounded)::int
+                ELSE (a.dispute_id IS NOT NULL)::int END * 1000000, 1000000, false
+        FROM facts f JOIN own.contest c ON c.dispute_id = f.dispute_id AND c.side = ''
+        JOIN own.lease l ON l.lease_id = c.lease_id
+        LEFT JOIN own.contest a ON a.dispute_id = f.dispute_id AND a.side = 'renter'
+            AND a.position < f.position
+        WHERE NOT l.related""",
+    ),
+    Rule(
+        ("lease.settled.v1",),
+        "lease_id text, charge json, at_us bigint",
+        f"""INSERT INTO own.evidence ({_COLUMNS})
+        SELECT 'renter', l.account_id, '{PAYMENT}', f.position, f.position, l.position,
+            f.lease_id, l.client_id, NULL, {_DAY}, {_DAY},
+            greatest(0, 1000000 - div(u.owed * 1000000, c.units))::bigint, 1000000, false
+        FROM facts f JOIN own.lease l USING (lease_id)
+        CROSS JOIN LATERAL (SELECT (f.charge->>'units')::numeric AS units) c
+        CROSS JOIN LATERAL (
+            SELECT coalesce(sum(units), 0) AS owed FROM own.unfunded
+            WHERE lease_id = f.lease_id AND position < f.position) u
+        WHERE NOT l.related AND c.units > 0""",
+    ),
+    Rule(
+        ("payment.reversed.v1",),
+        "payment_id text, account_id text, spent json, at_us bigint",
+        f"""INSERT INTO own.evidence ({_COLUMNS})
+        SELECT 'renter', f.account_id, '{PAYMENT}', f.position, f.position, f.position,
+            f.payment_id, '', NULL, {_DAY}, {_DAY}, 0, 1000000, false
+        FROM facts f WHERE f.account_id IS NOT NULL AND (f.spent->>'units')::bigint > 0""",
+    ),
+    _taken_back(
+        ("payment.reinstated.v1",),
+        "payment_id text",
+        f"""JOIN LATERAL (
+            SELECT e.* FROM own.evidence e
+            WHERE e.ref = f.payment_id AND e.input = '{PAYMENT}' AND e.position < f.position
+                AND e.total > 0
+            ORDER BY e.position DESC LIMIT 1) e ON true""",
+    ),
+    # Renters say what they got of what they were promised; only who has rented the node may.
+    Rule(
+        ("attribute.stated.v1",),
+        "statement_id text, subject_id text, name text, value text, signer_account_id text,"
+        " at_us bigint",
+        f""", said AS (
+            SELECT f.*, l.lease_id, l.provider_id, l.client_id, l.since, {_DAY} AS day,
+                split_part(value, '/', 1)::numeric AS delivered,
+                split_part(value, '/', 2)::numeric AS expected,
+                row_number() OVER (PARTITION BY f.subject_id, {_DAY} ORDER BY f.position) AS nth,
+                row_number() OVER (
+                    PARTITION BY f.subject_id, f.signer_account_id, {_DAY} ORDER BY f.position
+                ) AS nth_of_signer
+            FROM facts f CROSS JOIN LATERAL (
+                SELECT l.lease_id, l.provider_id, l.client_id, l.position AS since
+                FROM own.lease l
+                WHERE l.node_id = f.subject_id AND l.account_id = f.signer_account_id
+                    AND NOT l.related AND l.opened_position < f.position
+                ORDER BY l.position DESC LIMIT 1) l
+            WHERE f.name LIKE 'benchmark.%%' AND f.value ~ '^[0-9]{{1,12}}/[1-9][0-9]{{0,11}}$'
+        ), counted AS (
+            SELECT s.* FROM said s CROSS JOIN LATERAL (
+                SELECT count(*) AS all_of_day,
+                    count(*) FILTER (WHERE e.counterparty = s.signer_account_id) AS of_signer
+                FROM own.evidence e
+                WHERE e.kind = 'node' AND e.subject_id = s.subject_id
+                    AND e.input = '{PERFORMANCE}' AND e.day = s.day
+                    AND e.counterparty IS NOT NULL) b
+            WHERE s.nth + b.all_of_day <= {MEASURED_MAX}
+                AND s.nth_of_signer + b.of_signer <= {LEASES_MAX}
+        ), remembered AS (
+            INSERT INTO own.measurement SELECT statement_id, position, lease_id FROM counted
+        )
+        INSERT INTO own.evidence ({_COLUMNS})
+        SELECT s.kind, s.subject_id, '{PERFORMANCE}', c.position, c.position, c.since, c.lease_id,
+            c.client_id, c.signer_account_id, c.day, c.day,
+            least(1000000, div(c.delivered * 1000000, c.expected))::bigint, 1000000, false
+        FROM counted c CROSS JOIN LATERAL (
+            VALUES ('node', c.subject_id), ('provider', c.provider_id)) s (kind, subject_id)""",
+    ),
+    _taken_back(
+        ("attribute.revoked.v1",),
+        "statement_id text",
+        f"""JOIN own.measurement m ON m.statement_id = f.statement_id AND m.origin < f.position
+        JOIN own.evidence e ON e.ref = m.ref AND e.origin = m.origin
+            AND e.input = '{PERFORMANCE}'""",
+    ),
+    Rule(
+        ("device.capacity_accrued.v1",),
+        "device_id text, node_id text, from_us bigint, to_us bigint, physical json,"
+        " unavailable json, at_us bigint",
+        _both(
+            f"""SELECT n.node_id, s.owner_id AS provider_id, '{UPTIME}' AS input, f.position,
+                f.position AS since, f.device_id AS ref, '' AS client_id, {_DAY} AS day,
+                {_DAY} AS from_day,
+                div(1000 * (p.promised_ms - p.lost_ms), d.count)::bigint AS good,
+                div(1000 * p.promised_ms, d.count)::bigint AS total
+            FROM facts f CROSS JOIN LATERAL (
+                SELECT coalesce(f.node_id, (
+                    SELECT a.node_id FROM own.device_at a
+                    WHERE a.device_id = f.device_id AND a.from_position < f.position
+                        AND a.node_id IS NOT NULL
+                    ORDER BY a.from_position DESC LIMIT 1)) AS node_id) n
+            JOIN own.subject s ON s.kind = 'node' AND s.subject_id = n.node_id
+            CROSS JOIN LATERAL (
+                SELECT {_DEVICES.format(node="n.node_id")} AS count) d
+            CROSS JOIN LATERAL (
+                SELECT coalesce(sum(upper(r) - lower(r)), 0) / 1000 AS ms FROM unnest((
+                    SELECT range_agg(int8range(greatest(m.from_us, f.from_us), least(
+                        m.until_us, f.to_us, CASE WHEN m.cancelled_position < f.position
+                            THEN m.cancelled_at_us ELSE m.until_us END)))
+                    FROM own.maintenance m
+                    WHERE m.node_id = n.node_id AND m.position < f.position
+                        AND m.from_us < f.to_us AND m.until_us > f.from_us
+                        AND (m.cancelled_position IS NULL OR m.cancelled_position > f.position
+                            OR m.cancelled_at_us > greatest(m.from_us, f.from_us)))) r) out
+            CROSS JOIN LATERAL (
+                SELECT (f.physical->>'units')::numeric AS physical_ms,
+                    (f.unavailable->>'units')::numeric AS unavailable_ms) b
+            CROSS JOIN LATERAL (
+                SELECT greatest(0, b.physical_ms - out.ms) AS promised_ms,
+                    least(greatest(0, b.physical_ms - out.ms),
+                        greatest(0, b.unavailable_ms - out.ms)) AS lost_ms) p
+            WHERE p.promised_ms > 0"""
+        ),
+    ),
+    # A device that is leased is not unavailable in the books, however silent: the lease knows.
+    Rule(
+        ("lease.recovered.v1",),
+        "lease_id text, gap_us bigint, at_us bigint",
+        _both(_MISSED.format(missed="SELECT *, gap_us AS missed_us FROM facts")),
+    ),
+    Rule(
+        ("lease.closed.v1",),
+        "lease_id text, code int, closed_at_us bigint, at_us bigint",
+        _both(
+            _MISSED.format(
+                missed=f"""SELECT *, closed_at_us - {_SILENT.format(what="since_us")} AS missed_us
+                FROM facts f WHERE code = 10004"""
+            )
+        ),
+    ),
+    # The path was at fault: neither the node nor its renter is told by this lease.
+    _taken_back(
+        ("lease.fault_revised.v1",),
+        "lease_id text, code int",
+        f"""JOIN own.evidence e ON e.ref = f.lease_id
+            AND e.input IN ('{COMPLETION}', '{CONDUCT}', '{UPTIME}')
+            AND e.origin = (SELECT min(v.position) FROM own.verdict v
+                WHERE v.lease_id = f.lease_id)
+            AND f.code BETWEEN 20000 AND 29999""",
+    ),
+    Rule(
+        (),
+        "",
+        f"""INSERT INTO own.evidence ({_COLUMNS})
+        SELECT DISTINCT ON (h.node_id, e.input, e.origin) 'node', h.node_id, e.input, e.origin,
+            greatest(e.position, h.from_position), e.since, e.ref, e.client_id, NULL::text, e.day,
+            e.from_day, e.good, e.total, true
+        FROM (
+            SELECT e.subject_id, e.origin, e.input, a.from_position, a.node_id
+            FROM own.evidence e
+            LEFT JOIN own.lease_device d ON d.lease_id = e.ref
+            JOIN own.device_at a ON a.device_id = coalesce(d.device_id, e.ref)
+                AND a.from_position > e.since AND a.from_position <= %(last)s
+            WHERE e.position > %(first)s AND e.position <= %(last)s AND e.kind = 'node'
+                AND NOT e.carried AND a.node_id <> e.subject_id
+            UNION ALL
+            SELECT e.subject_id, e.origin, e.input, a.from_position, a.node_id
+            FROM own.device_at a
+            CROSS JOIN LATERAL (
+                SELECT lease_id AS ref FROM own.lease_device WHERE device_id = a.device_id
+                UNION ALL SELECT a.device_id) d
+            JOIN own.evidence e ON e.ref = d.ref AND e.kind = 'node' AND NOT e.carried
+                AND e.since < a.from_position AND e.position < a.from_position
+                AND e.position <= %(first)s
+            WHERE a.from_position > %(first)s AND a.from_position <= %(last)s
+                AND a.node_id <> e.subject_id
+        ) h JOIN own.evidence e ON e.kind = 'node' AND e.subject_id = h.subject_id
+            AND e.input = h.input AND e.origin = h.origin
+        ORDER BY h.node_id, e.input, e.origin, h.from_position
+        ON CONFLICT DO NOTHING""",
+    ),
+    Rule(
+        (),
+        "",
+        """INSERT INTO own.day AS d
+        SELECT kind, subject_id, input, day, from_day, client_id, sum(good), sum(total)
+        FROM own.evidence WHERE position > %(first)s AND position <= %(last)s
+        GROUP BY 1, 2, 3, 4, 5, 6
+        ON CONFLICT (kind, subject_id, input, day, from_day, client_id) DO UPDATE
+        SET good = d.good + excluded.good, total = d.total + excluded.total""",
+    ),
+)
+"""What follows for reputations: after leases and verdicts of the same range were read."""

@@ -1,0 +1,226 @@
+"""What is a node, an owner or a renter worth now, or at any position? Read from its evidence.
+
+    score as of p, on day d == domain.reputation.rate(sum of the evidence known at p, aged to d)
+
+Nothing is kept but evidence: a score changes every day by itself. SQL adds up, the domain decides.
+The view `reputation` must have reached the position asked for. For settlement: `read_standings`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from domain.decay import WEIGHT_BITS, weights
+from domain.duration import DAY_US
+from domain.money import PPM
+from domain.reputation import Evidence, Rating, bonus_ppm, rate, rate_for_client
+from domain.reputation_terms import KINDS, NODE, PROVIDER, REPUTATION_TERMS, ReputationTerms
+from projections.runner import Connection
+
+UPTIME_OBSERVATION_US = 21_600_000_000
+"""Six hours of promised time are one observation: outages are correlated."""
+_US_PER_MICRO = UPTIME_OBSERVATION_US // PPM
+assert UPTIME_OBSERVATION_US % PPM == 0
+
+Seen = dict[str, dict[str, Evidence]]
+"""By subject and input."""
+
+_CHOSEN = """kind = %(kind)s AND from_day <= %(day)s AND (%(all)s OR subject_id = ANY(%(ids)s))
+    AND (%(client)s::text IS NULL OR (client_id = %(client)s) = %(mine)s)"""
+_NOW = f"""
+    SELECT subject_id, input, day, good, total FROM proj_reputation.day WHERE {_CHOSEN}
+"""
+_LATER = f"""
+    UNION ALL SELECT subject_id, input, day, -good, -total FROM proj_reputation.evidence
+    WHERE position > %(as_of)s AND {_CHOSEN}
+"""
+# One floor per day turns microseconds into observations; what a day lost is at most what it had.
+_FOLDED = f"""
+    SELECT subject_id, input, sum(least(good, total) * weight), sum(total * weight),
+        sum(least(good, total)), sum(total)
+    FROM (
+        SELECT subject_id, input,
+            div(greatest(0, good), unit) AS good, div(total, unit) AS total,
+            coalesce((%(weights)s::bigint[])[1 + %(day)s - day], 0) AS weight
+        FROM (
+            SELECT subject_id, input, day, sum(good) AS good, sum(total) AS total,
+                CASE input WHEN 'uptime' THEN {_US_PER_MICRO} ELSE 1 END AS unit
+            FROM ({{rows}}) r GROUP BY subject_id, input, day) d) w
+    GROUP BY subject_id, input
+"""
+
+
+def read_evidence(
+    connection: Connection,
+    kind: str,
+    subject_ids: Sequence[str] | None,
+    *,
+    day: int,
+    as_of: int | None = None,
+    terms: ReputationTerms = REPUTATION_TERMS,
+    client_id: str | None = None,
+    others: bool = False,
+) -> Seen:
+    """What is known of these subjects, or of all, as it weighs on a UTC day.
+
+    `as_of`: a position of the market log; what became known later is not counted, nor is what was
+    recorded on a later day, nor faults whose dispute window is not over on that day. `client_id`:
+    what came through that client only or, with `others`, all the rest.
+    """
+    assert kind in KINDS, kind
+    values: dict[str, Any] = {
+        "kind": kind, "day": day, "all": subject_ids is None, "ids": list(subject_ids or ()),
+        "as_of": as_of, "client": client_id, "mine": not others,
+        "weights": list(weights(terms.half_life_days, terms.horizon_days)),
+    }  # fmt: skip
+    if as_of is not None:
+        _require_reached(connection, as_of)
+    sql = _FOLDED.format(rows=_NOW if as_of is None else _NOW + _LATER)
+    found: Seen = defaultdict(dict)
+    for subject_id, name, g, n, good, total in connection.execute(sql.encode(), values):
+        found[subject_id][name] = Evidence(
+            int(g) >> WEIGHT_BITS, int(n) >> WEIGHT_BITS, int(good), int(total)
+        )
+    return found
+
+
+def _require_reached(connection: Connection, as_of: int) -> None:
+    row = connection.execute(
+        "SELECT position FROM proj_reputation.position WHERE source = 'market'"
+    ).fetchone()
+    assert row is not None
+    assert row[0] >= as_of, f"the view of reputation is at {row[0]}, not yet at {as_of}"
+
+
+def read_rating(
+    connection: Connection,
+    kind: str,
+    subject_id: str,
+    *,
+    day: int,
+    as_of: int | None = None,
+    terms: ReputationTerms = REPUTATION_TERMS,
+    client_id: str | None = None,
+) -> Rating:
+    """One score with all its inputs: what everybody saw, or what one client saw."""
+
+    def seen(client: str | None, others: bool = False) -> Mapping[str, Evidence]:
+        found = read_evidence(
+            connection, kind, [subject_id], day=day, as_of=as_of, terms=terms,
+            client_id=client, others=others,
+        )  # fmt: skip
+        return found.get(subject_id, {})
+
+    if client_id is None:
+        return rate(kind, seen(None), terms)
+    return rate_for_client(kind, seen(client_id), seen(client_id, others=True), terms)
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """What matters of a score where many are compared."""
+
+    score_ppm: int
+    is_provisional: bool
+
+
+def read_scores(
+    connection: Connection,
+    kind: str,
+    subject_ids: Sequence[str] | None,
+    *,
+    day: int,
+    as_of: int | None = None,
+    terms: ReputationTerms = REPUTATION_TERMS,
+) -> dict[str, Scored]:
+    """The scores of many subjects, by what everybody saw; None: of all with any evidence.
+
+    Of those that are named nobody is left out: without evidence it is the start.
+    """
+    seen = read_evidence(connection, kind, subject_ids, day=day, as_of=as_of, terms=terms)
+    named = seen if subject_ids is None else subject_ids
+    found = {}
+    for subject_id in named:
+        rating = rate(kind, seen.get(subject_id, {}), terms)
+        found[subject_id] = Scored(rating.score_ppm, rating.is_provisional)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What settlement asks of a node: its score, its owner's, and what follows for its weight."""
+
+    node_id: str
+    owner_id: str
+    node_score_ppm: int
+    owner_score_ppm: int
+    is_provisional: bool  # of the node or of its owner: no bonus
+    bonus_ppm: int
+
+
+def read_standings(
+    connection: Connection,
+    node_ids: Sequence[str],
+    *,
+    as_of: int,
+    day: int,
+    terms: ReputationTerms = REPUTATION_TERMS,
+) -> dict[str, Standing]:
+    """Scores and bonus of these nodes as of an epoch's cut: `as_of` the position of its pin, `day`
+    the UTC day of the epoch's end, from which ages count.
+
+    Deterministic: the same facts up to `as_of` give the same answer, whenever it is asked. Nodes
+    nobody registered by then are left out. Three queries, whatever the number of nodes.
+    """
+    sql = """SELECT subject_id, owner_id FROM proj_reputation.subject
+        WHERE kind = 'node' AND position <= %s AND subject_id = ANY(%s)"""
+    owner_of = {
+        str(node_id): str(owner_id)
+        for node_id, owner_id in connection.execute(sql, (as_of, list(node_ids)))
+    }
+    nodes = read_scores(connection, NODE, list(owner_of), day=day, as_of=as_of, terms=terms)
+    owners = read_scores(
+        connection, PROVIDER, sorted(set(owner_of.values())), day=day, as_of=as_of, terms=terms
+    )
+    found = {}
+    for node_id, owner_id in owner_of.items():
+        node, owner = nodes[node_id], owners[owner_id]
+        is_provisional = node.is_provisional or owner.is_provisional
+        found[node_id] = Standing(
+            node_id, owner_id, node.score_ppm, owner.score_ppm, is_provisional,
+            bonus_ppm(node.score_ppm, owner.score_ppm, is_provisional, terms),
+        )  # fmt: skip
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """Since when a node, an owner or a renter is here, and of a node whose it is."""
+
+    subject_id: str
+    owner_id: str | None
+    since_us: int
+
+
+def read_subject(connection: Connection, kind: str, subject_id: str) -> Subject | None:
+    sql = """SELECT subject_id, owner_id, since_us FROM proj_reputation.subject
+        WHERE kind = %s AND subject_id = %s"""
+    row = connection.execute(sql, (kind, subject_id)).fetchone()
+    return None if row is None else Subject(*row)
+
+
+def day_at(connection: Connection, position: int) -> int:
+    """The UTC day on which a position was recorded: what its readers took for today."""
+    row = connection.execute(
+        "SELECT recorded_us FROM public.market_events WHERE notification_id = %s", (position,)
+    ).fetchone()
+    return 0 if row is None else int(row[0]) // DAY_US
+
+
+def read_known(connection: Connection, node_ids: Sequence[str] | None, day: int) -> dict[str, int]:
+    """The scores of nodes that are not provisional; None: of all nodes."""
+    found = read_scores(connection, NODE, node_ids, day=day)
+    return {node: one.score_ppm for node, one in found.items() if not one.is_provisional}
