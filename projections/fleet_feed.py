@@ -32,8 +32,8 @@ from projections.runner import Connection
 NO_OFFER = ("", 0, "cash", False, None, None)
 ANEW_FACTS = 20_000
 """With more to catch up than so many facts, all is read anew."""
-SCORES_MAX = 2_000
-"""Nodes whose scores one `follow` brings to another day: some milliseconds."""
+SCORES_MAX = 200
+"""Nodes whose scores one `follow` brings to another day: tens of milliseconds."""
 
 _NODE_TOPICS = (
     "node.join_requested.v1", "node.spec_reported.v1", "node.spec_confirmed.v1",

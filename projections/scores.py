@@ -22,6 +22,8 @@ from projections.runner import Connection
 
 UPTIME_OBSERVATION_US = 21_600_000_000
 """Six hours of promised time are one observation: outages are correlated."""
+KNOWN_MAX = 1_000
+"""Nodes whose scores are read by one statement where nobody may wait for all of them."""
 _US_PER_MICRO = UPTIME_OBSERVATION_US // PPM
 assert UPTIME_OBSERVATION_US % PPM == 0
 
@@ -30,26 +32,29 @@ Seen = dict[str, dict[str, Evidence]]
 
 _CHOSEN = """kind = %(kind)s AND from_day <= %(day)s AND (%(all)s OR subject_id = ANY(%(ids)s))
     AND (%(client)s::text IS NULL OR (client_id = %(client)s) = %(mine)s)"""
-_NOW = f"""
-    SELECT subject_id, input, day, good, total FROM proj_reputation.day WHERE {_CHOSEN}
+_NOW = f"SELECT * FROM proj_reputation.day WHERE {_CHOSEN}"
+_THEN = f"""
+    SELECT d.subject_id, d.input, d.day, d.good - coalesce(l.good, 0)::bigint AS good,
+        d.total - coalesce(l.total, 0)::bigint AS total
+    FROM ({_NOW}) d LEFT JOIN (
+        SELECT subject_id, input, day, from_day, client_id, sum(good) AS good, sum(total) AS total
+        FROM proj_reputation.evidence WHERE position > %(as_of)s AND {_CHOSEN}
+        GROUP BY 1, 2, 3, 4, 5
+    ) l USING (subject_id, input, day, from_day, client_id)
 """
-_LATER = f"""
-    UNION ALL SELECT subject_id, input, day, -good, -total FROM proj_reputation.evidence
-    WHERE position > %(as_of)s AND {_CHOSEN}
-"""
-# One floor per day turns microseconds into observations; what a day lost is at most what it had.
+# A weight is taken in two halves, so that products stay within 64 bits whatever was counted. One
+# floor per day turns microseconds into observations; what a day lost is at most what it had. A
+# day's uptime is one row: no client has seen it, and it waits for nothing.
 _FOLDED = f"""
-    SELECT subject_id, input, sum(least(good, total) * weight), sum(total * weight),
-        sum(least(good, total)), sum(total)
+    SELECT subject_id, input, sum(good * (weight >> 16)), sum(good * (weight & 65535)),
+        sum(total * (weight >> 16)), sum(total * (weight & 65535)), sum(good), sum(total)
     FROM (
-        SELECT subject_id, input,
-            div(greatest(0, good), unit) AS good, div(total, unit) AS total,
-            coalesce((%(weights)s::bigint[])[1 + %(day)s - day], 0) AS weight
+        SELECT subject_id, input, least(greatest(0, good), total) / unit AS good,
+            total / unit AS total, coalesce((%(weights)s::bigint[])[1 + %(day)s - day], 0) AS weight
         FROM (
-            SELECT subject_id, input, day, sum(good) AS good, sum(total) AS total,
-                CASE input WHEN 'uptime' THEN {_US_PER_MICRO} ELSE 1 END AS unit
-            FROM ({{rows}}) r GROUP BY subject_id, input, day) d) w
-    GROUP BY subject_id, input
+            SELECT *, CASE input WHEN 'uptime' THEN {_US_PER_MICRO} ELSE 1 END AS unit
+            FROM ({{rows}}) r) u) w
+    GROUP BY subject_id, input HAVING sum(total) > 0
 """
 
 
@@ -78,12 +83,12 @@ def read_evidence(
     }  # fmt: skip
     if as_of is not None:
         _require_reached(connection, as_of)
-    sql = _FOLDED.format(rows=_NOW if as_of is None else _NOW + _LATER)
+    sql = _FOLDED.format(rows=_NOW if as_of is None else _THEN)
     found: Seen = defaultdict(dict)
-    for subject_id, name, g, n, good, total in connection.execute(sql.encode(), values):
-        found[subject_id][name] = Evidence(
-            int(g) >> WEIGHT_BITS, int(n) >> WEIGHT_BITS, int(good), int(total)
-        )
+    for subject_id, name, *sums in connection.execute(sql.encode(), values):
+        g_high, g_low, n_high, n_low, good, total = map(int, sums)
+        g, n = (g_high << 16) + g_low, (n_high << 16) + n_low
+        found[subject_id][name] = Evidence(g >> WEIGHT_BITS, n >> WEIGHT_BITS, good, total)
     return found
 
 
@@ -221,6 +226,14 @@ def day_at(connection: Connection, position: int) -> int:
 
 
 def read_known(connection: Connection, node_ids: Sequence[str] | None, day: int) -> dict[str, int]:
-    """The scores of nodes that are not provisional; None: of all nodes."""
-    found = read_scores(connection, NODE, node_ids, day=day)
-    return {node: one.score_ppm for node, one in found.items() if not one.is_provisional}
+    """The scores of nodes that are not provisional; None: of all nodes, KNOWN_MAX at a time."""
+    if node_ids is None:
+        rows = connection.execute(
+            "SELECT subject_id FROM proj_reputation.subject WHERE kind = 'node' ORDER BY 1"
+        ).fetchall()
+        node_ids = [str(row[0]) for row in rows]
+    found: dict[str, int] = {}
+    for first in range(0, len(node_ids), KNOWN_MAX):
+        scored = read_scores(connection, NODE, node_ids[first : first + KNOWN_MAX], day=day)
+        found |= {node: one.score_ppm for node, one in scored.items() if not one.is_provisional}
+    return found
