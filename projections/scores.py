@@ -165,6 +165,12 @@ class Standing:
     is_provisional: bool  # of the node or of its owner: no bonus
     bonus_ppm: int
 
+    @property
+    def score_ppm(self) -> int | None:
+        """What a settled node carries: the lesser of both scores; None while provisional."""
+        both = self.node_score_ppm, self.owner_score_ppm
+        return None if self.is_provisional else min(both)
+
 
 def read_standings(
     connection: Connection,
