@@ -42,12 +42,15 @@ _THEN = f"""
         GROUP BY 1, 2, 3, 4, 5
     ) l USING (subject_id, input, day, from_day, client_id)
 """
+_ONE = 1 << WEIGHT_BITS
 # A weight is taken in two halves, so that products stay within 64 bits whatever was counted. One
 # floor per day turns microseconds into observations; what a day lost is at most what it had. A
 # day's uptime is one row: no client has seen it, and it waits for nothing.
 _FOLDED = f"""
-    SELECT subject_id, input, sum(good * (weight >> 16)), sum(good * (weight & 65535)),
-        sum(total * (weight >> 16)), sum(total * (weight & 65535)), sum(good), sum(total)
+    SELECT subject_id, input,
+        div(sum(good * (weight >> 16)) * 65536 + sum(good * (weight & 65535)), {_ONE})::bigint,
+        div(sum(total * (weight >> 16)) * 65536 + sum(total * (weight & 65535)), {_ONE})::bigint,
+        sum(good)::bigint, sum(total)::bigint
     FROM (
         SELECT subject_id, input, least(greatest(0, good), total) / unit AS good,
             total / unit AS total, coalesce((%(weights)s::bigint[])[1 + %(day)s - day], 0) AS weight
@@ -85,10 +88,9 @@ def read_evidence(
         _require_reached(connection, as_of)
     sql = _FOLDED.format(rows=_NOW if as_of is None else _THEN)
     found: Seen = defaultdict(dict)
-    for subject_id, name, *sums in connection.execute(sql.encode(), values):
-        g_high, g_low, n_high, n_low, good, total = map(int, sums)
-        g, n = (g_high << 16) + g_low, (n_high << 16) + n_low
-        found[subject_id][name] = Evidence(g >> WEIGHT_BITS, n >> WEIGHT_BITS, good, total)
+    with connection.cursor(binary=True) as cursor:
+        for subject_id, name, *counted in cursor.execute(sql.encode(), values):
+            found[subject_id][name] = Evidence(*counted)
     return found
 
 
