@@ -1863,6 +1863,26 @@ class IngressLoads(TypedDict):
     position: int
 
 
+class Input(TypedDict):
+    """One input of a score, in micro-observations. `good` of `total` were counted; `g` of
+    `n` is what is left of them after decay. `mean_ppm` is the mean with the start
+    (`prior_ppm`) in it, `lower_bound_ppm` what may be relied on, and the score is the sum
+    of `weight_ppm` x `lower_bound_ppm`.
+    """
+
+    name: Literal[
+        "completion", "uptime", "performance", "responsiveness", "payment", "conduct", "disputes"
+    ]
+    weight_ppm: int
+    good: int
+    total: int
+    g: int
+    n: int
+    prior_ppm: int
+    mean_ppm: int
+    lower_bound_ppm: int
+
+
 class Inventory(TypedDict):
     devices: list[DeviceForm]
     host: HostForm
@@ -4573,10 +4593,11 @@ class Replayed(TypedDict):
 
 
 class Reputation(TypedDict):
-    """`good` of `total` leases that count. `score_ppm` is the lower bound of their
-    proportion with a start of 800,000 ppm that weighs ten leases; provisional below ten.
+    """`good` of `total` leases that count. `score_ppm`: the weighted lower bounds of all
+    inputs on `day`, with evidence halved every 30 days; provisional below ten leases.
     `client_id`: what came through one client, which starts from everybody else's
-    experience.
+    experience. The same facts give the same answer: `as_of_position` and `day` are all it
+    depends on.
     """
 
     kind: Literal["node", "provider", "renter"]
@@ -4587,7 +4608,11 @@ class Reputation(TypedDict):
     completion_ppm: NotRequired[int]
     score_ppm: int
     provisional: bool
+    inputs: list[Input]
+    standing: NotRequired[Standing]
     closed_by_fault: Parties
+    as_of_position: int
+    day: str
     position: int
 
 
@@ -4956,6 +4981,20 @@ class SplitShareRow(TypedDict):
     share_ppm: int
 
 
+class Standing(TypedDict):
+    """Tier (0: none) and what every tier demands, of nodes and owners. `bonus_ppm`, of a
+    node: what its compute weight is multiplied with, by the lesser of its own and its
+    owner's score.
+    """
+
+    tier: int
+    age_days: int
+    uptime_ppm: NotRequired[int]
+    owner_score_ppm: NotRequired[int]
+    bonus_ppm: NotRequired[int]
+    tiers: list[Tier]
+
+
 class StandingBid(TypedDict):
     """`state`: waiting for devices, holding them, paused because it was outbid or its
     renter asked, or over. `lowest_winning`: the bid to beat on devices of its class.
@@ -5231,6 +5270,18 @@ class Tested(TypedDict):
     delivered: bool
     answer: NotRequired[int]
     error: NotRequired[str]
+
+
+class Tier(TypedDict):
+    """What a tier demands, and which of it is missing."""
+
+    tier: int
+    leases: int
+    age_days: int
+    completion_ppm: int
+    uptime_ppm: int
+    score_ppm: int
+    missing: list[Literal["leases", "age_days", "completion_ppm", "uptime_ppm", "score_ppm"]]
 
 
 class TopUp(TypedDict):
@@ -6851,7 +6902,9 @@ class Client(_Calls):
         as_of_position: int | None = None,
         as_of: str | None = None,
     ) -> Reputation:
-        """How a node's leases ended; `as_of_position` gives what was known there."""
+        """What a node and its devices are known by; `as_of_position` gives what was known
+        there.
+        """
         found = self._call(
             "GET",
             _at("/v1/nodes/{node_id}/reputation", node_id=node_id),
@@ -6867,7 +6920,7 @@ class Client(_Calls):
         as_of_position: int | None = None,
         as_of: str | None = None,
     ) -> Reputation:
-        """How the leases of all of a provider's nodes ended: a second node hides nothing."""
+        """What all nodes of a provider are known by: a second node hides nothing."""
         found = self._call(
             "GET",
             _at("/v1/providers/{provider_id}/reputation", provider_id=provider_id),
@@ -6883,7 +6936,7 @@ class Client(_Calls):
         as_of_position: int | None = None,
         as_of: str | None = None,
     ) -> Reputation:
-        """How a renter's leases ended: the renter sees it, and whoever has rented to it."""
+        """What a renter is known by: the renter sees it, and whoever has rented to it."""
         found = self._call(
             "GET",
             _at("/v1/accounts/{account_id}/renter-reputation", account_id=account_id),
