@@ -97,7 +97,7 @@ def write_secret(path: Path, secret: bytes) -> None:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "wb") as file:
-        _give_to_owner_of(path.parent, handle)
+        give_to_owner_of(path.parent, handle)
         file.write(secret)
         file.flush()
         os.fsync(file.fileno())
@@ -109,7 +109,7 @@ def write_anew(path: Path, content: bytes) -> None:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     beside = path.with_name(f"{path.name}.new")
     with beside.open("wb") as file:
-        _give_to_owner_of(path.parent, file.fileno())
+        give_to_owner_of(path.parent, file.fileno())
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
@@ -129,7 +129,7 @@ def keep_names(folder: Path) -> None:
         os.close(handle)
 
 
-def _give_to_owner_of(folder: Path, handle: int) -> None:
+def give_to_owner_of(folder: Path, handle: int) -> None:
     """Root writes for the account whose folder it is, or the service could not read its own key."""
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         found = folder.stat()

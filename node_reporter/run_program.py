@@ -15,6 +15,7 @@ from node_reporter.client import HttpTransport
 from node_reporter.clock import Clock, SystemClock
 from node_reporter.config import NotJoined, Settings, StateFolder
 from node_reporter.gpus import Backend
+from node_reporter.identity import give_to_owner_of
 from node_reporter.loop import Loop
 from node_reporter.sd_notify import BeatingTransport, Notifier
 from node_reporter.terminal import between, tell
@@ -100,6 +101,7 @@ def only_one(folder: StateFolder) -> Generator[None, None, None]:
         yield
         return
     with folder.lock.open("w") as lock:
+        give_to_owner_of(folder.path, lock.fileno())
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:

@@ -69,11 +69,14 @@ def look(settings: Settings, transport: Transport, clock: Clock) -> ServerView:
         head = client.head()
         offset = client.offset
         node_status, node = _get(settings, transport, "")
-        _, usage = _get(settings, transport, "/usage")
         _, today = _get(settings, transport, "/earnings/today")
     except Unreachable as error:
         why = f"no answer: {printable(str(error))[:200]}"
         return ServerView(why=why, code="unreachable", node_id=settings.node_id)
+    try:
+        _, usage = _get(settings, transport, "/usage")
+    except Unreachable:
+        usage = {}  # a long list of what earned nothing costs the list, not the look
     rtt_us = None if offset is None else offset.rtt_us
     offset_us = None if offset is None else offset.offset_us
     if node_status != 200:

@@ -59,6 +59,8 @@ ROWS_PER_EVENT = 6
 """So many rows fewer go into a report for each event in it: all of both would be too long."""
 ATTEMPTS_MAX = 10_000
 """How often one signature may find something to set aside, or a smaller report to make."""
+BOOTS_KEPT = 8
+"""Boots whose clock is remembered, for rows of theirs that wait."""
 VERSION = 1
 _WAITING, _ACKED, _ORPHANED = 0, 1, 2
 _CLOSED, _OPEN, _ASIDE = 0, 1, 2
@@ -325,7 +327,7 @@ class Spool:
             draft = self._draft(picked, events, signing)
             too_long = len(draft.signed.body) > BODY_BYTES_SOFT and len(picked) > 1
             if not too_long and _is_sound(draft.signed.body):
-                self._store(draft)
+                self._store(draft, signing)
                 return draft.signed
             if not too_long and self._cull(picked, events, signing):
                 rows_max, events_max = report.ROWS_MAX, report.EVENTS_MAX
@@ -440,7 +442,7 @@ class Spool:
         )
         self._file.set("acked_seq", acked_seq)
 
-    def _store(self, draft: _Draft) -> None:
+    def _store(self, draft: _Draft, signing: _Signing) -> None:
         signed = draft.signed
         with self._file.transaction():
             self._db.execute(
@@ -451,6 +453,27 @@ class Spool:
             self._db.executemany("DELETE FROM event WHERE id = ?", [(i,) for i in draft.event_ids])
             self._file.set("seq", signed.seq)
             self._file.set("head", signed.hash)
+            self._remember_clock(signing)
+
+    def _remember_clock(self, signing: _Signing) -> None:
+        """How far the server is from this boot's own clock, for rows that the next boot signs."""
+        if signing.clock is None:
+            return
+        server_minus_boot_us = signing.clock.offset_us + signing.now.wall_us - signing.now.boot_us
+        known = json.loads(self._file.meta("clocks", "{}"))
+        known.pop(signing.boot, None)
+        known[signing.boot] = [server_minus_boot_us, signing.clock.rtt_us]
+        kept = dict(list(known.items())[-BOOTS_KEPT:])
+        self._file.set("clocks", json.dumps(kept))
+
+    def _offset_in(self, boot: str, first: Stretch | None) -> ClockOffset | None:
+        """Server minus node in an earlier boot, whose wall clock may have been set otherwise than
+        the present one's. Not known: the rows stand by their own wall clock.
+        """
+        known = json.loads(self._file.meta("clocks", "{}")).get(boot)
+        if known is None or first is None or first.wall_minus_boot_us is None:
+            return None
+        return ClockOffset(offset_us=known[0] - first.wall_minus_boot_us, rtt_us=known[1])
 
     def _set_aside(self, row_ids: Sequence[int], event_ids: Sequence[int]) -> None:
         """Nobody can read these, and none of them may cost the others their worth."""
@@ -544,6 +567,7 @@ class Spool:
         if signing.of_boot != signing.boot:
             ends = [row.mono_end_us for row in placed] + [event.at.mono_us for _, event in events]
             mono_us = max(ends)
+            offset = self._offset_in(signing.of_boot, picked[0][1] if picked else None)
         elif picked:
             wall_us, offset = _on_the_clock_of(picked[0][1], signing.now, signing.clock)
         signed = chain.sign(

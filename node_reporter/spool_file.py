@@ -21,6 +21,7 @@ from typing import Any
 
 from domain import report
 from node_reporter.clock import Moment
+from node_reporter.identity import give_to_owner_of
 from node_reporter.rows import Stretch
 
 PACK_LEVEL = 6
@@ -55,6 +56,14 @@ EVENT_BYTES_MAX = 1_024
 
 class SpoolUnreadable(Exception):
     """The spool belongs to another node, is damaged, or was written by a newer version."""
+
+
+def _make(path: Path) -> None:
+    """An empty file is a database; the files beside it get its owner, which may be another than
+    who opens it first: root changes a service's key before the service has ever run."""
+    if str(path) != ":memory:" and not path.exists():
+        with path.open("ab") as file:
+            give_to_owner_of(path.parent, file.fileno())
 
 
 class SpoolBlocked(OSError):
@@ -92,6 +101,7 @@ class SpoolFile:
         self._texts: dict[int, str] = {}
         self._devices: dict[int, report.Device] = {}
         with _errors():
+            _make(Path(path))
             self.db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
             self.db.execute("PRAGMA journal_mode=WAL")
             self.db.execute("PRAGMA synchronous=FULL")

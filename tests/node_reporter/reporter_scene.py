@@ -110,11 +110,12 @@ class Scene:
         self.reporter.spool.close()
         self.start()
 
-    def reboot(self, down_us: int) -> None:
-        """Power off without warning, and on again after a while: new boot id, clocks from zero."""
+    def reboot(self, down_us: int, *, wall_step_us: int = 0) -> None:
+        """Power off without warning, and on again after a while: new boot id, clocks from zero, and
+        a wall clock that may have been set meanwhile."""
         self.reporter.spool.close()
         self.true_clock.pass_time(self.clock.now().boot_us - self.true_clock.begin_us + down_us)
-        wall_us = self.clock.now().wall_us + down_us
+        wall_us = self.clock.now().wall_us + down_us + wall_step_us
         boot_id = f"00000000-0000-4000-8000-{self.clock.now().mono_us:012d}"
         self.clock = SteppedClock(wall_us=wall_us, mono_us=30_000_000, boot_id=boot_id)
         self.true_clock.follow(self.clock)

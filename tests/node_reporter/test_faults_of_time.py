@@ -162,6 +162,34 @@ def test_a_reboot_leaves_a_hole_nobody_pays_for_and_reports_of_one_boot_each(
     assert credited(scene, lease_id) == available_us
 
 
+@pytest.mark.parametrize("wall_step_us", [3 * HOUR_US, -3 * HOUR_US])
+def test_rows_of_an_earlier_boot_are_dated_by_the_clock_of_that_boot(
+    scene: Scene, wall_step_us: int
+) -> None:
+    """The wall clock is another after the reboot; the offset measured now is not theirs."""
+    lease_id = leased(scene)
+    scene.run(10)
+    scene.wire.down = True
+    scene.run(3)
+    scene.reboot(20 * MINUTE_US, wall_step_us=wall_step_us)
+    scene.run(2)
+    scene.finish()
+    late = [one for one in scene.server.reports() if one.boot == scene.server.reports()[0].boot]
+    assert abs(late[-1].clock_offset_us or 0) < MINUTE_US, "the present one is three hours"
+    available_us = sum(row.available_us for _, lease, row in scene.server.rows() if lease)
+    assert credited(scene, lease_id) == available_us
+
+
+def test_rows_of_a_boot_that_never_met_the_server_stand_by_their_own_clock(scene: Scene) -> None:
+    scene.wire.down = True
+    scene.crash()
+    scene.run(3)
+    scene.reboot(MINUTE_US, wall_step_us=HOUR_US)
+    scene.finish()
+    assert scene.server.reports()[0].clock_offset_us is None
+    assert scene.server.reports()[-1].clock_offset_us is not None
+
+
 def test_time_while_the_process_was_away_is_unknown_and_its_sleep_is_told(scene: Scene) -> None:
     scene.run(2)
     scene.clock.advance(3 * MINUTE_US, suspended_us=HOUR_US)

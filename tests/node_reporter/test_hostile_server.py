@@ -9,6 +9,7 @@ import json
 import socket
 import threading
 import time
+import tracemalloc
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,7 +22,13 @@ from nacl.signing import SigningKey
 from node_reporter import client
 from node_reporter.__main__ import main
 from node_reporter.agent import Reporter
-from node_reporter.client import HttpTransport, Response, Unreachable
+from node_reporter.client import (
+    ANSWER_BYTES_MAX,
+    HttpTransport,
+    Response,
+    Unreachable,
+    parsed,
+)
 from node_reporter.clock import SteppedClock
 from node_reporter.identity import public_key
 from node_reporter.joining import JoinRefused, join
@@ -139,6 +146,20 @@ def test_no_answer_about_reports_stops_the_meter(
 @pytest.mark.parametrize("name", ASSIGNMENTS)
 def test_no_list_of_assignments_stops_the_meter(name: str, tmp_path: Path) -> None:
     told(tmp_path, {"assignments": ASSIGNMENTS[name]}, from_the_start=False)
+
+
+@pytest.mark.parametrize("unit", [b"[[]]", b'{"a":{}}', b'{"":0}', b"[]", b'"ab"', b"1.5"])
+def test_the_worst_answer_of_full_length_leaves_room_in_the_services_memory(unit: bytes) -> None:
+    """Two at once, the meter's and the page's, beside the 36 MiB that the reporter takes."""
+    body = b"[" + b",".join([unit] * (ANSWER_BYTES_MAX // (len(unit) + 1))) + b"]"
+    assert len(body) <= ANSWER_BYTES_MAX + 1
+    tracemalloc.start()
+    try:
+        parsed(body)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert 2 * peak + 36 * 2**20 < 128 * 2**20, peak
 
 
 def test_what_a_server_says_cannot_write_to_a_terminal(tmp_path: Path) -> None:

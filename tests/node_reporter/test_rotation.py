@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from node_reporter.config import Settings, StateFolder
 from node_reporter.delivery import Stopped
 from node_reporter.identity import key_id, load_key, make_key, public_key
 from node_reporter.rotation import RotationRefused
+from node_reporter.run_program import only_one
 from node_reporter.spool import Spool
 from tests.node_reporter.model_server import NODE, NODE_KEY, ModelServer
 from tests.node_reporter.reporter_scene import Scene
@@ -80,6 +83,19 @@ def test_a_key_is_changed_again_and_again(node: Rotating) -> None:
     node.run(2)
     assert len(node.reports_by_key()) == 4
     assert _is_one_chain(node.server)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_root_who_changes_the_key_first_leaves_no_file_of_roots(tmp_path: Path) -> None:
+    """The service has an account of its own, and could open neither lock nor spool of root's."""
+    folder = StateFolder(tmp_path / "node")
+    folder.path.mkdir(mode=0o700)
+    nobody = 65_534
+    os.chown(folder.path, nobody, nobody)
+    with only_one(folder), closing(Spool(folder.spool, NODE, SigningKey(b"k" * 32))):
+        found = sorted(folder.path.iterdir())
+        assert {"agent.lock", "spool.db", "spool.db-wal"} <= {one.name for one in found}
+        assert {one.stat().st_uid for one in found} == {nobody}
 
 
 def test_without_the_server_nothing_is_changed(node: Rotating) -> None:
