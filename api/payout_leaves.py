@@ -1,19 +1,15 @@
 """The leaves of every payout root, from the market log alone.
 
-    leaves(a) over all addresses of account a == what was matured for a up to the root's cut
-    leaf(address) never falls from one root to the next
-
 The cut of a root is the later of two facts: the epoch's last credited chunk and its confirmed
-mint. An account is paid at the last wallet in effect at the cut. What an earlier wallet was
-promised stays promised to it, and the new one gets the rest; an account without a wallet has no
-leaf yet and loses nothing. Trees, proofs and files are not made here.
+mint; who is promised what there is decided in `domain/payout_leaf.py`. Trees, proofs and files are
+not made here.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import psycopg
@@ -22,6 +18,7 @@ from domain import epoch as epochs
 from domain.epoch import RewardsCredited, RewardsMatured
 from domain.payout import EpochMintConfirmed
 from domain.payout import stream_of as payout_stream
+from domain.payout_leaf import LeafBook
 from domain.policy import NETWORK
 from domain.settlement import TREASURY
 from ledger.handle import Ledger
@@ -94,37 +91,17 @@ class Leaves:
 class _Fold:
     """What is known at a position of the log, moved on from root to root."""
 
-    wallets: dict[str, list[tuple[str, int]]]
+    book: LeafBook
     position: int = 0
-    matured: dict[str, int] = field(default_factory=dict)
-    owners: dict[str, str] = field(default_factory=dict)  # address -> account
-    totals: dict[str, int] = field(default_factory=dict)  # address -> leaf
 
     def read_to(self, connection: Connection, position: int) -> None:
         assert position >= self.position, (self.position, position)
         span = (self.position, position)
         for account, units in connection.execute(_MATURED, span):
-            self.matured[account] = self.matured.get(account, 0) + units
+            self.book.mature(account, units)
         for account, address, effective_us in connection.execute(_WALLETS, span):
-            self.wallets.setdefault(account, []).append((address, effective_us))
+            self.book.link(account, address, effective_us)
         self.position = position
-
-    def take_leaves(self, at_us: int) -> None:
-        promised: dict[str, dict[str, int]] = {}
-        for address, total in self.totals.items():
-            promised.setdefault(self.owners[address], {})[address] = total
-        for account, matured in self.matured.items():
-            wallet = self._paid_at(account, at_us)
-            earlier = promised.get(account, {})
-            elsewhere = sum(units for other, units in earlier.items() if other != wallet)
-            if wallet is not None and matured > elsewhere:
-                assert self.owners.get(wallet, account) == account, (wallet, account)
-                self.owners[wallet] = account
-                self.totals[wallet] = matured - elsewhere
-
-    def _paid_at(self, account: str, at_us: int) -> str | None:
-        effective = [a for a, since_us in self.wallets.get(account, ()) if since_us <= at_us]
-        return effective[-1] if effective else None
 
 
 def leaves_of(ledger: Ledger, connection: Connection, epoch: int, treasury: str) -> Leaves | None:
@@ -135,21 +112,21 @@ def leaves_of(ledger: Ledger, connection: Connection, epoch: int, treasury: str)
     cut = cut_of(ledger, epoch)
     if cut is None:
         return None
-    fold = _Fold({TREASURY: [(treasury.lower(), 0)]})
+    fold = _Fold(LeafBook(wallets={TREASURY: [(treasury.lower(), 0)]}))
     for earlier in (row[0] for row in connection.execute(_BUILT, (epoch,)).fetchall()):
         taken = cut_of(ledger, earlier)
         assert taken is not None, earlier
         fold.read_to(connection, taken.position)
-        fold.take_leaves(taken.at_us)
-    before = dict(fold.totals)
+        fold.book.take(taken.at_us)
+    before = dict(fold.book.totals)
     fold.read_to(connection, cut.position)
-    fold.take_leaves(cut.at_us)
-    return Leaves(epoch=epoch, cut=cut, leaves=tuple(_by_address(fold)), before=before)
+    fold.book.take(cut.at_us)
+    return Leaves(epoch=epoch, cut=cut, leaves=tuple(_by_address(fold.book)), before=before)
 
 
-def _by_address(fold: _Fold) -> Iterator[Leaf]:
-    for address, total in sorted(fold.totals.items()):
-        yield Leaf(account_id=fold.owners[address], address=address, total=total)
+def _by_address(book: LeafBook) -> Iterator[Leaf]:
+    for address, total in sorted(book.totals.items()):
+        yield Leaf(account_id=book.owners[address], address=address, total=total)
 
 
 def cut_of(ledger: Ledger, epoch: int) -> Cut | None:
