@@ -12,8 +12,9 @@ not `hashlib.sha3_256`. This file knows trees and totals; it knows neither chain
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any
 
 import sha3
@@ -106,13 +107,18 @@ def build(rows: Sequence[Row], encoding: Sequence[str] = PAYOUT_ENCODING) -> Sta
     field), DUPLICATE_LEAF (equal in all fields but the last). Rule: conformance suite `merkle`.
     """
     check_rows(rows, encoding)
-    leaves = [leaf_hash(row, encoding) for row in rows]
+    keccak = sha3.keccak_256  # bound once: what follows is the time of a large tree
+    columns = [
+        _words(kind, column) for kind, column in zip(encoding, zip(*rows, strict=True), strict=True)
+    ]
+    leaves = [
+        keccak(keccak(b"".join(words)).digest()).digest() for words in zip(*columns, strict=True)
+    ]
     count = len(leaves)
     hashes, index_by_row = [b""] * (2 * count - 1), [0] * count
     for rank, row_index in enumerate(sorted(range(count), key=leaves.__getitem__)):
         index_by_row[row_index] = 2 * count - 2 - rank
         hashes[2 * count - 2 - rank] = leaves[row_index]
-    keccak = sha3.keccak_256  # bound once: this loop is the time of a large tree
     for index in range(count - 2, -1, -1):
         left, right = hashes[2 * index + 1], hashes[2 * index + 2]
         hashes[index] = keccak(left + right if left < right else right + left).digest()
@@ -123,28 +129,31 @@ def check_rows(rows: Sequence[Row], encoding: Sequence[str] = PAYOUT_ENCODING) -
     """Raise like `build`, without building."""
     if not rows:
         raise Refused(Reason.EMPTY_TREE)
-    kinds = list(enumerate(encoding))
-    addresses = [index for index, kind in kinds if kind == "address"]
-    amounts = [index for index, kind in kinds if kind == "uint256"]
-    assert len(addresses) + len(amounts) == len(kinds), encoding
+    kinds = tuple(encoding)
+    assert set(kinds) <= {"address", "uint256"}, encoding
     assert all(len(row) == len(kinds) for row in rows), "a row has another number of fields"
-    for row in rows:
-        for index in addresses:
-            if not _ADDRESS.fullmatch(str(row[index])):
-                raise Refused(Reason.BAD_ADDRESS, address=row[index])
-    for row in rows:
-        for index in amounts:
-            if not 0 <= int(row[index]) < WORD_END:
-                raise Refused(Reason.AMOUNT_OUT_OF_RANGE, amount=row[index])
+    columns = list(zip(kinds, zip(*rows, strict=True), strict=True))
+    for kind, column in columns:
+        for value in dict.fromkeys(column) if kind == "address" else ():
+            if not _ADDRESS.fullmatch(str(value)):
+                raise Refused(Reason.BAD_ADDRESS, address=value)
+    for kind, column in columns:
+        for value in dict.fromkeys(column) if kind == "uint256" else ():
+            if not 0 <= int(value) < WORD_END:
+                raise Refused(Reason.AMOUNT_OUT_OF_RANGE, amount=value)
     for row in rows:
         if int(row[-1]) == 0:
             raise Refused(Reason.ZERO_AMOUNT, row=row)
+    keys = [_in_one_case(column) for _, column in columns[:-1]]
     seen = set()
-    for row in rows:
-        key = tuple(field.lower() if isinstance(field, str) else field for field in row[:-1])
+    for row, key in zip(rows, zip(*keys, strict=True) if keys else repeat(()), strict=False):
         if key in seen:
             raise Refused(Reason.DUPLICATE_LEAF, row=row)
         seen.add(key)
+
+
+def _in_one_case(column: Sequence[int | str]) -> list[int | str]:
+    return [value.lower() if isinstance(value, str) else value for value in column]
 
 
 def payout_tree(
@@ -203,6 +212,13 @@ def _word(kind: str, value: int | str) -> bytes:
     if kind == "address":
         return bytes(12) + bytes.fromhex(str(value)[2:])
     return int(value).to_bytes(32, "big")
+
+
+def _words(kind: str, column: Sequence[int | str]) -> Iterable[bytes]:
+    """The words of one field of all rows; what all rows share is encoded once."""
+    if column.count(column[0]) == len(column):
+        return repeat(_word(kind, column[0]), len(column))
+    return [_word(kind, value) for value in column]
 
 
 def _node_hash(one: bytes, other: bytes) -> bytes:

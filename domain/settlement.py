@@ -17,10 +17,10 @@ R-8, R-10.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
+from operator import itemgetter
 from typing import NamedTuple
 
 from domain.emission import scheduled
@@ -170,8 +170,8 @@ def settle(cut: Cut) -> Settlement:
     released = released_of(terms, opening.recyclable)
     compute, availability, treasury = pools_of(emission + released, cut.policy)
 
-    weights = [compute_weight(node, terms, cut.policy.compute_base) for node in nodes]
-    times = [availability_weight(node, terms) for node in nodes]
+    weights = _compute_weights(nodes, terms, cut.policy.compute_base)
+    times = _availability_weights(nodes, terms)
     all_weight, all_time = sum(weights), sum(times)
     compute_all = compute + opening.compute_carry
     availability_all = availability + opening.availability_carry
@@ -242,11 +242,19 @@ def pools_of(units: int, policy: PolicyPublished) -> tuple[int, int, int]:
 
 def compute_weight(node: NodeCut, terms: RewardTerms, base: str) -> int:
     """floor(sum(used x weight of its source) x bonus / 10^12): one floor, so monotone in use."""
+    return _compute_weights((node,), terms, base)[0]
+
+
+def _compute_weights(nodes: Iterable[NodeCut], terms: RewardTerms, base: str) -> list[int]:
     weight_of = _by_name(terms.source_weights)
-    used = 0
-    for source, burned, gpu_us in node.uses:
-        used += (burned if base == "burned_value" else gpu_us) * weight_of.get(source, 0)
-    return used * bonus_ppm(terms, node.score_ppm) // (PPM * PPM) if used else 0
+    by_value = base == "burned_value"
+    found = []
+    for node in nodes:
+        used = 0
+        for source, burned, gpu_us in node.uses:
+            used += (burned if by_value else gpu_us) * weight_of.get(source, 0)
+        found.append(used * bonus_ppm(terms, node.score_ppm) // (PPM * PPM) if used else 0)
+    return found
 
 
 def counts(device: Attested, terms: RewardTerms) -> bool:
@@ -257,17 +265,28 @@ def counts(device: Attested, terms: RewardTerms) -> bool:
 
 def attested_us(node: NodeCut, terms: RewardTerms) -> int:
     """Available GPU-microseconds of the devices that count."""
-    return sum(device.gpu_us for device in node.attested if counts(device, terms))
+    found = 0
+    for device in node.attested:
+        if counts(device, terms):
+            found += device.gpu_us
+    return found
 
 
 def availability_weight(node: NodeCut, terms: RewardTerms) -> int:
     """floor(sum(attested time x rating of its class) / 10^6), of the devices that count."""
+    return _availability_weights((node,), terms)[0]
+
+
+def _availability_weights(nodes: Iterable[NodeCut], terms: RewardTerms) -> list[int]:
     rating_of = _by_name(terms.class_ratings)
-    rated = 0
-    for device in node.attested:
-        if counts(device, terms):
-            rated += device.gpu_us * rating_of.get(device.hardware_class, PPM)
-    return rated // PPM
+    found = []
+    for node in nodes:
+        rated = 0
+        for device in node.attested:
+            if counts(device, terms):
+                rated += device.gpu_us * rating_of.get(device.hardware_class, PPM)
+        found.append(rated // PPM)
+    return found
 
 
 def compute_cap(node: NodeCut, terms: RewardTerms) -> int | None:
@@ -279,17 +298,14 @@ def compute_cap(node: NodeCut, terms: RewardTerms) -> int | None:
 
 def idle_cap(node: NodeCut, terms: RewardTerms) -> int | None:
     """The lower of the cap by attested GPU-hour and the flat one."""
-    caps = []
-    if terms.availability_cap_per_gpu_hour is not None:
-        attested = attested_us(node, terms)
-        caps.append(attested * terms.availability_cap_per_gpu_hour // GPU_HOUR_US)
-    if terms.availability_cap_per_node is not None:
-        caps.append(terms.availability_cap_per_node)
-    return min(caps, default=None)
+    hourly, flat = terms.availability_cap_per_gpu_hour, terms.availability_cap_per_node
+    if hourly is None:
+        return flat
+    earned = attested_us(node, terms) * hourly // GPU_HOUR_US
+    return earned if flat is None else min(earned, flat)
 
 
-@lru_cache(maxsize=16)
-def _by_name(rated: tuple[Rated, ...]) -> Mapping[str, int]:
+def _by_name(rated: tuple[Rated, ...]) -> dict[str, int]:
     return {one.name: one.ppm for one in rated}
 
 
@@ -298,19 +314,27 @@ def ordered(nodes: Sequence[NodeCut]) -> tuple[NodeCut, ...]:
 
     Raises Refused: DUPLICATE_ID, NEGATIVE_WEIGHT naming the node.
     """
-    by_id = tuple(sorted(nodes, key=lambda node: node.node_id))
+    by_id = tuple(sorted(nodes, key=_ID))
     for before, node in pairwise(by_id):
         if before.node_id == node.node_id:
             raise Refused(Reason.DUPLICATE_ID, node_id=node.node_id)
     for node in by_id:
-        least = node.burned_tokens
-        if node.uses:
-            least = min(least, *(min(use.burned, use.gpu_us) for use in node.uses))
-        if node.attested:
-            least = min(least, *(min(one.gpu_us, one.promised_us) for one in node.attested))
-        if least < 0:
+        if _has_negative(node):
             raise Refused(Reason.NEGATIVE_WEIGHT, node_id=node.node_id)
     return by_id
+
+
+_ID = itemgetter(NodeCut._fields.index("node_id"))
+
+
+def _has_negative(node: NodeCut) -> bool:
+    for _, burned, gpu_us in node.uses:
+        if burned < 0 or gpu_us < 0:
+            return True
+    for _, _, gpu_us, promised_us in node.attested:
+        if gpu_us < 0 or promised_us < 0:
+            return True
+    return node.burned_tokens < 0
 
 
 # --- sharing ---------------------------------------------------------------------------------
