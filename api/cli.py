@@ -43,6 +43,7 @@ from api import (
     cli_policy,
     cli_pool,
     cli_pool_use,
+    cli_rehearsal,
     cli_run,
     cli_stick,
     cli_supply,
@@ -106,6 +107,7 @@ app.add_typer(cli_payout.app, name="payout")
 app.add_typer(cli_policy.app, name="policy")
 app.add_typer(cli_audit.app, name="audit")
 app.add_typer(cli_trace.app, name="trace")
+cli_rehearsal.register(cli_policy.app)
 cli_billing.register(app)
 cli_run.register(app)
 cli_match.register(app)
