@@ -62,7 +62,7 @@ def ledger_totals(
 ) -> tuple[LedgerTotals, list[Difference]]:
     """The ledger's word, from facts and books, and where the ledger contradicts itself."""
     sealed = {
-        body["epoch"]: SealedEpoch(int(body["emission"]["units"]), body["file_sha256"])
+        body["epoch"]: SealedEpoch(_minted(body), body["file_sha256"])
         for body in rows_of(connection, "epoch.sealed.v1")
     }
     purchases = rows_of(connection, "deposit.credits_purchased.v1")
@@ -79,6 +79,15 @@ def ledger_totals(
         tokens_burned=_units(purchases, "tokens_burned") + sum(own[0] for own in own_burns),
     )
     return totals, [*_term_differences(ledger, tally), *differences]
+
+
+def _minted(sealed: dict[str, Any]) -> int:
+    """What a seal mints; one from before anything could be released or returned, its emission."""
+    emission, release, returned = (
+        int((sealed.get(name) or {"units": 0})["units"])
+        for name in ("emission", "release", "returned")
+    )
+    return emission + release - returned
 
 
 def _units(bodies: list[dict[str, Any]], name: str) -> int:

@@ -116,7 +116,7 @@ def close(
     """Close, seal and credit an epoch that is over, on this machine's data.
 
     The background jobs do it by themselves. Exit 1, naming what is missing, when the gate waits:
-    leases not accrued up to its end, a chain not final.
+    leases not accrued and nodes not heard up to its end, a chain not final, no price, too early.
     """
     from domain.refusal import Reason, Refused
 

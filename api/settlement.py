@@ -19,6 +19,7 @@ from typing import Any
 
 import psycopg
 
+from api.epoch_gate import missing_for
 from api.leading import keeping_out
 from contracts.outbox import write_durably
 from domain import epoch as epochs
@@ -33,22 +34,17 @@ from domain.epoch import (
     SealEpoch,
 )
 from domain.epoch_file import epoch_file, file_sha256
-from domain.lease import Lease
+from domain.oracle import HEALTHY
 from domain.policy import NETWORK, PolicyPublished
+from domain.price_feed import FEED, TakePriceSnapshot, reading_of
 from domain.refusal import Reason, Refused
 from domain.settlement import Cut, NodeCut, Settlement, Use, settle
-from domain.stream import Stream
-from ledger import chain_store, cut, trees
+from ledger import cut, trees
 from ledger.handle import Ledger
 from projections import tables
 from projections.epochs import Preview, read_preview
 
 Connection = psycopg.Connection[Any]
-
-_LEASES = """
-    SELECT lease_id FROM proj_leases.lease
-    WHERE settled_position IS NULL AND opened_at_us < %s ORDER BY lease_id
-"""
 
 
 class SealDiffers(Exception):
@@ -77,30 +73,6 @@ def epoch_path(data_dir: Path, epoch: int) -> Path:
 
 
 # --- closing ---------------------------------------------------------------------------------
-
-
-def missing_for(ledger: Ledger, connection: Connection, epoch: int) -> tuple[str, ...]:
-    """What the closing gate still waits for, in words; nothing when the epoch may be closed.
-
-    Every lease that ran in the epoch must be accrued past its end, and every chain we follow must
-    be settled past it. Raises Refused: EPOCH_UNKNOWN.
-    """
-    opened = _known(ledger, epoch).opened
-    assert opened is not None
-    tables.step_all(connection, only=("leases",))
-    missing = list(_not_accrued(ledger, connection, opened.end_us))
-    settled_us = chain_store.settled_us(connection)
-    if settled_us is not None and settled_us < opened.end_us:
-        missing.append(f"chain: final and taken up to {settled_us}, needed {opened.end_us}")
-    return tuple(missing)
-
-
-def _not_accrued(ledger: Ledger, connection: Connection, end_us: int) -> Iterator[str]:
-    for (lease_id,) in connection.execute(_LEASES, (end_us,)).fetchall():
-        lease = ledger.market.load(Stream("lease", lease_id)).state
-        assert isinstance(lease, Lease)
-        if lease.opened is not None and not lease.is_over and lease.accrued_until_us < end_us:
-            yield f"lease {lease_id}: accrued up to {lease.accrued_until_us}, needed {end_us}"
 
 
 def close_epoch(
@@ -140,7 +112,7 @@ def _gate(ledger: Ledger, connection: Connection, state: Epoch, now_us: int) -> 
     """What whoever closes would still have to wait for; nothing is asked before the end."""
     opened = state.opened
     assert opened is not None
-    return missing_for(ledger, connection, opened.epoch) if now_us >= opened.end_us else ()
+    return missing_for(ledger, connection, opened, now_us) if now_us >= opened.end_us else ()
 
 
 def cut_position(ledger: Ledger, epoch: int) -> int:
@@ -182,12 +154,23 @@ def seal_epoch(
             recyclable=settlement.cut.openings.recyclable,
             file_sha256=file_sha256(settlement),
             at_us=now_us,
+            price_snapshot=_price_snapshot(ledger, now_us),
         )
         ledger.handle(command, key=None, now_us=now_us)
     _credit(ledger, epoch, epochs.rewards_of(settlement), now_us)
     sealed = _known(ledger, epoch).sealed
     assert sealed is not None
     return sealed
+
+
+def _price_snapshot(ledger: Ledger, now_us: int) -> int | None:
+    """The number of a healthy snapshot taken now, to be told with the seal; None without one."""
+    feed = ledger.market.load(FEED).state
+    if reading_of(feed, now_us).price is None:
+        return None
+    ledger.handle(TakePriceSnapshot(by="job", at_us=now_us), key=None, now_us=now_us)
+    taken = ledger.market.load(FEED).state.last
+    return taken.number if taken.health == HEALTHY else None
 
 
 def settlement_at(ledger: Ledger, connection: Connection, epoch: int) -> Settlement:
@@ -293,7 +276,7 @@ def settle_due(
         if state.status == "settled":
             continue
         if state.status == "open":
-            missing = () if now_us < state.opened.end_us else missing_for(ledger, connection, epoch)
+            missing = _gate(ledger, connection, state, now_us)
             if missing or now_us < state.opened.end_us:
                 return missing
             close_epoch(ledger, connection, epoch, now_us, by)

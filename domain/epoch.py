@@ -23,8 +23,10 @@ from typing import Any, assert_never
 
 from domain.epoch_file import file_sha256
 from domain.money import Amount, Big, token
+from domain.oracle import HEALTHY
 from domain.pin import UsagePinned, last_pin, pinned
 from domain.policy import policy_for, policy_version
+from domain.price_feed import feed_of
 from domain.refusal import Reason, Refused
 from domain.settlement import Cut, NodeCut, Openings, Settlement, settle
 from domain.stream import Change, Stream, World
@@ -118,6 +120,7 @@ class EpochSealed:
     compute_weight: Big | None = None  # of all nodes together
     availability_weight: Big | None = None
     adjustments_open: tuple[Adjustment, ...] | None = None  # that this epoch could not settle
+    price_snapshot: int | None = None  # told, where there was a price; no reward depends on it
 
     @property
     def minted(self) -> int:
@@ -188,6 +191,7 @@ class SealEpoch:
     recyclable: int
     file_sha256: str
     at_us: int
+    price_snapshot: int | None = None  # of the price feed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -419,7 +423,7 @@ def _overriding(command: CloseEpoch) -> list[Change]:
 
 def decide_seal(command: SealEpoch, world: World) -> list[Change]:
     """Raises Refused: EPOCH_UNKNOWN, EPOCH_STATE, EPOCH_OUT_OF_ORDER, REWARDS_MISMATCH (the file
-    is not the one this cut gives), DUPLICATE_ID, NEGATIVE_WEIGHT.
+    is not the one this cut gives), DUPLICATE_ID, NEGATIVE_WEIGHT, PRICE_SNAPSHOT.
     """
     epoch = epoch_of(world, command.epoch)
     if epoch.sealed is not None and _same_seal(epoch.sealed, command):
@@ -431,8 +435,18 @@ def decide_seal(command: SealEpoch, world: World) -> list[Change]:
     )
     if file_sha256(settlement) != command.file_sha256:
         raise Refused(Reason.REWARDS_MISMATCH, epoch=command.epoch, file=command.file_sha256)
-    fact = sealed_fact(settlement, command.at_us)
+    _check_snapshot(command, world)
+    fact = replace(sealed_fact(settlement, command.at_us), price_snapshot=command.price_snapshot)
     return [Change(stream_of(command.epoch), fact)]
+
+
+def _check_snapshot(command: SealEpoch, world: World) -> None:
+    """A snapshot that is told exists, is the newest one, and has a price."""
+    number = command.price_snapshot
+    if number is not None:
+        last = feed_of(world).last
+        if last is None or (last.number, last.health) != (number, HEALTHY):
+            raise Refused(Reason.PRICE_SNAPSHOT, number=number, rule="no healthy last snapshot")
 
 
 def sealed_fact(settlement: Settlement, at_us: int) -> EpochSealed:

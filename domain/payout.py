@@ -16,7 +16,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, assert_never
 
 from domain.epoch import epoch_of
-from domain.money import Amount, Asset
+from domain.money import Amount, Asset, token
 from domain.refusal import Reason, Refused
 from domain.stream import Change, Stream, World
 
@@ -236,7 +236,7 @@ def decide_mint(command: ConfirmEpochMint, world: World) -> list[Change]:
     sealed = epoch_of(world, command.epoch).sealed
     if sealed is None:
         raise Refused(Reason.EPOCH_STATE, epoch=command.epoch)
-    if (command.amount, command.settlement_id) != (sealed.emission, sealed.file_sha256):
+    if (command.amount, command.settlement_id) != (token(sealed.minted), sealed.file_sha256):
         raise Refused(Reason.REWARDS_MISMATCH, epoch=command.epoch, amount=command.amount.units)
     fact = EpochMintConfirmed(**_content(command))
     known = payout_of(world, command.epoch).mint

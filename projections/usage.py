@@ -33,7 +33,8 @@ _TABLES = """
     CREATE TABLE own.node_reports (
         node_id text COLLATE "C" PRIMARY KEY, lane int NOT NULL, reports bigint NOT NULL,
         flagged bigint NOT NULL, last_seq bigint NOT NULL, last_position bigint NOT NULL,
-        last_recorded_us bigint NOT NULL) WITH (fillfactor = 50);
+        last_recorded_us bigint NOT NULL, last_end_us bigint NOT NULL) WITH (fillfactor = 50);
+    COMMENT ON COLUMN own.node_reports.last_end_us IS 'Of the last row; 0: none that counts';
     CREATE TABLE own.flagged (
         node_id text COLLATE "C", node_seq bigint, lane int NOT NULL, position bigint NOT NULL,
         flags int NOT NULL, recorded_us bigint NOT NULL, PRIMARY KEY (node_id, node_seq));
@@ -143,6 +144,7 @@ class Node:
     last_seq: int = 0
     last_position: int = 0
     last_recorded_us: int = 0
+    last_end_us: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,21 +173,22 @@ def fold(reports: Sequence[Report]) -> Folded:
             node.flagged += 1
             flagged.append(report)
         else:
-            _add(report, hours)
+            node.last_end_us = max(node.last_end_us, _add(report, hours))
     return Folded(hours, nodes, flagged)
 
 
-def _add(report: Report, hours: dict[tuple[str, int], Hour]) -> None:
+def _add(report: Report, hours: dict[tuple[str, int], Hour]) -> int:
+    """Add a report to its hours; when its last row ends, 0 where it has none."""
     stored = memoryview(report.body)
     body = _decode(stored[4 : 4 + int.from_bytes(stored[:4], "big")])
     if body.cols is None:
-        return
+        return 0
     offset_us = body.clock_offset_us or 0
     hour_us = _one_hour(body.cols, body.n, offset_us)
     share_ppm = _one_share(body)
     if hour_us is None or share_ppm is None:
         _add_rows(body, body.cols, offset_us, report.node_id, hours)
-        return
+        return _end_us(body.cols, body.n, offset_us)
     cols, n = body.cols, body.n
     available = _sum(cols.available_us, n)
     leased = available
@@ -208,6 +211,14 @@ def _add(report: Report, hours: dict[tuple[str, int], Hour]) -> None:
         columns = (cols.throttle_power_ns, cols.throttle_thermal_ns, cols.len_us)
         for power, thermal, length in islice(zip(*map(_each, columns), strict=False), n):
             _throttle(hour, power, thermal, length)
+    return _end_us(cols, n, offset_us)
+
+
+def _end_us(cols: _Cols, n: int, offset_us: int) -> int:
+    """When the last row ends, in wall-clock time as the hours are."""
+    parts = (cols.len_us, cols.wall_minus_mono_us, cols.wall_slew_us)
+    end_us = _sum(cols.step_us, n) + sum(map(_final, parts)) + offset_us
+    return min(end_us, SUM_MAX)
 
 
 def _throttle(hour: Hour, power_ns: int | None, thermal_ns: int | None, length_us: int) -> None:
@@ -314,6 +325,10 @@ def _most(column: Column) -> int:
     return column if isinstance(column, int) else max(column)
 
 
+def _final(column: Column) -> int:
+    return column if isinstance(column, int) else column[-1]
+
+
 def _each(column: Any) -> Iterable[Any]:
     return column if isinstance(column, list) else repeat(column)
 
@@ -329,7 +344,8 @@ def _apply(connection: Connection, schema: str, folded: Folded) -> None:
         run(connection, schema, _ADD_HOURS, *map(list, columns))
     nodes = folded.nodes
     columns = zip(
-        *((node_id, n.lane, n.reports, n.flagged, n.last_seq, n.last_position, n.last_recorded_us)
+        *((node_id, n.lane, n.reports, n.flagged, n.last_seq, n.last_position, n.last_recorded_us,
+           n.last_end_us)
           for node_id, n in nodes.items()),
         strict=True,
     )  # fmt: skip
@@ -356,19 +372,20 @@ _ADD_HOURS = f"""
 """
 _ADD_NODES = """
     INSERT INTO own.node_reports AS t SELECT * FROM unnest(%s::text[], %s::int4[], %s::int8[],
-        %s::int8[], %s::int8[], %s::int8[], %s::int8[])
+        %s::int8[], %s::int8[], %s::int8[], %s::int8[], %s::int8[])
     ON CONFLICT (node_id) DO UPDATE SET reports = t.reports + excluded.reports,
         flagged = t.flagged + excluded.flagged,
         last_seq = greatest(t.last_seq, excluded.last_seq),
         last_position = greatest(t.last_position, excluded.last_position),
-        last_recorded_us = greatest(t.last_recorded_us, excluded.last_recorded_us)
+        last_recorded_us = greatest(t.last_recorded_us, excluded.last_recorded_us),
+        last_end_us = greatest(t.last_end_us, excluded.last_end_us)
 """
 _ADD_FLAGGED = """
     INSERT INTO own.flagged SELECT * FROM unnest(%s::text[], %s::int8[], %s::int4[], %s::int8[],
         %s::int4[], %s::int8[])
 """
 
-USAGE = Projection("usage", _TABLES, _RULES, _INDEXES, Reports(fold, _apply), version=3)
+USAGE = Projection("usage", _TABLES, _RULES, _INDEXES, Reports(fold, _apply), version=4)
 
 
 # --- reading ---------------------------------------------------------------------------------
@@ -412,6 +429,7 @@ class NodeReports:
     last_seq: int
     last_position: int
     last_recorded_us: int
+    last_end_us: int
 
 
 @dataclass(frozen=True, slots=True)

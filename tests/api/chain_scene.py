@@ -52,8 +52,10 @@ from domain.node import (
 )
 from domain.offer import PublishOffer
 from domain.policy import EmissionSegment, PublishPolicy
+from domain.price_feed import ObservePrice
 from domain.provider import OpenRegion, RegisterProvider
 from domain.report import lane_of
+from domain.reward_terms import RewardTerms
 from domain.tariff import CLOUDBENDER, PublishTariff
 from ledger.handle import Ledger
 from tests.contracts import stage
@@ -107,7 +109,7 @@ class Scene:
 
     # --- the market --------------------------------------------------------------------------
 
-    def found(self, holdback_epochs: int = 0) -> None:
+    def found(self, holdback_epochs: int = 0, rewards: RewardTerms | None = None) -> None:
         """Accounts, policy, tariff, a node with two offers, and epoch 1."""
         at: dict[str, Any] = {"at_us": START_US}
         by: dict[str, Any] = {"by": "operator", **at}
@@ -132,7 +134,7 @@ class Scene:
                 segments=(EmissionSegment(1, 10, 10 * EMISSION),), hard_cap=token(100 * CAP),
                 compute_ppm=700_000, availability_ppm=200_000, treasury_ppm=100_000,
                 compute_base="burned_value", holdback_epochs=holdback_epochs,
-                effective_from_epoch=1, **by,
+                effective_from_epoch=1, rewards=rewards, **by,
             ),
             OpenEpoch(epoch=1, start_us=START_US, **at),
             RegisterProvider(provider_id=PROVIDER, account_id=OWNER, kind="physical", **at),
@@ -183,6 +185,16 @@ class Scene:
             tokens * TOKEN_UNIT, self.stage.quote(), account_ref=ref or account_ref(RENTER)
         )
         return self.stage.do("user", call)
+
+    def say_prices(self, *prices: tuple[str, int]) -> None:
+        """What sources published just now."""
+        for source, price in prices:
+            self.handle(
+                ObservePrice(
+                    source=source, price_micro_usd=price, published_at_us=self.now_us,
+                    observed_at_us=self.now_us, by="operator", at_us=self.now_us,
+                )
+            )  # fmt: skip
 
     def lease(self, name: str, settles: str, seconds: int, *, settled: bool = True) -> str:
         """A lease of one GPU, from now on for so many seconds; settled when it is over."""

@@ -34,6 +34,7 @@ from domain.epoch_file import epoch_file, file_sha256, read_cut
 from domain.money import credit, token
 from domain.pin import PINS
 from domain.policy import NETWORK
+from domain.price_feed import FEED, PriceSnapshotTaken
 from domain.refusal import Reason, Refused
 from domain.settlement import Settlement, pools_of, settle
 from tests.domain.epochs import (
@@ -277,6 +278,19 @@ def test_a_seal_holds_the_totals_and_the_hash_of_the_file() -> None:
     carried = fact.compute_carry + fact.availability_carry
     assert fact.rewards + carried == token(fact.minted) == fact.emission
     assert (fact.recipients, fact.chunks) == (4, 1)
+
+
+def test_a_seal_tells_a_snapshot_of_the_price_that_decides_nothing() -> None:
+    taken = PriceSnapshotTaken(
+        number=4, sources=(), window_us=1, max_age_us=1, max_deviation_bps=1, min_sources=1,
+        health="healthy", by="job", at_us=END_US, median_micro_usd=2_000_000,
+    )  # fmt: skip
+    priced = CLOSING.given((FEED, taken))
+    fact = replace(sealed_fact(SETTLED, END_US + 9), price_snapshot=4)
+    priced.when(replace(seal(SETTLED), price_snapshot=4)).then((stream_of(1), fact))
+    for scene in (CLOSING, CLOSING.given((FEED, replace(taken, health="deviation")))):
+        command = replace(seal(SETTLED), price_snapshot=4)
+        scene.when(command).then_refused(Reason.PRICE_SNAPSHOT)
 
 
 def test_an_open_epoch_is_not_sealed() -> None:

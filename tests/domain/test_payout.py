@@ -99,6 +99,14 @@ def test_the_mint_is_the_one_that_was_sealed() -> None:
     MINTED.when(replace(MINT, tx_hash="0xff")).then_refused(Reason.PAYOUT_EXISTS)
 
 
+def test_what_the_seal_returned_is_not_minted() -> None:
+    returned = replace(SEALED_FACT, release=token(5), returned=token(7), returned_release=token(5))
+    scene = CLOSING.given((epoch_stream(1), returned))
+    scene.when(MINT).then_refused(Reason.REWARDS_MISMATCH)
+    minted = replace(MINT, amount=token(SEALED_FACT.emission.units - 2))
+    scene.when(minted).then((PAYOUT, as_fact(EpochMintConfirmed, minted)))
+
+
 def test_the_mint_does_not_wait_for_the_last_chunk() -> None:
     SEALED.when(MINT).then((PAYOUT, as_fact(EpochMintConfirmed, MINT)))
 

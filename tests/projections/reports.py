@@ -70,7 +70,12 @@ def append_reports(connection: psycopg.Connection[Any], nodes: int, reports: int
 
 
 def append(
-    connection: psycopg.Connection[Any], node: str, seq: int, signed: bytes, flags: int = 0
+    connection: psycopg.Connection[Any],
+    node: str,
+    seq: int,
+    signed: bytes,
+    flags: int = 0,
+    recorded_us: int | None = None,
 ) -> int:
     """One report at the end of its lane, as it is; returns its position."""
     lane = report.lane_of(node)
@@ -85,7 +90,18 @@ def append(
         after = chain(bytes(head[1]) if head[0] else genesis_usage(lane), leaf)
         connection.execute(
             "INSERT INTO usage_event VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
-            (lane, position, node, seq, report.NAME, body, leaf, after, flags, START_US + seq),
+            (
+                lane,
+                position,
+                node,
+                seq,
+                report.NAME,
+                body,
+                leaf,
+                after,
+                flags,
+                START_US + seq if recorded_us is None else recorded_us,
+            ),
         )
         connection.execute(
             "UPDATE usage_head SET pos = %s, hash = %s WHERE lane = %s", (position, after, lane)
