@@ -43,6 +43,7 @@ from api import (
     cli_policy,
     cli_pool,
     cli_pool_use,
+    cli_region_shares,
     cli_rehearsal,
     cli_run,
     cli_stick,
@@ -72,7 +73,7 @@ app = group("Event-sourced marketplace and settlement ledger for pooled GPUs.", 
 app.add_typer(cli_admin.app, name="admin")
 app.add_typer(cli_stick.account, name="account")
 app.add_typer(cli_supply.provider, name="provider")
-app.add_typer(cli_maintenance.region, name="region")
+app.add_typer(cli_region_shares.region, name="region")
 app.add_typer(cli_maintenance.node, name="node")
 app.add_typer(cli_maintenance.app, name="maintenance")
 app.add_typer(cli_attribute.attribute, name="attribute")

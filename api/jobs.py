@@ -28,6 +28,7 @@ from api.lease_watch import run_watch
 from api.meter_jobs import run_device_fees, run_resources, run_storage_nodes
 from api.money_out import mature, sweep
 from api.payment_jobs import run_payments
+from api.region_jobs import run_regions
 from api.restarts import run_restarts
 from api.scheduling import run_schedule
 from api.service import Service
@@ -292,6 +293,7 @@ def all_jobs(service: Service) -> tuple[Job, ...]:
         Job("capacity", 300, 7_200, run_capacity),
         Job("payments", 60, 7_200, run_payments),
         Job("maturity", 60, 7_200, run_maturity),
+        Job("regions", 300, 93_600, run_regions),
         Job("sweep", 300, 7_200, run_sweep),
         Job("plans", 5, 7_200, run_plans),
         Job("restarts", 60, 7_200, run_restarts),

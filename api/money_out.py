@@ -1,6 +1,7 @@
 """Money out as it falls due: earnings mature, what is payable is swept, once per UTC day.
 
-    mature:  the books' credits to holdback, up to what is due -> EarningsMatured per account
+    mature:  the books' credits to holdback, up to what is due -> EarningsMatured per account,
+             and of it to regions that share what their nodes earn
     sweep:   accounts with something payable that were not swept today -> EarningsSwept
 
 A run that stops anywhere is simply run again: what was matured is not due any more, and who was
@@ -11,13 +12,23 @@ fails stops by itself and is named; the others go on.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from domain.duration import DAY_US
-from domain.maturity import NETWORK, MatureEarnings, SweepEarnings, Windows, due_until_us
+from domain.maturity import (
+    NETWORK,
+    Earnings,
+    MatureEarnings,
+    SweepEarnings,
+    Windows,
+    due_until_us,
+    stream_of,
+)
+from domain.region_pool import RegionalEarning
 from ledger.handle import LOG_AWAY, Ledger
-from projections import money_out, read, tables
+from projections import money_out, read, regions, tables
 from projections.runner import Connection
 
 logger = logging.getLogger(__name__)
@@ -45,13 +56,17 @@ def mature(ledger: Ledger, connection: Connection, now_us: int) -> int:
     if not through:
         return 0
     through_us = read.number(connection, _RECORDED, position=through)
-    tables.step_all(connection, only=("money_out",))
+    tables.step_all(connection, only=("money_out", "regions"))
     done, after = 0, ""
     stopped: list[str] = []
     while due := money_out.read_due(connection, through, after=after, limit=ACCOUNTS_MAX):
         after = due[-1].account_id
+        owed = _owed(connection, due, through)
 
-        def command(one: money_out.Due) -> MatureEarnings:
+        def command(
+            one: money_out.Due, owed: Mapping[str, Sequence[regions.Owed]] = owed
+        ) -> MatureEarnings:
+            regional, reduced = _regional(ledger, connection, owed.get(one.account_id, ()), through)
             return MatureEarnings(
                 account_id=one.account_id,
                 after_position=one.after_position,
@@ -60,12 +75,45 @@ def mature(ledger: Ledger, connection: Connection, now_us: int) -> int:
                 gross=one.gross,
                 at_us=now_us,
                 clients=tuple((client_id, units) for client_id, units in one.clients),
+                regional=regional,
+                reduced=reduced,
             )
 
         handled, failed = in_batches(ledger, due, command, now_us)
         done, stopped = done + handled, stopped + failed
     raise_if(stopped, "mature")
     return done
+
+
+def _owed(
+    connection: Connection, due: Sequence[money_out.Due], through: int
+) -> Mapping[str, Sequence[regions.Owed]]:
+    """What nodes in regions with terms earned these accounts; most accounts have none."""
+    by_account: defaultdict[str, list[regions.Owed]] = defaultdict(list)
+    for one in regions.read_owed(connection, [each.account_id for each in due], through):
+        by_account[one.account_id].append(one)
+    return by_account
+
+
+def _regional(
+    ledger: Ledger, connection: Connection, owed: Sequence[regions.Owed], through: int
+) -> tuple[tuple[RegionalEarning, ...], int]:
+    """What an account's regions may gather: of a charge that was reduced, at most what is left.
+    Reductions are read from the log itself, for a view may not have got to the last one.
+    """
+    if not owed:
+        return (), 0
+    account_id = owed[0].account_id
+    state = ledger.market.load(stream_of(account_id)).state
+    assert isinstance(state, Earnings)
+    units = {(one.region_id, one.node_id, one.day): one.units for one in owed}
+    reduced = {at: taken for at, taken in state.reductions.items() if at <= through}
+    for charge in regions.read_owed_at(connection, account_id, list(reduced)):
+        left = max(0, charge.credited - reduced[charge.position])
+        key = (charge.region_id, charge.node_id, charge.day)
+        units[key] -= charge.units - min(charge.units, left)
+    found = (RegionalEarning(*key, units=left) for key, left in units.items() if left)
+    return tuple(found), sum(reduced.values())
 
 
 def sweep(ledger: Ledger, connection: Connection, now_us: int) -> int:

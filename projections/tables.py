@@ -39,6 +39,7 @@ from projections.money_out import MONEY_OUT
 from projections.movements import MOVEMENTS
 from projections.payments import PAYMENTS
 from projections.pools import POOLS
+from projections.regions import REGIONS
 from projections.reputation import REPUTATION
 from projections.runner import LANES, REBUILD_FACTS_MAX, RETIRED, Connection, Projection, own
 from projections.statements import STATEMENTS
@@ -75,6 +76,7 @@ PROJECTIONS: tuple[Projection, ...] = (
     POOLS,
     BIDS,
     TRUST,
+    REGIONS,
 )
 BY_NAME = {projection.name: projection for projection in PROJECTIONS}
 

@@ -75,6 +75,10 @@ ROWS: dict[str, Row] = {
     "set_region_hardware": Row("operator", body=lambda _s: {"rules": ["ram"]}),
     "set_region_policy": Row("owner", "rival", lambda _s: {"allow_public_jobs": True}),
     "list_region_nodes": OWNERS,
+    "set_region_terms": Row("owner", "rival", lambda _s: _region_terms()),
+    "read_region_terms": Row("owner"),
+    "list_region_days": OWNERS,
+    "list_region_shares": OWNERS,
     "create_join_code": Row("owner", None, lambda s: {"region_id": s.provider.region_id}),
     "join_node": Row("anybody", None, lambda s: s.provider.joining("ZZZZZZZZ", "x")),
     "confirm_node": Row("owner", "rival", lambda s: {"key_id": s.provider.signing.key_id}),
@@ -504,6 +508,14 @@ def _deposit() -> dict[str, Any]:
     return {"source": "cash", "amount": amount, "reference": f"matrix {next(_numbers)}"}
 
 
+def _region_terms() -> dict[str, Any]:
+    costs = ("base", "control", "ingress", "most", "arrears_max")
+    return {
+        "version": 1, "effective_from": "2030-01-01", "shared": True, "participation_ppm": 0,
+        "infra": {cost: {"asset": "CREDIT", "units": "0"} for cost in costs},
+    }  # fmt: skip
+
+
 def _region(scene: Scene, provider_id: str) -> dict[str, Any]:
     del scene
     return {
@@ -587,6 +599,7 @@ def places(shared: Scene) -> dict[str, str]:
         "statement_id": "stmt_" + "1" * 32,
         "edge_device_id": shared.owner.made("/v1/edge-devices", _edge_device(shared))["device_id"],
         "meter": "cpu",
+        "date": "2027-01-01",
         "offer_id": shared.provider.offer_id,
         "job_id": lease["job_id"],
         "lease_id": lease["lease_id"],

@@ -107,6 +107,17 @@ def test_a_region_says_what_it_refuses_and_what_its_setting_is_worth(server: Ser
     assert (told["refused_workloads"], told["security_tier"]) == (["ip_lease", "large_storage"], 2)
     shown = server.run("region", "show", region, "--json", key=key).document
     assert (shown["setting"], shown["down_ranked_workloads"]) == ("edge", ["large_storage"])
+    set_ = server.run(
+        "region", "set-terms", region, "--version", "1", "--from", "2030-01-01",
+        "--participation-ppm", "200000", "--control", "3", "--most", "20", "--json", key=key,
+    ).document  # fmt: skip
+    terms = server.run("region", "terms", region, "--json", key=key).document
+    assert terms["versions"] == set_["versions"]
+    assert terms["versions"][0]["infra"]["control"]["units"] == "3000000"
+    assert "2030-01-01" in server.run("region", "terms", region, key=key).out
+    assert server.run("region", "shares", region, "--json", key=key).document["data"] == []
+    days = server.run("region", "shares", region, "--day", "2030-01-01", "--json", key=key)
+    assert days.document["data"] == []
     rows = server.run("region", "settings", "--json", key=key).document["data"]
     assert [row["setting"] for row in rows] == ["edge", "datacenter"]
 

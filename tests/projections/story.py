@@ -7,7 +7,7 @@ tests and benchmarks of what follows the log; what may happen at all is tested e
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 
@@ -45,6 +45,8 @@ from domain import (
     payout_matching,
     pin,
     provider,
+    region_pool,
+    region_terms,
     resource_usage,
     shared_escrow,
     sla,
@@ -108,6 +110,7 @@ def _story(size: Size, charges: list[int]) -> Iterator[Told]:
     """Founding, supply, money in, leases one after the other, two epochs, a burn, a payout."""
     yield from _founding()
     yield from _supply(size)
+    yield _region_terms()
     yield from pools([size.node(index) for index in range(size.nodes)], _at(1))
     yield from _money_in(size)
     yield from _payments()
@@ -119,6 +122,7 @@ def _story(size: Size, charges: list[int]) -> Iterator[Told]:
     yield from _dispute("dispute_2", charges[size.hours], upheld=250)
     yield from _epoch_end()
     yield from _money_out()
+    yield from _region_day(size)
     for index in range(first_half, size.leases):
         yield from _lease(size, index)
     yield from _dispute("dispute_3", charges[1], upheld=0)
@@ -496,7 +500,8 @@ def _lease(size: Size, index: int) -> Iterator[Told]:
         accrued = _accrual(index, hour, size, who, source, share, at)
         charged = accrued.charge.units
         yield stream, accrued
-        yield here, _capacity(device_id, index, hour, size.hours, share)
+        booked = _capacity(device_id, index, hour, size.hours, share)
+        yield here, replace(booked, node_id=node_id)
     yield stream, lease.LeaseSettled(
         lease_id=lease_id, account_id=who, charge=credit(charged), gpu_us=accrued.gpu_us,
         refund=(
@@ -932,6 +937,43 @@ def _metered(size: Size) -> Iterator[Told]:
         resource_usage.stream_of(lease_id, "storage"),
         resource_usage.StorageReleased(lease_id=lease_id, account_id=who, by="mem_a", at_us=at),
     )
+
+
+def _region_terms() -> Told:
+    """Region 1 shares what its nodes earn, from before anything was earned."""
+    infra = region_terms.InfraCost(
+        base=credit(1), control=credit(1), ingress=credit(1), most=credit(5), arrears_max=credit(3)
+    )
+    return region_terms.stream_of("region_1"), region_terms.RegionTermsSet(
+        region_id="region_1", version=1, effective_from_day=START_US // DAY_US, is_shared=True,
+        participation_ppm=200_000, availability_min_tier=1, infra=infra, by="mem_a", at_us=START_US,
+    )  # fmt: skip
+
+
+def _region_day(size: Size) -> Iterator[Told]:
+    """Ten micro-credits of two nodes: two for control, three for being there, four for work."""
+    at = START_US + 604_800_000_000
+    here: dict[str, Any] = {"region_id": "region_1", "day": START_US // DAY_US, "at_us": at}
+    stream = region_pool.stream_of("region_1", here["day"])
+    first, second = size.node(0), size.node(1)
+    yield stream, region_pool.RegionEarningsGathered(
+        account_id="acct_provider", through_position=90, amount=credit(10),
+        nodes=(region_pool.NodeEarned(first, 7), region_pool.NodeEarned(second, 3)), **here,
+    )  # fmt: skip
+    yield stream, region_pool.RegionDayShared(
+        terms_version=1, gathered=credit(10), carry_before=credit(0), infra_due=credit(4),
+        arrears_before=credit(0), infra=credit(2), infra_account_id="acct_provider",
+        arrears=credit(1), forgone=credit(1), participation=credit(3), usage=credit(4),
+        carry=credit(1), control_nodes=1, ingress_nodes=0, nodes=2, chunks=2, **here,
+    )  # fmt: skip
+    for chunk, (node_id, got) in enumerate(((first, (2, 3)), (second, (1, 1)))):
+        share = region_pool.NodeShare(
+            node_id, DAY_US, 5, sum(got), got[0], got[1],
+            (region_pool.SharePart("acct_provider", sum(got)),),
+        )  # fmt: skip
+        yield stream, region_pool.RegionSharesPaid(
+            chunk=chunk, shares=(share,), amount=credit(sum(got)), **here
+        )  # fmt: skip
 
 
 def _storage_node(at: int) -> Iterator[Told]:
