@@ -1839,6 +1839,26 @@ class HostForm(TypedDict):
     substrate: NotRequired[list[str] | None]
 
 
+class Infra(TypedDict):
+    base: Money
+    control: Money
+    ingress: Money
+    most: Money
+    arrears_max: Money
+
+
+class InfraTerms(TypedDict):
+    """Credits per UTC day: `base` in any case, and for each node with the role; together at
+    most `most`. What a day cannot pay waits as arrears, up to `arrears_max`.
+    """
+
+    base: Money
+    control: Money
+    ingress: Money
+    most: Money
+    arrears_max: Money
+
+
 class Ingested(TypedDict):
     acked_seq: int
     head: str
@@ -3520,6 +3540,19 @@ class NewRegion(TypedDict):
     allow_public_jobs: bool
 
 
+class NewRegionTerms(TypedDict):
+    """`version` is one more than the last one's. With `shared` false every owner keeps what
+    its node earns from that day on. Time below the tier is not paid for.
+    """
+
+    version: int
+    effective_from: str
+    shared: bool
+    participation_ppm: int
+    availability_min_tier: NotRequired[int]
+    infra: InfraTerms
+
+
 class NewReservedLine(TypedDict):
     """The price of so many months, and how much of what is unused an early end gives back."""
 
@@ -3715,6 +3748,29 @@ class NodePage(TypedDict):
     next_cursor: NotRequired[str]
     position: int
     data: list[Node]
+
+
+class NodeShare(TypedDict):
+    """Why a node got what. `available_gpu_us`: attested at the tier of the terms;
+    `below_tier_gpu_us`: attested, and not paid for; `revenue`: gathered of what it earned.
+    """
+
+    node_id: str
+    available_gpu_us: str
+    below_tier_gpu_us: str
+    revenue: Money
+    participation: Money
+    usage: Money
+    parts: list[SharePart]
+
+
+class NodeSharePage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[NodeShare]
 
 
 class NodeState(TypedDict):
@@ -4506,6 +4562,40 @@ class Region(TypedDict):
     position: NotRequired[int]
 
 
+class RegionDay(TypedDict):
+    """gathered + carry_before = infra + participation + usage + carry. `forgone`: cost of
+    control and ingress above the arrears that the terms allow, which nobody pays.
+    """
+
+    date: str
+    terms_version: int
+    gathered: Money
+    carry_before: Money
+    infra_due: Money
+    arrears_before: Money
+    infra: Money
+    infra_account_id: str
+    arrears: Money
+    forgone: Money
+    participation: Money
+    usage: Money
+    carry: Money
+    control_nodes: int
+    ingress_nodes: int
+    nodes: int
+    shared_at: str
+    position: int
+
+
+class RegionDayPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[RegionDay]
+
+
 class RegionNode(TypedDict):
     node_id: str
     phase: Literal["joining", "confirmed", "maintenance", "active", "draining", "retired"]
@@ -4539,6 +4629,15 @@ class RegionPolicy(TypedDict):
     refused_workloads: NotRequired[list[str] | None]
     down_ranked_workloads: NotRequired[list[str] | None]
     security_tier: NotRequired[int | None]
+
+
+class RegionTerms(TypedDict):
+    """Every version, oldest first; without any the region shares nothing."""
+
+    region_id: str
+    notice_days: int
+    versions: list[TermsVersion]
+    position: NotRequired[int]
 
 
 class Rejected(TypedDict):
@@ -4893,6 +4992,14 @@ class Setting(TypedDict):
 class Settings(TypedDict):
     data: list[Setting]
     position: int
+
+
+class SharePart(TypedDict):
+    """`book`: where it waits because the account was closed."""
+
+    account_id: str
+    amount: Money
+    book: NotRequired[str]
 
 
 class SignedMoney(TypedDict):
@@ -5261,6 +5368,16 @@ class TermsAsked(TypedDict):
     minimum: Money
     chargeback_window_days: int
     effective_from: str
+
+
+class TermsVersion(TypedDict):
+    version: int
+    effective_from: str
+    shared: bool
+    participation_ppm: int
+    availability_min_tier: int
+    infra: Infra
+    set_at: str
 
 
 class Tested(TypedDict):
@@ -6241,6 +6358,69 @@ class Client(_Calls):
             query={"limit": limit, "cursor": cursor},
         )
         return cast("RegionNodePage", found)
+
+    def set_region_terms(
+        self,
+        region_id: str,
+        body: NewRegionTerms,
+        *,
+        idempotency_key: str | None = None,
+    ) -> RegionTerms:
+        """Say how a region shares what its nodes earn, a whole notice ahead."""
+        found = self._call(
+            "POST",
+            _at("/v1/regions/{region_id}/terms", region_id=region_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("RegionTerms", found)
+
+    def read_region_terms(
+        self,
+        region_id: str,
+    ) -> RegionTerms:
+        """How a region shares what its nodes earn: known to everybody who might bring a
+        node.
+        """
+        found = self._call(
+            "GET",
+            _at("/v1/regions/{region_id}/terms", region_id=region_id),
+        )
+        return cast("RegionTerms", found)
+
+    def list_region_days(
+        self,
+        region_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> RegionDayPage:
+        """Days that a region has shared out, the newest first: for its provider, and for
+        whoever got a.
+        """
+        found = self._call(
+            "GET",
+            _at("/v1/regions/{region_id}/shares", region_id=region_id),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("RegionDayPage", found)
+
+    def list_region_shares(
+        self,
+        region_id: str,
+        date: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> NodeSharePage:
+        """What every node got of a day and why; of others' regions those that paid you."""
+        found = self._call(
+            "GET",
+            _at("/v1/regions/{region_id}/shares/{date}", region_id=region_id, date=date),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("NodeSharePage", found)
 
     def create_join_code(
         self,
