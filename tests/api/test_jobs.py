@@ -94,6 +94,7 @@ def test_every_job_once_does_what_is_due(running: Running) -> None:
         "capacity",
         "payments",
         "maturity",
+        "regions",
         "sweep",
         "plans",
         "restarts",
