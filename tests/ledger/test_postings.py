@@ -29,6 +29,7 @@ from domain import (
     payment,
     payout,
     promotion,
+    region_pool,
     resource_usage,
     shared_escrow,
     storage_node,
@@ -347,6 +348,35 @@ def device_fee(drawn: tuple[Drawn, ...], owed: int) -> edge_device.DeviceFeeChar
     )  # fmt: skip
 
 
+@st.composite
+def region_days(draw: st.DrawFn) -> region_pool.RegionDayShared:
+    """Some of what was gathered or carried goes to the operator and to shares, the rest on."""
+    gathered, before, infra, participation, usage = (draw(st.integers(0, 10**9)) for _ in range(5))
+    gathered += infra + participation + usage
+    return region_pool.RegionDayShared(
+        region_id="region_a", day=1, terms_version=1, gathered=credit(gathered),
+        carry_before=credit(before), infra_due=credit(infra), arrears_before=credit(0),
+        infra=credit(infra), infra_account_id=OWNER, arrears=credit(0), forgone=credit(0),
+        participation=credit(participation), usage=credit(usage),
+        carry=credit(gathered + before - infra - participation - usage), control_nodes=1,
+        ingress_nodes=0, nodes=1, chunks=1, at_us=AT_US,
+        infra_book=draw(st.sampled_from((None, "network:suspense"))),
+    )  # fmt: skip
+
+
+def region_shares(parts: list[tuple[str, int, bool]]) -> region_pool.RegionSharesPaid:
+    """One node of several owners, some of whose accounts were closed."""
+    told = tuple(
+        region_pool.SharePart(account_id, units, "network:suspense" if is_closed else None)
+        for account_id, units, is_closed in parts
+    )
+    units = sum(part.units for part in told)
+    return region_pool.RegionSharesPaid(
+        region_id="region_a", day=1, chunk=0, amount=credit(units), at_us=AT_US,
+        shares=(region_pool.NodeShare("node_a", 5, 0, units, 0, units, told),),
+    )  # fmt: skip
+
+
 holders = st.sampled_from((None, RENTER))
 REFUND: dict[str, st.SearchStrategy[Any]] = {
     "payment_id": st.just("pay_1"), "account_id": st.just(RENTER), "refund_id": st.just("ref_1"),
@@ -495,6 +525,16 @@ FACTS: dict[type[Any], st.SearchStrategy[Any]] = {
             account_id=OWNER, amount=credit(amount), by="mem", at_us=AT_US
         )
     ),
+    region_pool.RegionEarningsGathered: positive.map(
+        lambda units: region_pool.RegionEarningsGathered(
+            region_id="region_a", day=1, account_id=OWNER, through_position=9,
+            nodes=(region_pool.NodeEarned("node_a", units),), amount=credit(units), at_us=AT_US,
+        )
+    ),
+    region_pool.RegionDayShared: region_days(),
+    region_pool.RegionSharesPaid: st.lists(
+        st.tuples(st.sampled_from((OWNER, RENTER)), positive, st.booleans()), max_size=4
+    ).map(region_shares),
     **{
         kind: cash_outs(kind)
         for kind in (
