@@ -46,7 +46,8 @@ from domain.pin import PinUsage
 from domain.promotion import ExpirePromotion
 from ledger import cut, job_runs, lease_health, lease_logs, trees
 from ledger.handle import LOG_AWAY
-from projections import funding, tables
+from ledger.usage import key_id_of
+from projections import access, funding, tables
 from projections.runner import Connection
 
 logger = logging.getLogger(__name__)
@@ -78,8 +79,12 @@ _OPEN_COUNT = """
     SELECT count(*) FROM proj_leases.lease WHERE settled_position IS NULL
 """
 _EVIDENCE = """
-    SELECT e.lane, e.node_id, e.node_seq, k.leaf, e.leaf FROM usage_evidence e
-    JOIN usage_key k USING (lane, node_id, node_seq) ORDER BY e.lane, e.node_id, e.node_seq
+    SELECT e.lane, e.node_id, e.node_seq, k.leaf, e.leaf, s.body, e.body, e.recorded_us
+    FROM usage_evidence e JOIN usage_key k USING (lane, node_id, node_seq)
+    JOIN usage_event s ON s.lane = k.lane AND s.position = k.position
+    JOIN proj_access.node n ON n.node_id = e.node_id
+    WHERE n.equivocated_at_us IS NULL AND n.revoked_at_us IS NULL
+    ORDER BY e.lane, e.node_id, e.node_seq
 """
 
 
@@ -182,8 +187,14 @@ def run_pin(service: Service, connection: Connection, now_us: int) -> int:
 
 def run_equivocation(service: Service, connection: Connection, now_us: int) -> int:
     """A node that signed two bodies under one number is put into quarantine."""
+    tables.step_all(connection, only=("access",))
     done = 0
-    for lane, node_id, node_seq, first, second in connection.execute(_EVIDENCE).fetchall():
+    for lane, node_id, node_seq, first, second, stored, other, at_us in connection.execute(
+        _EVIDENCE
+    ).fetchall():
+        keys = access.read_node_keys(connection, node_id)
+        if not _both_in_office(keys, node_seq, stored, other, at_us):
+            continue
         command = RecordEquivocation(
             node_id=node_id,
             lane=lane,
@@ -194,6 +205,19 @@ def run_equivocation(service: Service, connection: Connection, now_us: int) -> i
         )
         done += len(service.ledger.handle(command, key=None, now_us=now_us).changes)
     return done
+
+
+def _both_in_office(
+    keys: Sequence[access.NodeKey], seq: int, stored: bytes, other: bytes, at_us: int
+) -> bool:
+    """Whether the key of this number signed both bodies, and the second before it was replaced.
+
+    What a key signs out of its office shows that somebody else has found it, and nothing more.
+    """
+    place = max((n for n, key in enumerate(keys) if key.from_seq <= seq), default=0)
+    is_own = {key_id_of(stored), key_id_of(other)} == {keys[place].key_id}
+    replaced_us = keys[place + 1].confirmed_at_us if place + 1 < len(keys) else None
+    return is_own and (replaced_us is None or at_us < replaced_us)
 
 
 def run_promotions(service: Service, connection: Connection, now_us: int) -> int:

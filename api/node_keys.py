@@ -59,4 +59,4 @@ def _node_key(key: access.NodeKey, before: NodeKey | None) -> NodeKey:
     elif key.equivocated_at_us is not None:
         status = "quarantined"
     public = bytes.fromhex(key.public_key)
-    return NodeKey(key.key_id, public, status, key.from_seq, before)
+    return NodeKey(key.key_id, public, status, key.from_seq, before, key.old_revoked)

@@ -6,18 +6,21 @@ revocation nothing that the node signs or asks is taken: the machine joins anew,
 
 from __future__ import annotations
 
+import hashlib
 from typing import Annotated
 
 from fastapi import Response
 from pydantic import Field
 
-from api import node_signatures
+from api import auth, errors, node_signatures, secret_files
 from api.amounts import INTEGER_MAX
-from api.auth import nodes_only, with_scope
+from api.auth import everybody, with_scope
 from api.call import After, Call, Caller
 from api.models import Asked, Count, Hex32, KeyId, NodeId, NodeInPath, Position, Told, with_examples
-from api.nodes import NodeStateTold, may_run, node_state
+from api.nodes import NodeSignature, NodeStateTold, may_run, node_state
 from api.operation import Resource
+from api.usage import Refusal
+from domain import node_key
 from domain.node import NodeState
 from domain.node_key import rotation
 from domain.node_rotation import RevokeNodeKey, RotateNodeKey
@@ -50,14 +53,21 @@ class KeyRotation(Asked):
 
 
 class NodeKeyRotatedTold(Told):
+    """`node_key` replaces the one that came with the previous key, which is good no longer. Shown
+    to whoever signs with the new key, and kept nowhere.
+    """
+
     node_id: NodeId
     key_id: KeyId
     from_seq: Count
+    node_key: str | None = None
     position: Position | None = None
 
 
 class KeyRevocation(Asked):
-    """Any key that the node has or had."""
+    """The key that the node signs with: the node is heard no more. A key that another one replaced:
+    what it signed and is not stored yet is not taken, and the node goes on.
+    """
 
     key_id: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
 
@@ -65,29 +75,50 @@ class KeyRevocation(Asked):
 
 
 @resource.post(
-    "/v1/nodes/{node_id}/keys/rotate", nodes_only(), NodeKeyRotatedTold,
+    "/v1/nodes/{node_id}/keys/rotate", everybody(), NodeKeyRotatedTold,
     problems=[Reason.NODE_UNKNOWN, Reason.NODE_STATE, Reason.NODE_KEY_MISMATCH,
-              Reason.NODE_KEY_USED, "bad_signature"],
+              Reason.NODE_KEY_USED, "bad_signature", "one_request_at_a_time"],
 )  # fmt: skip
-def rotate_node_key(node_id: NodeInPath, body: KeyRotation, call: Caller) -> Response:
-    """Sign with another key from a report on; by the node itself, with both keys."""
+def rotate_node_key(
+    node_id: NodeInPath, body: KeyRotation, call: Caller, node_signature: NodeSignature = ""
+) -> Response:
+    """Sign with another key from a report on; by the node itself, with both keys.
+
+    The bearer key changes with it, so no other credential is asked for: a node that lost the answer
+    has only its new key to ask again with. `Node-Signature`: base64 of the new key's signature over
+    the DSSE encoding of the body's exact bytes, type `org.tallystick.node.rotate-request.v1`.
+    """
+    if not _node(call, node_id).exists:
+        raise errors.of_refusal(Refused(Reason.NODE_UNKNOWN, node_id=node_id))
+    node_signatures.require(
+        body.public_key, node_key.envelope(node_key.ROTATE_REQUEST_TYPE, call.body),
+        node_signatures.from_base64(node_signature),
+    )  # fmt: skip
+    call.account = f"rotate:{node_id}"
+    bearer = auth.node_key(
+        secret_files.derive(call.service.server_key, "node-key/v2", node_id, body.public_key)
+    )
+    token_sha256 = hashlib.sha256(bearer.encode()).hexdigest()
 
     def commands() -> RotateNodeKey:
-        if not call.node_of_caller(node_id):
-            raise Refused(Reason.NODE_UNKNOWN, node_id=node_id)
         _require_both(_node(call, node_id), body)
         return RotateNodeKey(
             node_id=node_id, public_key=body.public_key, previous_key_id=body.previous_key_id,
             from_seq=body.from_seq, last_seq=_last_seq(call, node_id),
             previous_signature=body.previous_signature, signature=body.signature,
-            at_us=call.now_us,
+            token_sha256=token_sha256, at_us=call.now_us,
         )  # fmt: skip
 
     def told(after: After) -> Told:
         state: NodeState = after.state(Stream("node", node_id))
         return NodeKeyRotatedTold(node_id=node_id, key_id=state.key_id, from_seq=body.from_seq)
 
-    return call.record(commands, told)
+    try:
+        # A report of this number that is on its way was judged by the key before.
+        with call.service.ingest.hold(node_id):
+            return call.record(commands, told, reveal=lambda: {"node_key": bearer})
+    except Refusal as busy:
+        raise errors.problem(busy.code, busy.detail, Retry_After="1") from None
 
 
 @resource.post(
@@ -95,7 +126,9 @@ def rotate_node_key(node_id: NodeInPath, body: KeyRotation, call: Caller) -> Res
     problems=[Reason.NODE_UNKNOWN, Reason.NODE_KEY_MISMATCH],
 )  # fmt: skip
 def revoke_node_key(node_id: NodeInPath, body: KeyRevocation, call: Caller) -> Response:
-    """Take a lost or stolen key back: nothing the node signs or asks is taken from now on."""
+    """Take a lost or stolen key back. The present one: nothing the node signs or asks is taken from
+    now on. One that was replaced: nothing of it that is not stored, and the node goes on.
+    """
 
     def commands() -> RevokeNodeKey:
         may_run(call, node_id)

@@ -1,4 +1,4 @@
-"""The timer of trust: devices that two nodes metered at once, challenges asked and judged.
+"""The timer of trust: keys and devices that are on two machines, challenges asked and judged.
 
 Harmless to repeat: a pair of nodes is recorded once, a challenge has an id that follows from its
 device, epoch and turn, and is judged once.
@@ -19,6 +19,7 @@ from domain.duration import DAY_US
 from domain.job import SubmitJob
 from domain.lease import Candidate, Lease, RequestLease, ReserveLease
 from domain.money import PPM, credit
+from domain.node_rotation import RecordAlternatingBoots
 from domain.refusal import Refused
 from domain.stream import Stream
 from domain.trust_record import RecordDeviceTwice
@@ -69,10 +70,26 @@ class ChallengesStopped(Exception):
 def run_trust(service: Service, connection: Connection, now_us: int) -> int:
     """Pairs, answers, then new challenges where an account pays for them."""
     tables.step_all(connection, only=("fleet", "trust", "reputation"))
-    done = record_pairs(service, connection, now_us)
+    done = record_alternations(service, connection, now_us)
+    done += record_pairs(service, connection, now_us)
     done += judge_answers(service, connection, now_us)
     if service.settings.challenge_account is not None:
         done += issue_due(service, connection, now_us)
+    return done
+
+
+def record_alternations(service: Service, connection: Connection, now_us: int) -> int:
+    """Quarantine for each key that two machines use by turns, as after a disk was cloned."""
+    done = 0
+    for found in trust.read_alternations(connection, now_us - SEEN_US, PAIRS_MAX):
+        command = RecordAlternatingBoots(
+            node_id=found.node_id, lane=found.lane, first_boot=found.first_boot,
+            second_boot=found.second_boot, first_seq=found.first_seq, second_seq=found.second_seq,
+            at_us=now_us,
+        )  # fmt: skip
+        done += len(service.ledger.handle(command, key=None, now_us=now_us).changes)
+    if done:
+        service.keys_changed()
     return done
 
 

@@ -17,9 +17,11 @@ import gc
 import json
 import os
 import re
+import threading
 import time
 import zlib
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, MutableMapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -70,6 +72,7 @@ class NodeKey(msgspec.Struct, frozen=True, gc=False):
     status: Literal["ok", "revoked", "quarantined"] = "ok"
     from_seq: int = 1
     before: NodeKey | None = None
+    is_taken_back: bool = False  # a replaced key of which nothing is taken that is not stored
 
     def at(self, sequence: str) -> NodeKey:
         """The key that signs the report of this number, as the envelope writes it."""
@@ -188,6 +191,7 @@ class UsageIngest:
         self._limits = limits or Limits()
         self._now_us = now_us
         self._in_flight: set[str] = set()
+        self._flights = threading.Lock()
         self._budgets: dict[str, _Budget] = {}
 
     async def ingest(self, node_id: str, raw: bytes, content_encoding: str | None = None) -> Answer:
@@ -222,6 +226,24 @@ class UsageIngest:
             raise Refusal(403, key.status, f"the node is {key.status}; keep the spool")
         return key
 
+    @contextmanager
+    def hold(self, node_id: str) -> Generator[None, None, None]:
+        """While its key is changed no report of the node is on its way. Called in any thread.
+
+        Raises Refusal: 429 one_request_at_a_time.
+        """
+        with self._flights:
+            self._enter(node_id)
+        try:
+            yield
+        finally:
+            self._in_flight.discard(node_id)
+
+    def _enter(self, node_id: str) -> None:
+        if node_id in self._in_flight:
+            raise Refusal(429, "one_request_at_a_time", "wait for the answer to the other one")
+        self._in_flight.add(node_id)
+
     async def _take(self, node_id: str, key: NodeKey, envelopes: list[_Envelope]) -> Answer:
         items: list[Item] = []
         refusal: Refusal | None = None
@@ -235,12 +257,18 @@ class UsageIngest:
             assert refusal is not None
             return await self._refused(node_id, refusal, ())
         # From here the sender is known to be the node: only now may it use up its own share.
-        if node_id in self._in_flight:
-            raise Refusal(429, "one_request_at_a_time", "wait for the answer to the other one")
-        self._spend(node_id, len(items))
-        self._in_flight.add(node_id)
+        with self._flights:
+            self._enter(node_id)
         try:
+            if self._keys.lookup(node_id) != key:
+                raise Refusal(503, "unavailable", "the key was changed meanwhile; send it again")
+            self._spend(node_id, len(items))
             async with asyncio.timeout(REQUEST_SECONDS_MAX):
+                anew = await self._signed_anew(node_id, key, items)
+                if anew is not None:
+                    items, refusal = items[:anew], _replaced(anew)
+                    if not items:
+                        raise refusal
                 receipts = await self._log.append(items)
         except TimeoutError:
             # The reports wait on; stored later, they answer as duplicates.
@@ -256,6 +284,26 @@ class UsageIngest:
         finally:
             self._in_flight.discard(node_id)
         return await self._answer(node_id, items, receipts, refusal)
+
+    async def _signed_anew(self, node_id: str, key: NodeKey, items: list[Item]) -> int | None:
+        """The first report that a replaced key signed and that may not be taken: it has another
+        content than the one stored, or is not stored and the key was taken back. Whoever has found
+        an old key must be able to accuse nobody of an equivocation.
+        """
+        if key.before is None:
+            return None
+        signers = [key.at(str(one.seq)) for one in items]
+        old = [one.seq for one, signer in zip(items, signers, strict=True) if signer is not key]
+        if not old:
+            return None
+        stored = await self._log.hashes(node_id, old)
+        for index, (one, signer) in enumerate(zip(items, signers, strict=True)):
+            if signer is key:
+                continue
+            known = stored.get(one.seq)
+            if signer.is_taken_back if known is None else known != one.hash:
+                return index
+        return None
 
     async def _answer(
         self, node_id: str, items: list[Item], receipts: list[Receipt], refusal: Refusal | None
@@ -455,6 +503,11 @@ def _item(node_id: str, key: NodeKey, envelope: _Envelope, index: int) -> Item:
         _genesis(node_id, chain_key.first),
         flags,
     )
+
+
+def _replaced(index: int) -> Refusal:
+    detail = "another key has replaced this one, which signs nothing anew"
+    return Refusal(401, "bad_signature", detail, f"#/{index}/keyid")
 
 
 def _is_signed(body: bytes, signature: bytes, public_key: bytes) -> bool:

@@ -18,7 +18,12 @@ from domain.hardware_admission import Verdict
 from domain.hardware_facts import HardwareFacts
 from domain.licence import licence_of, seat_of
 from domain.node_hardware import NodeHardwareJudged, judged, verdict_of
-from domain.node_key import NodeKeyRevoked, NodeKeyRotated
+from domain.node_key import (
+    NodeBootsAlternated,
+    NodeKeyRevoked,
+    NodeKeyRotated,
+    NodeOldKeyRevoked,
+)
 from domain.pool_node import PoolNodeAdded, PoolNodeRemoved
 from domain.provider import existing_provider, existing_region, region_of
 from domain.refusal import Reason, Refused
@@ -291,6 +296,7 @@ class NodeState:
     public_key: str = ""  # the present one, hex
     rotated: NodeKeyRotated | None = None  # the latest
     is_revoked: bool = False  # then it is in quarantine too
+    old_revoked: tuple[str, ...] = ()  # keys taken back after another had replaced them
     agent: str = ""  # version of its reporter, as last told
 
     @property
@@ -331,6 +337,8 @@ NodeFact: TypeAlias = (
     | NodeHardwareJudged
     | NodeKeyRotated
     | NodeKeyRevoked
+    | NodeOldKeyRevoked
+    | NodeBootsAlternated
     | PoolNodeAdded
     | PoolNodeRemoved
 )
@@ -375,7 +383,7 @@ def evolve(state: NodeState, fact: NodeFact) -> NodeState:
             return replace(state, phase="draining")
         case NodeRetired():
             return replace(state, phase="retired")
-        case NodeEquivocated():
+        case NodeEquivocated() | NodeBootsAlternated():
             return replace(state, is_quarantined=True)
         case NodeHardwareJudged():
             return replace(state, verdict=Verdict(fact.failing, fact.waived))
@@ -384,6 +392,8 @@ def evolve(state: NodeState, fact: NodeFact) -> NodeState:
             return replace(state, rotated=fact, key_ids=key_ids, public_key=fact.public_key)
         case NodeKeyRevoked():
             return replace(state, is_quarantined=True, is_revoked=True)
+        case NodeOldKeyRevoked():
+            return replace(state, old_revoked=(*state.old_revoked, fact.key_id))
         case PoolNodeAdded():
             return replace(state, pool_id=fact.pool_id)
         case PoolNodeRemoved():

@@ -16,6 +16,7 @@ from hashlib import sha256
 JOIN_TYPE = "org.tallystick.node.join.v1"
 ROTATION_TYPE = "org.tallystick.node.key-rotated.v1"
 INTRODUCTION_TYPE = "org.tallystick.node.key-introduced.v1"
+ROTATE_REQUEST_TYPE = "org.tallystick.node.rotate-request.v1"
 """DSSE payload types: a signature made for one purpose is worth nothing for another."""
 
 
@@ -31,6 +32,7 @@ class NodeKeyRotated:
     previous_signature: str  # hex, by the previous key over `rotation`
     signature: str  # hex, by the new key over the same
     at_us: int
+    token_sha256: str | None = None  # of the bearer token that goes with the new key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +42,33 @@ class NodeKeyRevoked:
     node_id: str
     key_id: str
     by: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeOldKeyRevoked:
+    """Stream `node:{node_id}`. A key that another one has replaced: of what it signed, only what is
+    stored already stands. The node goes on under its present key.
+    """
+
+    node_id: str
+    key_id: str
+    by: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeBootsAlternated:
+    """Stream `node:{node_id}`. Two boots of one key each went on after the other had reported: one
+    machine cannot do that, two with one disk do. Quarantine, as for an equivocation.
+    """
+
+    node_id: str
+    lane: int
+    first_boot: str
+    second_boot: str
+    first_seq: int  # the latest report in which the first boot went on
+    second_seq: int  # and, after it, the second one
     at_us: int
 
 

@@ -11,7 +11,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from domain.node import NodeState, existing_node
-from domain.node_key import NodeKeyRevoked, NodeKeyRotated, key_id_of
+from domain.node_key import (
+    NodeBootsAlternated,
+    NodeKeyRevoked,
+    NodeKeyRotated,
+    NodeOldKeyRevoked,
+    key_id_of,
+)
 from domain.refusal import Reason, Refused
 from domain.stream import Change, Stream, World
 
@@ -28,6 +34,7 @@ class RotateNodeKey:
     previous_signature: str
     signature: str
     at_us: int
+    token_sha256: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,12 +45,23 @@ class RevokeNodeKey:
     at_us: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordAlternatingBoots:
+    node_id: str
+    lane: int
+    first_boot: str
+    second_boot: str
+    first_seq: int
+    second_seq: int
+    at_us: int
+
+
 def decide_rotate(command: RotateNodeKey, world: World) -> list[Change]:
     """Raises Refused: NODE_UNKNOWN, NODE_STATE, NODE_KEY_MISMATCH, NODE_KEY_USED."""
     state = existing_node(world, command.node_id)
     rotated = _rotated(command)
     known = state.rotated
-    if known is not None and replace(rotated, at_us=known.at_us) == known:
+    if known is not None and _is_same(rotated, known):
         return []
     if state.phase in ("joining", "retired") or state.is_quarantined:
         raise Refused(Reason.NODE_STATE, node_id=command.node_id, phase=_told(state))
@@ -57,16 +75,46 @@ def decide_rotate(command: RotateNodeKey, world: World) -> list[Change]:
 
 
 def decide_revoke(command: RevokeNodeKey, world: World) -> list[Change]:
-    """Raises Refused: NODE_UNKNOWN, NODE_KEY_MISMATCH for a key the node never had."""
+    """The present key takes the node with it; one that was replaced goes alone.
+
+    Raises Refused: NODE_UNKNOWN, NODE_KEY_MISMATCH for a key the node never had.
+    """
     state = existing_node(world, command.node_id)
     if command.key_id not in state.key_ids:
         raise Refused(Reason.NODE_KEY_MISMATCH, key_id=command.key_id)
-    if state.is_revoked:
+    if state.is_revoked or command.key_id in state.old_revoked:
         return []
+    if command.key_id != state.key_id:
+        gone = NodeOldKeyRevoked(
+            node_id=command.node_id, key_id=command.key_id, by=command.by, at_us=command.at_us
+        )
+        return [Change(Stream("node", command.node_id), gone)]
     revoked = NodeKeyRevoked(
         node_id=command.node_id, key_id=command.key_id, by=command.by, at_us=command.at_us
     )
     return [Change(Stream("node", command.node_id), revoked)]
+
+
+def decide_alternating(command: RecordAlternatingBoots, world: World) -> list[Change]:
+    """Once is enough: the node is in quarantine from then on. Raises Refused: NODE_UNKNOWN."""
+    state = existing_node(world, command.node_id)
+    if state.is_quarantined or state.phase == "retired":
+        return []
+    alternated = NodeBootsAlternated(
+        node_id=command.node_id,
+        lane=command.lane,
+        first_boot=command.first_boot,
+        second_boot=command.second_boot,
+        first_seq=command.first_seq,
+        second_seq=command.second_seq,
+        at_us=command.at_us,
+    )
+    return [Change(Stream("node", command.node_id), alternated)]
+
+
+def _is_same(rotated: NodeKeyRotated, known: NodeKeyRotated) -> bool:
+    """One statement of both keys, whenever it came; the token is the server's to say."""
+    return replace(rotated, at_us=known.at_us, token_sha256=known.token_sha256) == known
 
 
 def _rotated(command: RotateNodeKey) -> NodeKeyRotated:
@@ -79,6 +127,7 @@ def _rotated(command: RotateNodeKey) -> NodeKeyRotated:
         previous_signature=command.previous_signature,
         signature=command.signature,
         at_us=command.at_us,
+        token_sha256=command.token_sha256,
     )
 
 
@@ -87,4 +136,8 @@ def _told(state: NodeState) -> str:
 
 
 STREAMS: dict[str, tuple[Any, Any]] = {}
-DECIDERS: dict[type[Any], Any] = {RotateNodeKey: decide_rotate, RevokeNodeKey: decide_revoke}
+DECIDERS: dict[type[Any], Any] = {
+    RotateNodeKey: decide_rotate,
+    RevokeNodeKey: decide_revoke,
+    RecordAlternatingBoots: decide_alternating,
+}

@@ -85,6 +85,7 @@ class Evidence:
     metered: Metered = Metered()
     metered_at: Place = Place()  # the last report with rows
     quarantined: bool = False
+    cloned: bool = False
     elsewhere: tuple[str, ...] = ()  # nodes that metered it at the same time
     faster_at: Place | None = None  # time that was claimed faster than the server's clock
     challenge: str | None = None  # "passed", "passed_reference", "failed" or none
@@ -157,6 +158,10 @@ def standing(
 
 def _is_quarantined(evidence: Evidence) -> str | None:
     return "the node signed two reports under one number" if evidence.quarantined else None
+
+
+def _is_cloned(evidence: Evidence) -> str | None:
+    return "two machines sign with the node's key by turns" if evidence.cloned else None
 
 
 def _is_elsewhere(evidence: Evidence) -> str | None:
@@ -285,6 +290,7 @@ def _rows(evidence: Evidence) -> Place:
 
 _T1: _Rules = (
     ("equivocation", 1, _is_quarantined, _rows),
+    ("cloned_key", 1, _is_cloned, _rows),
     ("device_twice", 1, _is_elsewhere, _rows),
     ("faster_than_time", 1, _is_faster, lambda evidence: evidence.faster_at or Place()),
 )

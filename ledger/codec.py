@@ -285,6 +285,8 @@ NAMES: dict[str, type[Any]] = {
     "node.hardware_judged.v1": node_hardware.NodeHardwareJudged,
     "node.key_rotated.v1": node_key.NodeKeyRotated,
     "node.key_revoked.v1": node_key.NodeKeyRevoked,
+    "node.old_key_revoked.v1": node_key.NodeOldKeyRevoked,
+    "node.boots_alternated.v1": node_key.NodeBootsAlternated,
     "offer.published.v1": offer.OfferPublished,
     "offer.withdrawn.v1": offer.OfferWithdrawn,
     "offer.prices_set.v1": offer_prices.OfferPricesSet,

@@ -110,7 +110,18 @@ class StoredReport(NamedTuple):
     @property
     def signed(self) -> bytes:
         """The bytes the node signed: what `domain.report.parse` reads."""
-        return self.body[4 : 4 + int.from_bytes(self.body[:4], "big")]
+        return _signed(self.body)
+
+
+def _signed(body: bytes) -> bytes:
+    return body[4 : 4 + int.from_bytes(body[:4], "big")]
+
+
+def key_id_of(body: bytes) -> str:
+    """The key that signed a stored body."""
+    at = 4 + int.from_bytes(body[:4], "big")
+    size = int.from_bytes(body[at : at + 4], "big")
+    return body[at + 4 : at + 4 + size].decode()
 
 
 class LaneHead(NamedTuple):
@@ -340,6 +351,21 @@ class UsageLog:
                 return (0, None) if row is None else (row[0], bytes(row[1]))
         raise Unavailable
 
+    async def hashes(self, node_id: str, seqs: Sequence[int]) -> dict[int, bytes]:
+        """Hashes of a node's stored reports, of those numbers that it has. Raises Unavailable."""
+        async with self._reading:
+            try:
+                if self._reader is None or self._reader.closed:
+                    self._reader = await AsyncConnection.connect(self._conninfo, autocommit=True)
+                cursor = await self._reader.execute(
+                    _BODIES, (lane_of(node_id), node_id, list(seqs)), binary=True
+                )
+                rows = await cursor.fetchall()
+            except psycopg.OperationalError as error:
+                self._reader = None
+                raise Unavailable from error
+        return {seq: report.report_hash(_signed(body)) for seq, body in rows}
+
     async def _connect(self) -> AsyncConnection[Any]:
         connection = await AsyncConnection.connect(self._conninfo, autocommit=True)
         prepare(connection)
@@ -454,6 +480,10 @@ _OF_NODE = (
 _FLAGGED = (
     b"SELECT " + _COLUMNS + b" FROM usage_event e WHERE e.lane = %s AND e.node_id = %s"
     b" AND e.flags <> 0 AND e.position > %s ORDER BY e.position LIMIT %s"
+)
+_BODIES = (
+    b"SELECT y.node_seq, e.body FROM usage_key y JOIN usage_event e USING (lane, position)"
+    b" WHERE y.lane = %s AND y.node_id = %s AND y.node_seq = ANY(%s::int8[])"
 )
 _LANE_HEADS = b"SELECT lane, pos, hash, recorded_us FROM usage_head ORDER BY lane"
 _AUDIT = (

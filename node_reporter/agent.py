@@ -90,9 +90,11 @@ class Reporter:
         draw: Callable[[int, int], int] = jitter,
         agent: str = AGENT,
         lease_files: Path | None = None,
+        keep_key: Callable[[str], None] = say_nothing,
     ) -> None:
         """`tell` gets lines for the owner; `draw(low, high)` is the source of jitter;
-        `lease_files` is the folder `leases.d`, if there may be one.
+        `lease_files` is the folder `leases.d`, if there may be one; `keep_key` keeps a new bearer
+        key for the next start.
 
         Raises SpoolUnreadable; MonitorBlind where the driver cannot be opened.
         """
@@ -100,7 +102,7 @@ class Reporter:
         self._backend, self._clock, self._tell, self._agent = backend, clock, tell, agent
         self.spool = Spool(spool_path, node_id, key)
         self._client = UsageClient(node_id, key_id_of(key), transport, clock, node_key)
-        self.delivery = Delivery(self.spool, self._client, clock, tell, draw)
+        self.delivery = Delivery(self.spool, self._client, clock, tell, draw, keep_key)
         backend.open()
         self._driver_epoch = self.spool.next_driver_epoch()
         self._tenants, self._lease_files = Tenants(self.spool.windows()), lease_files

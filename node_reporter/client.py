@@ -20,7 +20,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any, Protocol
 from urllib.parse import urlsplit
@@ -40,6 +40,7 @@ ANSWER_BYTES_MAX = 1024 * 1024
 """Read as JSON, the worst of this length takes 31 times the memory; the service's limit is 128 MiB
 for all it does, and the page may be reading another answer at the same time."""
 OFFSETS_KEPT = 8
+NODE_KEY = re.compile(r"[!-~]{1,200}")
 TAG = re.compile(r'"[!#-~]{1,100}"')
 GZIP_BYTES_MIN = 16_384
 """A usual minute's report goes out as it is; what was kept through an outage goes out packed."""
@@ -83,6 +84,7 @@ class Answer:
     head: bytes | None = None
     retry_after_s: int | None = None
     receipts: tuple[Mapping[str, Any], ...] = field(default_factory=tuple)
+    node_key: str = ""  # the bearer key that goes with a new signing key
 
 
 class HttpTransport:
@@ -188,7 +190,10 @@ class UsageClient:
         self._key_id = key_id
         self._transport = transport
         self._clock = clock
-        self._bearer = {"Authorization": f"Bearer {node_key}"} if node_key else {}
+        self.node_key = ""
+        self._bearer: dict[str, str] = {}
+        if node_key:
+            self.use(node_key)
         self._measured: list[_ServerClock] = []
         self._assigned: tuple[str, tuple[Window, ...]] | None = None  # the list's tag, the list
 
@@ -250,10 +255,19 @@ class UsageClient:
 
     def tell_rotation(self, rotation: Rotation) -> Answer:
         """Say which key signs from which report on; again is the same. Raises Unreachable."""
-        body = json.dumps(asdict(rotation), separators=(",", ":")).encode()
-        headers = {"Content-Type": "application/json", **idempotency(body), **self._bearer}
+        body = rotation.body
+        headers = {"Content-Type": "application/json", **idempotency(body)}
+        headers["Node-Signature"] = rotation.request_signature
         response = self._call("POST", "/keys/rotate", body, headers)
-        return _answer(response, _document(response.body))
+        document = _document(response.body)
+        told = document.get("node_key")
+        key = told if isinstance(told, str) and NODE_KEY.fullmatch(told) else ""
+        return replace(_answer(response, document), node_key=key)
+
+    def use(self, node_key: str) -> None:
+        """Call with this bearer key from now on."""
+        self.node_key = node_key
+        self._bearer = {"Authorization": f"Bearer {node_key}"}
 
     def _usage_call(
         self, method: str, path: str, body: bytes | None, packed: bytes | None = None

@@ -15,7 +15,14 @@ from pathlib import Path
 
 from nacl.signing import SigningKey
 
-from node_reporter.identity import KeyUnreadable, key_or_new, load_key, write_anew, write_secret
+from node_reporter.identity import (
+    KeyUnreadable,
+    key_or_new,
+    load_key,
+    replace_secret,
+    write_anew,
+    write_secret,
+)
 
 STATE_VARIABLES = ("TALLYSTICK_NODE_DIR", "STATE_DIRECTORY")
 """The second is what systemd sets for a unit with StateDirectory=."""
@@ -78,6 +85,10 @@ class StateFolder:
         lines = f"url = {json.dumps(url)}\nnode_id = {json.dumps(node_id)}\n"
         write_anew(self.settings, lines.encode())
         write_secret(self.node_key, node_key.encode())
+
+    def keep_node_key(self, node_key: str) -> None:
+        """The bearer key that came with a new signing key; the one before is good no longer."""
+        replace_secret(self.node_key, node_key.encode())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from node_reporter.client import Answer, Unreachable, UsageClient
 from node_reporter.clock import Clock
+from node_reporter.identity import Rotation
 from node_reporter.spool import HistoryDiffers, Spool, Verdict
 
 REPORTS_MAX = 64
@@ -62,8 +63,12 @@ class Delivery:
         clock: Clock,
         tell: Callable[[str], None],
         draw: Callable[[int, int], int] = jitter,
+        keep_key: Callable[[str], None] = lambda _key: None,
     ) -> None:
-        """`tell` gets one line for the owner; `draw(low, high)` is the source of jitter."""
+        """`tell` gets one line for the owner; `draw(low, high)` is the source of jitter; `keep_key`
+        puts a new bearer key where the next start finds it.
+        """
+        self._keep_key = keep_key
         self._spool, self._client, self._clock, self._tell = spool, client, clock, tell
         self._backoff = Backoff(draw=draw)
         self._failures = self._bad_signatures = self._forks = 0
@@ -79,7 +84,15 @@ class Delivery:
     def handshake(self) -> Verdict | None:
         """Compare heads; None where the server did not answer. Raises Stopped."""
         try:
+            untold = self._spool.untold()
+            if untold is not None and not self._tell_key(untold):
+                return None
             answer = self._client.head()
+            if answer.status == 401 and self._spool.rotations():
+                # A server that went back knows an earlier key, and the bearer key of then.
+                for rotation in self._spool.rotations():
+                    self._take_key(rotation, self._client.tell_rotation(rotation))
+                answer = self._client.head()
         except Unreachable as error:
             self._failed(None, str(error))
             return None
@@ -99,18 +112,30 @@ class Delivery:
 
     def _told_keys(self, acked_seq: int) -> bool:
         """Tell of every key that signs reports the server lacks, before it gets them."""
-        for rotation in self._spool.rotations(after_seq=acked_seq):
-            try:
-                answer = self._client.tell_rotation(rotation)
-            except Unreachable as error:
-                self._failed(None, str(error))
-                return False
-            if answer.code in KEY_REFUSALS:
-                raise Stopped(f"the server refuses this node's new key: {answer.detail}")
-            if answer.status not in (200, 201):
-                self._refused(answer)
-                return False
+        rotations = self._spool.rotations(after_seq=acked_seq)
+        try:
+            return all(self._tell_key(rotation) for rotation in rotations)
+        except Unreachable as error:
+            self._failed(None, str(error))
+            return False
+
+    def _tell_key(self, rotation: Rotation) -> bool:
+        """Whether the server took it. Raises Stopped, Unreachable."""
+        answer = self._client.tell_rotation(rotation)
+        if answer.code in KEY_REFUSALS:
+            raise Stopped(f"the server refuses this node's new key: {answer.detail}")
+        if answer.status not in (200, 201):
+            self._refused(answer)
+            return False
+        self._take_key(rotation, answer)
         return True
+
+    def _take_key(self, rotation: Rotation, answer: Answer) -> None:
+        """The bearer key that goes with the new key is on disk before the change counts as told."""
+        if answer.node_key:
+            self._keep_key(answer.node_key)
+            self._client.use(answer.node_key)
+            self._spool.remember_told(rotation)
 
     def send(self) -> bool:
         """One POST of what waits. True where it was taken and more may wait. Raises Stopped."""

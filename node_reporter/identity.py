@@ -7,8 +7,10 @@ A lost key is a new node; a copied key is a cloned disk and ends in quarantine.
 
 from __future__ import annotations
 
+import base64
+import json
 import os
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -48,19 +50,29 @@ class Rotation:
     from_seq: int
     previous_signature: str
     signature: str
+    request_signature: str = ""  # base64; the new key's, over `body`
+
+    @property
+    def body(self) -> bytes:
+        """What the server is told, byte for byte, at every time of telling."""
+        told = {name: value for name, value in asdict(self).items() if name != "request_signature"}
+        return json.dumps(told, separators=(",", ":")).encode()
 
     @classmethod
     def of(cls, node_id: str, from_seq: int, old: SigningKey, new: SigningKey) -> Rotation:
         """Signed by both keys."""
         before, after = public_key(old).hex(), public_key(new).hex()
         message = node_key.rotation(node_id, from_seq, before, after)
-        return cls(
+        rotation = cls(
             public_key=after,
             previous_key_id=key_id(public_key(old)),
             from_seq=from_seq,
             previous_signature=old.sign(message).signature.hex(),
             signature=new.sign(message).signature.hex(),
         )
+        request = node_key.envelope(node_key.ROTATE_REQUEST_TYPE, rotation.body)
+        signature = new.sign(request).signature
+        return replace(rotation, request_signature=base64.b64encode(signature).decode())
 
 
 def load_key(path: Path) -> SigningKey:
@@ -113,6 +125,15 @@ def write_anew(path: Path, content: bytes) -> None:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
+    os.replace(beside, path)
+    keep_names(path.parent)
+
+
+def replace_secret(path: Path, secret: bytes) -> None:
+    """Write a secret over the one that stood there, whole or not at all."""
+    beside = path.with_name(f"{path.name}.new")
+    beside.unlink(missing_ok=True)
+    write_secret(beside, secret)
     os.replace(beside, path)
     keep_names(path.parent)
 

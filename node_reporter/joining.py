@@ -14,11 +14,10 @@ from typing import Any
 from nacl.signing import SigningKey
 
 from domain import node_key, report
-from node_reporter.client import Transport, idempotency, parsed, printable
+from node_reporter.client import NODE_KEY, Transport, idempotency, parsed, printable
 from node_reporter.identity import key_id, public_key
 
 _NODE_ID = re.compile(report.NODE_PATTERN)
-_NODE_KEY = re.compile(r"[!-~]{1,200}")
 
 
 class JoinRefused(Exception):
@@ -68,7 +67,7 @@ def join(
     # Both are kept in files and sent in headers from now on: a bad one could not be taken back.
     return Joined(
         node_id=_told(told.get("node_id"), _NODE_ID),
-        node_key=_told(told.get("node_key"), _NODE_KEY),
+        node_key=_told(told.get("node_key"), NODE_KEY),
     )
 
 

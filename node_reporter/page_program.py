@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -34,8 +35,9 @@ def shown(
     """
 
     def look() -> Shown:
+        bearer = folder.node_key.read_text(encoding="ascii").strip()  # it may be another by now
         with closing(HttpTransport(settings.url, allow_http=allow_http)) as transport:
-            view = server_view.look(settings, transport, clock)
+            view = server_view.look(replace(settings, node_key=bearer), transport, clock)
         devices = [_device(reporter, device_id) for device_id in _ids(reporter)]
         driver = Check(name="driver", state=OK, said=f"{len(devices)} device(s)")
         return Shown(

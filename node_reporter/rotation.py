@@ -46,15 +46,16 @@ def rotate(
     old, quiet = settings.signing_key, lambda _line: None
     with closing(Spool(settings.spool, settings.node_id, old)) as spool:
         client = UsageClient(settings.node_id, key_id_of(old), transport, clock, settings.node_key)
-        if Delivery(spool, client, clock, quiet).handshake() is None:
+        first = Delivery(spool, client, clock, quiet, keep_key=folder.keep_node_key)
+        if first.handshake() is None:
             raise RotationRefused("the server does not take this node's reports: see `doctor`")
         new = key_or_new(folder.next_key)
         _sign_all(spool, client, clock)
         _introduce(spool, client, clock, old, new)
         spool.hand_on(new)
         _take_over(folder)
-        client = UsageClient(settings.node_id, key_id_of(new), transport, clock, settings.node_key)
-        delivery = Delivery(spool, client, clock, quiet)
+        client = UsageClient(settings.node_id, key_id_of(new), transport, clock, client.node_key)
+        delivery = Delivery(spool, client, clock, quiet, keep_key=folder.keep_node_key)
         is_told = delivery.handshake() is not None
         while is_told and delivery.send():
             pass

@@ -49,6 +49,7 @@ def run(options: argparse.Namespace, make_backend: MakeBackend) -> int:
             interval_us=options.interval * 1_000_000,
             tell=tell,
             lease_files=folder.lease_files,
+            keep_key=folder.keep_node_key,
         )
         loop = Loop(reporter, backend, clock, notifier.beat)
         for number in (signal.SIGTERM, signal.SIGINT):

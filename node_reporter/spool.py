@@ -249,6 +249,15 @@ class Spool:
         told = [Rotation(**one) for one in json.loads(self._file.meta("rotations", "[]"))]
         return [one for one in told if one.from_seq > after_seq]
 
+    def untold(self) -> Rotation | None:
+        """The last change of the key, while no bearer key has come for it."""
+        known = self.rotations()
+        told = self._file.meta("told_key", "")
+        return known[-1] if known and known[-1].public_key != told else None
+
+    def remember_told(self, rotation: Rotation) -> None:
+        self._remember("told_key", rotation.public_key)
+
     def _key_id_of(self, seq: int) -> str:
         """The key that signed a report, which may be one that was handed on since."""
         later = self.rotations(after_seq=seq)

@@ -34,10 +34,12 @@ _TABLES = """
         client_id text, token_sha256 text COLLATE "C" NOT NULL, retired_at_us bigint,
         equivocated_at_us bigint, revoked_at_us bigint, at_us bigint NOT NULL,
         position bigint NOT NULL);
+    COMMENT ON COLUMN own.node.equivocated_at_us IS 'Or its key was found on two machines';
     CREATE TABLE own.node_key (
         node_id text COLLATE "C", key_id text COLLATE "C", public_key text NOT NULL,
         confirmed_at_us bigint, position bigint NOT NULL, from_seq bigint NOT NULL,
-        PRIMARY KEY (node_id, key_id));
+        old_revoked boolean NOT NULL, PRIMARY KEY (node_id, key_id));
+    COMMENT ON COLUMN own.node_key.old_revoked IS 'Taken back after another key had replaced it';
     COMMENT ON COLUMN own.node_key.from_seq IS 'Number of the first report it signs';
     CREATE TABLE own.executor (
         node_id text COLLATE "C" PRIMARY KEY, key_sha256 text COLLATE "C",
@@ -124,7 +126,7 @@ _RULES = (
         "node_id text, key_id text, public_key text, at_us bigint",
         """INSERT INTO own.node_key AS k
         SELECT node_id, key_id, min(public_key),
-            min(at_us) FILTER (WHERE topic = 'node.key_confirmed.v1'), min(position), 1
+            min(at_us) FILTER (WHERE topic = 'node.key_confirmed.v1'), min(position), 1, false
         FROM facts GROUP BY node_id, key_id
         ON CONFLICT (node_id, key_id) DO UPDATE
             SET confirmed_at_us = coalesce(k.confirmed_at_us, excluded.confirmed_at_us)""",
@@ -137,7 +139,7 @@ _RULES = (
         WHERE n.node_id = f.node_id AND n.retired_at_us IS NULL""",
     ),
     Rule(
-        ("node.equivocated.v1",),
+        ("node.equivocated.v1", "node.boots_alternated.v1"),
         "node_id text, at_us bigint",
         """UPDATE own.node n SET equivocated_at_us = f.at_us
         FROM (SELECT node_id, min(at_us) AS at_us FROM facts GROUP BY node_id) f
@@ -147,7 +149,21 @@ _RULES = (
         ("node.key_rotated.v1",),
         "node_id text, key_id text, public_key text, from_seq bigint, at_us bigint",
         """INSERT INTO own.node_key
-        SELECT node_id, key_id, public_key, at_us, position, from_seq FROM facts""",
+        SELECT node_id, key_id, public_key, at_us, position, from_seq, false FROM facts""",
+    ),
+    Rule(
+        ("node.key_rotated.v1",),
+        "node_id text, token_sha256 text",
+        """UPDATE own.node n SET token_sha256 = f.token_sha256 FROM (
+            SELECT DISTINCT ON (node_id) * FROM facts WHERE token_sha256 IS NOT NULL
+            ORDER BY node_id, position DESC) f
+        WHERE n.node_id = f.node_id""",
+    ),
+    Rule(
+        ("node.old_key_revoked.v1",),
+        "node_id text, key_id text",
+        """UPDATE own.node_key k SET old_revoked = true FROM facts f
+        WHERE k.node_id = f.node_id AND k.key_id = f.key_id""",
     ),
     Rule(
         ("node.key_revoked.v1",),
@@ -223,6 +239,7 @@ class NodeKey:
     equivocated_at_us: int | None
     revoked_at_us: int | None
     from_seq: int
+    old_revoked: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +260,7 @@ _KEY = """
 """
 _NODE_KEY = """
     SELECT n.node_id, n.provider_id, k.key_id, k.public_key, k.confirmed_at_us, n.retired_at_us,
-        n.equivocated_at_us, n.revoked_at_us, k.from_seq
+        n.equivocated_at_us, n.revoked_at_us, k.from_seq, k.old_revoked
     FROM proj_access.node n JOIN proj_access.node_key k USING (node_id)
 """
 

@@ -187,7 +187,7 @@ _RULES = (
         WHERE n.node_id = f.node_id""",
     ),
     Rule(
-        ("node.equivocated.v1", "node.key_revoked.v1"),
+        ("node.equivocated.v1", "node.boots_alternated.v1", "node.key_revoked.v1"),
         "node_id text",
         "UPDATE own.node SET quarantined = true WHERE node_id IN (SELECT node_id FROM facts)",
     ),

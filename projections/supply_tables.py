@@ -115,6 +115,7 @@ RULES = (
             "node.activated.v1",
             "node.maintenance_started.v1",
             "node.equivocated.v1",
+            "node.boots_alternated.v1",
             "node.key_revoked.v1",
         ),
         "node_id text, at_us bigint",

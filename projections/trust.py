@@ -67,7 +67,15 @@ _TABLES = """
         device_id text COLLATE "C" PRIMARY KEY, node_id text COLLATE "C", position bigint NOT NULL);
     COMMENT ON TABLE own.home IS 'The node that a device was admitted on; none once it retired';
     CREATE TABLE own.quarantined (
-        node_id text COLLATE "C" PRIMARY KEY, position bigint NOT NULL);
+        node_id text COLLATE "C" PRIMARY KEY, position bigint NOT NULL, cloned boolean NOT NULL);
+    COMMENT ON COLUMN own.quarantined.cloned IS 'Two boots alternated; else two bodies, one number';
+    CREATE TABLE own.boot (
+        node_id text COLLATE "C", boot text COLLATE "C", lane int NOT NULL,
+        first_seq bigint NOT NULL, top_mono_us bigint NOT NULL, top_seq bigint NOT NULL,
+        recorded_us bigint NOT NULL, PRIMARY KEY (node_id, boot)) WITH (fillfactor = 50);
+    COMMENT ON COLUMN own.boot.top_seq IS 'The report in which its monotonic clock came furthest';
+    CREATE INDEX ON own.boot (node_id, recorded_us);
+    CREATE INDEX ON own.boot (recorded_us);
     CREATE TABLE own.twice (
         device_id text COLLATE "C", first_node_id text COLLATE "C",
         second_node_id text COLLATE "C", position bigint NOT NULL,
@@ -92,10 +100,11 @@ _RULES = (
             position = excluded.position""",
     ),
     Rule(
-        ("node.equivocated.v1",),
+        ("node.equivocated.v1", "node.boots_alternated.v1"),
         "node_id text",
-        """INSERT INTO own.quarantined SELECT node_id, min(position) FROM facts GROUP BY node_id
-        ON CONFLICT DO NOTHING""",
+        """INSERT INTO own.quarantined
+        SELECT DISTINCT ON (node_id) node_id, position, topic = 'node.boots_alternated.v1'
+        FROM facts ORDER BY node_id, position ON CONFLICT DO NOTHING""",
     ),
     Rule(
         ("lease.usage_accrued.v1",),
@@ -179,6 +188,8 @@ class _Cols(msgspec.Struct, gc=False):
 
 class _Body(msgspec.Struct, gc=False):
     n: int
+    boot: str
+    mono_us: int
     clock_offset_us: int | None
     devices: list[_Device]
     cols: _Cols | None = None
@@ -230,10 +241,28 @@ class Told:
     recorded_us: int
 
 
+@dataclass(slots=True)
+class Boot:
+    """Of one boot of a node: its first report, and the first of those that came furthest."""
+
+    lane: int
+    first_seq: int
+    top_mono_us: int
+    top_seq: int
+    recorded_us: int
+
+    def add(self, seq: int, mono_us: int, recorded_us: int) -> None:
+        self.first_seq = min(self.first_seq, seq)
+        if (mono_us, -seq) > (self.top_mono_us, -self.top_seq):
+            self.top_mono_us, self.top_seq = mono_us, seq
+        self.recorded_us = max(self.recorded_us, recorded_us)
+
+
 @dataclass(frozen=True, slots=True)
 class Folded:
     hours: dict[tuple[str, str, str, int], Hour]
     identities: dict[tuple[str, str], Told]
+    boots: dict[tuple[str, str], Boot]
 
 
 IDENTITY_FIELDS: dict[str, type] = {
@@ -245,18 +274,26 @@ IDENTITY_FIELDS: dict[str, type] = {
 
 def fold(reports: Sequence[Report]) -> Folded:
     """Add up reports in any order: sums, bounds, and the newest identity by position."""
-    folded = Folded({}, {})
+    folded = Folded({}, {}, {})
     for report in reports:
         if report.flags:
             continue
         stored = memoryview(report.body)
         signed = stored[4 : 4 + int.from_bytes(stored[:4], "big")]
         body = _decode(signed)
+        _add_boot(report, body, folded.boots)
         if body.cols is not None:
             _add_rows(report, body, body.cols, folded.hours)
         if INVENTORY in bytes(signed):
             _add_identities(report, _decode_events(signed), folded.identities)
     return folded
+
+
+def _add_boot(report: Report, body: _Body, boots: dict[tuple[str, str], Boot]) -> None:
+    key, seq, at_us = (report.node_id, body.boot), report.node_seq, report.recorded_us
+    if key not in boots:
+        boots[key] = Boot(report.lane, seq, body.mono_us, seq, at_us)
+    boots[key].add(seq, body.mono_us, at_us)
 
 
 def _add_rows(
@@ -355,7 +392,27 @@ _ADD_IDENTITIES = """
 """
 
 
+_ADD_BOOTS = """
+    INSERT INTO own.boot AS t
+    SELECT * FROM unnest(%s::text[], %s::text[], %s::int4[], %s::int8[], %s::int8[], %s::int8[],
+        %s::int8[])
+    ON CONFLICT (node_id, boot) DO UPDATE SET
+        first_seq = least(t.first_seq, excluded.first_seq),
+        top_seq = CASE WHEN t.top_mono_us > excluded.top_mono_us THEN t.top_seq
+            WHEN t.top_mono_us < excluded.top_mono_us THEN excluded.top_seq
+            ELSE least(t.top_seq, excluded.top_seq) END,
+        top_mono_us = greatest(t.top_mono_us, excluded.top_mono_us),
+        recorded_us = greatest(t.recorded_us, excluded.recorded_us)
+"""
+
+
 def _apply(connection: Connection, schema: str, folded: Folded) -> None:
+    if folded.boots:
+        boots = [
+            (*key, one.lane, one.first_seq, one.top_mono_us, one.top_seq, one.recorded_us)
+            for key, one in folded.boots.items()
+        ]
+        run(connection, schema, _ADD_BOOTS, *map(list, zip(*boots, strict=True)))
     if folded.hours:
         rows = [
             (*key, *(_bounded(getattr(hour, name)) for name in _COLUMNS))
@@ -403,6 +460,18 @@ class Twice:
     seen_us: int
 
 
+@dataclass(frozen=True, slots=True)
+class Alternation:
+    """Two boots of one node that each went on after the other had reported."""
+
+    node_id: str
+    lane: int
+    first_boot: str
+    second_boot: str
+    first_seq: int
+    second_seq: int
+
+
 _EVER = Span(None, 0, 2**62)
 _IDENTITIES = "SELECT device_id, told, lane, position FROM proj_trust.identity WHERE node_id = %s"
 _METERED = """
@@ -433,6 +502,21 @@ _PROOFS = """
     SELECT DISTINCT ON (device_id, kind) device_id, kind, verdict, position FROM proj_trust.proof
     WHERE node_id = %s AND at_us >= %s AND at_us < %s ORDER BY device_id, kind, position DESC
 """
+# Both went on after the other had begun: first.begins < second.begins < first.top < second.top.
+# A disk that went back brings rows of an earlier boot again, and none that came further.
+_ALTERNATIONS = """
+    SELECT DISTINCT ON (n.node_id) n.node_id, y.lane, x.boot, y.boot, x.top_seq, y.top_seq
+    FROM (SELECT DISTINCT node_id FROM proj_trust.boot WHERE recorded_us >= %(since)s) n
+    CROSS JOIN LATERAL (SELECT * FROM proj_trust.boot b WHERE b.node_id = n.node_id
+        ORDER BY recorded_us DESC LIMIT %(boots)s) y
+    CROSS JOIN LATERAL (SELECT * FROM proj_trust.boot b WHERE b.node_id = n.node_id
+        ORDER BY recorded_us DESC LIMIT %(boots)s) x
+    WHERE x.first_seq < y.first_seq AND y.first_seq < x.top_seq AND x.top_seq < y.top_seq
+        AND NOT EXISTS (SELECT FROM proj_trust.quarantined q WHERE q.node_id = n.node_id)
+    ORDER BY n.node_id, y.top_seq LIMIT %(limit)s
+"""
+BOOTS_MAX = 64
+"""Boots of one node that are looked at, the latest ones."""
 _PAIRS = """
     SELECT DISTINCT ON (m.device_id, m.node_id, o.node_id) m.device_id, m.node_id, m.lane,
         m.last_position, o.node_id, o.lane, o.last_position, m.hour_us
@@ -486,15 +570,24 @@ def read_evidence(connection: Connection, node_id: str, span: Span) -> list[Evid
     row = connection.execute(_FASTER, within).fetchone()
     faster = None if row is None or row[0] is None else Place(None, row[0])
     quarantined = connection.execute(
-        "SELECT 1 FROM proj_trust.quarantined WHERE node_id = %s", (node_id,)
+        "SELECT cloned FROM proj_trust.quarantined WHERE node_id = %s", (node_id,)
     ).fetchone()
+    standing: dict[str, Any] = {
+        "quarantined": quarantined == (False,), "cloned": quarantined == (True,)
+    }  # fmt: skip
     return [
-        Evidence(device_id=one, faster_at=faster, quarantined=quarantined is not None, **told)
+        Evidence(device_id=one, faster_at=faster, **standing, **told)
         for one, told in sorted(found.items())
     ]
 
 
 _METERED_FIELDS = tuple(field.name for field in fields(Metered))
+
+
+def read_alternations(connection: Connection, since_us: int, limit: int) -> list[Alternation]:
+    """Nodes whose key signs on two machines by turns, not in quarantine yet."""
+    asked = {"since": since_us, "boots": BOOTS_MAX, "limit": limit}
+    return [Alternation(*row) for row in connection.execute(_ALTERNATIONS, asked)]
 
 
 def read_pairs(connection: Connection, since_us: int, limit: int) -> list[Twice]:

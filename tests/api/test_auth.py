@@ -82,7 +82,7 @@ ROWS: dict[str, Row] = {
     "create_join_code": Row("owner", None, lambda s: {"region_id": s.provider.region_id}),
     "join_node": Row("anybody", None, lambda s: s.provider.joining("ZZZZZZZZ", "x")),
     "confirm_node": Row("owner", "rival", lambda s: {"key_id": s.provider.signing.key_id}),
-    "rotate_node_key": Row("node", "other_node", lambda _s: _rotation()),
+    "rotate_node_key": Row("anybody", None, lambda _s: _rotation()),
     "revoke_node_key": Row("owner", "rival", lambda _s: {"key_id": "0" * 16}),
     "admit_node": Row("operator", "rival", _nothing),
     "activate_node": Row("owner", "rival", _nothing),

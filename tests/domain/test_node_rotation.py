@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from domain.node import ActivateNode, NodeState, ReportSpecs
-from domain.node_key import NodeKeyRevoked, NodeKeyRotated, key_id_of
-from domain.node_rotation import RevokeNodeKey, RotateNodeKey
+from domain.node_key import (
+    NodeBootsAlternated,
+    NodeKeyRevoked,
+    NodeKeyRotated,
+    NodeOldKeyRevoked,
+    key_id_of,
+)
+from domain.node_rotation import RecordAlternatingBoots, RevokeNodeKey, RotateNodeKey
 from domain.refusal import Reason
 from tests.domain.supply import (
     HOST,
@@ -107,4 +114,30 @@ def test_a_revoked_node_takes_no_lease_and_tells_nothing_more() -> None:
 
 def test_a_key_of_another_node_is_not_revoked_here() -> None:
     with_active_node.when(replace(revoke, key_id="nk_2")).then_refused(Reason.NODE_KEY_MISMATCH)
-    with_rotated_node.when(revoke).then((NODE_STREAM, revoked))
+
+
+def test_a_key_that_was_replaced_is_taken_back_alone_and_once() -> None:
+    gone = NodeOldKeyRevoked(node_id=NODE, key_id="nk_1", by="mem_alice", at_us=NOON_US)
+    with_rotated_node.when(revoke).then((NODE_STREAM, gone))
+    after = with_rotated_node.given((NODE_STREAM, gone))
+    after.when(revoke).then_nothing()
+    state = after.state(NODE_STREAM)
+    assert isinstance(state, NodeState)
+    assert state.is_matchable
+    present = replace(revoke, key_id=key_id_of(NEW))
+    after.when(present).then((NODE_STREAM, replace(revoked, key_id=key_id_of(NEW))))
+
+
+def test_boots_that_alternate_put_the_node_into_quarantine_once() -> None:
+    told: dict[str, Any] = {
+        "node_id": NODE, "lane": 3, "first_boot": "a", "second_boot": "b", "first_seq": 5,
+        "second_seq": 6, "at_us": NOON_US,
+    }  # fmt: skip
+    command, fact = RecordAlternatingBoots(**told), NodeBootsAlternated(**told)
+    with_active_node.when(command).then((NODE_STREAM, fact))
+    after = with_active_node.given((NODE_STREAM, fact))
+    after.when(command).then_nothing()
+    state = after.state(NODE_STREAM)
+    assert isinstance(state, NodeState)
+    assert not state.is_matchable
+    assert not state.accepts_usage

@@ -90,6 +90,7 @@ def test_each_rule_of_tier_2_is_found_by_its_name(evidence: Evidence, rule: str)
     ("changed", "rule"),
     [
         ({"quarantined": True}, "equivocation"),
+        ({"cloned": True}, "cloned_key"),
         ({"elsewhere": ("node_b",)}, "device_twice"),
         ({"faster_at": Place(None, 9)}, "faster_than_time"),
     ],

@@ -100,15 +100,18 @@ class ModelServer:
             return self._join(headers, body or b"")
         prefix = f"/v1/nodes/{self.node_id}"
         if (method, path) == ("GET", f"{prefix}/assignments"):
-            if headers.get("Authorization") != f"Bearer {NODE_KEY}":
+            if headers.get("Authorization") != f"Bearer {self.node_key}":
                 return self._answer(401, "credentials_missing")
             return self._assignments(headers)
         if (method, path) == ("POST", f"{prefix}/specs"):
             self.specs.append(json.loads(body or b""))
             return _json(200, {})
         if (method, path) == ("POST", f"{prefix}/keys/rotate"):
-            return self._rotate(json.loads(body or b""))
+            return self._rotate(body or b"", headers)
         if (method, path) == ("GET", f"{prefix}/usage/head"):
+            known = headers.get("Authorization", f"Bearer {self.node_key}")
+            if known != f"Bearer {self.node_key}":
+                return self._answer(401, "credential_invalid")
             return self._answer(200, "")
         if (method, path) == ("POST", f"{prefix}/usage"):
             if self.refuse_posts:
@@ -132,9 +135,18 @@ class ModelServer:
         VerifyKey(self.public_key).verify(node_key.envelope(node_key.JOIN_TYPE, raw), signature)
         return _json(201, {"node_id": self.node_id, "node_key": NODE_KEY})
 
-    def _rotate(self, body: dict[str, Any]) -> Response:
-        if body in self.rotations:
-            return _json(200, {})
+    @property
+    def node_key(self) -> str:
+        """The bearer key changes with the key that signs."""
+        return f"{NODE_KEY}_{len(self.rotations)}" if self.rotations else NODE_KEY
+
+    def _rotate(self, raw: bytes, headers: Mapping[str, str]) -> Response:
+        body = json.loads(raw)
+        asked = node_key.envelope(node_key.ROTATE_REQUEST_TYPE, raw)
+        signature = base64.b64decode(headers["Node-Signature"])
+        VerifyKey(bytes.fromhex(body["public_key"])).verify(asked, signature)
+        if self.rotations and body == self.rotations[-1]:
+            return _json(200, {"node_key": self.node_key})
         old, new = self.key_at(self.seq + 1), bytes.fromhex(body["public_key"])
         if body["previous_key_id"] != key_id(old) or body["from_seq"] <= self.seq:
             self.alerts.append("rotation")
@@ -143,7 +155,7 @@ class ModelServer:
         VerifyKey(old).verify(said, bytes.fromhex(body["previous_signature"]))
         VerifyKey(new).verify(said, bytes.fromhex(body["signature"]))
         self.rotations.append(body)
-        return _json(200, {})
+        return _json(200, {"node_key": self.node_key})
 
     def key_at(self, seq: int) -> bytes:
         """The public key that signs the report of this number."""

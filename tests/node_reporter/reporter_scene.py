@@ -72,6 +72,7 @@ class Scene:
     backend: Callable[[SteppedClock, int, tuple[Outage, ...]], SimulatedGpus] = simulated
     said: list[str] = field(default_factory=list)
     key: SigningKey = KEY
+    node_key: str = NODE_KEY
 
     def __post_init__(self) -> None:
         self.clock = SteppedClock(wall_us=WALL_US, mono_us=BEGIN_US)
@@ -90,13 +91,17 @@ class Scene:
             self.clock,
             self.folder / "spool.db",
             self.wire,
-            node_key=NODE_KEY,
+            node_key=self.node_key,
             tick_us=self.tick_us,
             interval_us=self.interval_us,
             tell=self.said.append,
             draw=self.draw,
+            keep_key=self.keep_key,
         )
         self.reporter.poll()
+
+    def keep_key(self, node_key: str) -> None:
+        self.node_key = node_key
 
     def run(self, minutes: int, each: Callable[[], None] = lambda: None) -> None:
         for _ in range(minutes * MINUTE_US // self.tick_us):

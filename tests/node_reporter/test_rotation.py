@@ -18,7 +18,7 @@ from node_reporter.identity import key_id, load_key, make_key, public_key
 from node_reporter.rotation import RotationRefused
 from node_reporter.run_program import only_one
 from node_reporter.spool import Spool
-from tests.node_reporter.model_server import NODE, NODE_KEY, ModelServer
+from tests.node_reporter.model_server import NODE, ModelServer
 from tests.node_reporter.reporter_scene import Scene
 
 
@@ -33,8 +33,8 @@ class Rotating(Scene):
     def settings(self) -> Settings:
         rotation.settle(self.state)
         return Settings(
-            url="", node_id=NODE, node_key=NODE_KEY, signing_key=load_key(self.state.signing_key),
-            spool=self.folder / "spool.db",
+            url="", node_id=NODE, node_key=self.node_key, spool=self.folder / "spool.db",
+            signing_key=load_key(self.state.signing_key),
         )  # fmt: skip
 
     def rotate(self) -> bool:
@@ -42,6 +42,7 @@ class Rotating(Scene):
         self.reporter.stop()
         self.reporter.close()
         self.key, is_told = rotation.rotate(self.state, self.settings(), self.wire, self.clock)
+        self.node_key = self.state.node_key.read_text()
         self.start()
         return is_told
 

@@ -1046,11 +1046,26 @@ def _leaving(size: Size) -> Iterator[Told]:
         ),
     )
     rotated = {"key_id": "key_next", "public_key": "cd" * 32, "previous_key_id": f"key_{last}"}
-    signed = {"previous_signature": "ee" * 64, "signature": "ff" * 64}
+    signed = {
+        "previous_signature": "ee" * 64, "signature": "ff" * 64, "token_sha256": "ab" * 32,
+    }  # fmt: skip
     yield (
         stream,
         node_key.NodeKeyRotated(node_id=size.node(last), from_seq=3, at_us=at, **rotated, **signed),
     )
+    yield (
+        stream,
+        node_key.NodeOldKeyRevoked(
+            node_id=size.node(last), key_id=f"key_{last}", by="mem_a", at_us=at
+        ),
+    )
+    yield (
+        stream,
+        node_key.NodeBootsAlternated(
+            node_id=size.node(last), lane=1, first_boot="boot-a", second_boot="boot-b",
+            first_seq=3, second_seq=4, at_us=at,
+        ),
+    )  # fmt: skip
     yield (
         stream,
         node_key.NodeKeyRevoked(node_id=size.node(last), key_id="key_next", by="mem_a", at_us=at),
