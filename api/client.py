@@ -2162,7 +2162,9 @@ class KeyConfirmation(TypedDict):
 
 
 class KeyRevocation(TypedDict):
-    """Any key that the node has or had."""
+    """The key that the node signs with: the node is heard no more. A key that another one
+    replaced: what it signed and is not stored yet is not taken, and the node goes on.
+    """
 
     key_id: str
 
@@ -3727,9 +3729,14 @@ class NodeKey(TypedDict):
 
 
 class NodeKeyRotated(TypedDict):
+    """`node_key` replaces the one that came with the previous key, which is good no longer.
+    Shown to whoever signs with the new key, and kept nowhere.
+    """
+
     node_id: str
     key_id: str
     from_seq: int
+    node_key: NotRequired[str]
     position: NotRequired[int]
 
 
@@ -6720,8 +6727,8 @@ class Client(_Calls):
         *,
         idempotency_key: str | None = None,
     ) -> NodeState:
-        """Take a lost or stolen key back: nothing the node signs or asks is taken from now
-        on.
+        """Take a lost or stolen key back. The present one: nothing the node signs or asks
+        is taken from.
         """
         found = self._call(
             "POST",
