@@ -1,7 +1,8 @@
 """`tallystick audit`: take the log out, check it without a server, prove one event.
 
-Only wiring: what is checked is said in `ledger/verify.py` and `ledger/proof.py`. `verify` needs no
-database and no network for a folder or a proof file.
+Only wiring: what is checked is said in `ledger/verify.py`, `ledger/proof.py` and
+`api/audit_replay.py`. `replay`, and `verify` of a folder or a proof file, need no database and no
+network.
 """
 
 from __future__ import annotations
@@ -48,13 +49,15 @@ def export(
         raise InputUnusable(f"{directory} is there already: name a new folder")
     with opened(config, data_dir=data_dir) as service:
         _sign_head(service)
+        data_dir = service.settings.data_dir
         made = export_bundle(
             service.conninfo,
             directory,
             _log_key(service),
             _code_version(),
             last=last,
-            epochs=read_epoch_files(service.settings.data_dir / "epochs"),
+            epochs=read_epoch_files(data_dir / "epochs"),
+            payouts=read_epoch_files(data_dir / "payouts"),
         )
         key = str(_log_key(service))
     result = {
@@ -107,6 +110,46 @@ def verify(
         _check_proof(path, key, as_json=as_json)
     else:
         raise InputUnusable(f"{path} is not there: give the folder of an export or a proof file")
+
+
+@app.command(epilog="Example: tallystick audit replay bundle --root checkpoint.txt")
+def replay(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of an export.")],
+    root: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A head published elsewhere or kept before.")
+    ] = None,
+    key: Annotated[
+        str | None, typer.Option(help="The log's verifier key, got from elsewhere.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Verify an export, then settle its epochs again and build their payout roots again.
+
+    Needs neither server nor database nor network. Exit 1 at anything that differs, and the first
+    difference is named with the position of its fact. That the nodes of an epoch file follow from
+    the reports in the log is not executed again.
+    """
+    from api.audit_replay import replay_bundle
+
+    if not directory.is_dir():
+        raise InputUnusable(f"{directory} is not there: give the folder of an export")
+    found = replay_bundle(directory, root, key)
+    told: dict[str, Any] = {
+        "replayed": found.ok,
+        "verified": found.verified.ok,
+        "facts": found.verified.facts,
+        "epochs": found.epochs,
+        "payout_roots": found.roots,
+        "accounts": found.accounts,
+        "result_root": found.result_root,
+        "code_version": _code_version(),
+        "first_difference": None if found.first is None else str(found.first),
+        "problems": [str(problem) for problem in (*found.verified.problems, *found.problems)],
+    }
+    lines = facts({name: value for name, value in told.items() if name != "problems"})
+    tell(told, [*lines, *told["problems"]], as_json=as_json)
+    if not found.ok:
+        raise typer.Exit(EXIT_NO)
 
 
 @app.command(epilog="Example: tallystick audit prove 12/3 --out report.tlog-proof")

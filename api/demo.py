@@ -19,6 +19,7 @@ from typing import Any
 import httpx
 import uvicorn
 
+from api.audit_replay import replay_bundle
 from api.chain_jobs import ChainJobs, account_ref, payout_path
 from api.chain_reconcile import reconcile
 from api.clock import SimulatedClock
@@ -45,7 +46,6 @@ from domain.stream import derive_id
 from domain.tariff import CLOUDBENDER, publish
 from ledger.checkpoint import parse_verifier_key
 from ledger.export import export_bundle, read_epoch_files
-from ledger.verify import verify_bundle
 from node_reporter.agent import Reporter
 from node_reporter.client import HttpTransport
 from node_reporter.clock import SteppedClock
@@ -558,7 +558,7 @@ def _result(
 
 
 def _audit(stage: Stage) -> bool:
-    """Pin, sign, export, and verify the export with nothing but the log's key."""
+    """Pin, sign, export; verify the export and execute it again with nothing but the log's key."""
     service = stage.service
     Jobs(service).run_once()
     key = service.signer.verifier_key
@@ -569,8 +569,9 @@ def _audit(stage: Stage) -> bool:
         parse_verifier_key(str(key)),
         "demo",
         epochs=read_epoch_files(stage.data_dir / "epochs"),
+        payouts=read_epoch_files(stage.data_dir / "payouts"),
     )
-    return verify_bundle(directory, None, str(key)).ok
+    return replay_bundle(directory, None, str(key)).ok
 
 
 def _credit(units: int) -> dict[str, str]:

@@ -5,16 +5,20 @@ checkpoint      the signed note over the market log
 keys.json       the log's verifier key; the nodes' keys, by the market position that gave them
 log/            market-<first>-<last>.parquet, usage-<lane>-<first>-<last>.parquet
 epochs/         <n>.json, the canonical epoch files
+payouts/        <n>.json, the payout file of each epoch that has a root
 """
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any
 
 from domain.report import LANES
+from ledger import merkle
 from ledger.cut import LaneRecord
 from ledger.proof import PIN_NAME
 
@@ -25,10 +29,11 @@ KEYS_FILE = "keys.json"
 KEY_FACTS = ("node.join_requested.v1", "node.key_confirmed.v1", "node.key_rotated.v1")
 SEALED_FACT = "epoch.sealed.v1"
 POLICY_FACT = "policy.published.v1"
+ROOT_FACT = "payout.root_built.v1"
 
 _MARKET_FILE = re.compile(r"log/market-([1-9][0-9]{0,17})-([1-9][0-9]{0,17})\.parquet")
 _LANE_FILE = re.compile(r"log/usage-([0-9]{1,2})-([1-9][0-9]{0,17})-([1-9][0-9]{0,17})\.parquet")
-_EPOCH_FILE = re.compile(r"epochs/([1-9][0-9]{0,17})\.json")
+_EPOCH_FILE = re.compile(r"(epochs|payouts)/([1-9][0-9]{0,17})\.json")
 
 
 def lane_prefix(lane: int) -> str:
@@ -39,6 +44,20 @@ def lane_prefix(lane: int) -> str:
 def pretty(value: Any) -> bytes:
     """JSON for people and for diffs."""
     return json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False).encode() + b"\n"
+
+
+def manifest_bytes(manifest: Mapping[str, Any]) -> bytes:
+    """The manifest with the SHA-256 of all that it says: a flipped byte of it is seen, too."""
+    content = {name: value for name, value in manifest.items() if name != "sha256"}
+    return pretty({**content, "sha256": sha256(pretty(content)).hexdigest()})
+
+
+def result_root(hashes: Mapping[int, str]) -> str:
+    """One hash for what all these epochs paid: RFC 6962 over number:8 || SHA-256 of the epoch file,
+    in order of epochs; hex.
+    """
+    entries = [epoch.to_bytes(8, "big") + bytes.fromhex(hashes[epoch]) for epoch in sorted(hashes)]
+    return merkle.root_of([merkle.leaf(entry) for entry in entries]).hex()
 
 
 class BodyWrong(ValueError):
@@ -82,6 +101,7 @@ class MarketNotes:
     node_keys: dict[tuple[str, str], NodeKey] = field(default_factory=dict)
     sealed: list[Sealed] = field(default_factory=list)
     policy_versions: set[int] = field(default_factory=set)
+    roots: dict[int, str] = field(default_factory=dict)  # of payouts, by epoch
 
     def take(self, position: int, name: str, body: bytes) -> None:
         """Look at one fact. Raises BodyWrong."""
@@ -94,6 +114,9 @@ class MarketNotes:
                 self.sealed.append(_sealed(position, json.loads(body)))
             elif name == POLICY_FACT:
                 self.policy_versions.add(int(json.loads(body)["version"]))
+            elif name == ROOT_FACT:
+                told = json.loads(body)
+                self.roots[int(told["epoch"])] = str(told["root"])
         except (KeyError, TypeError, ValueError, RecursionError, OverflowError) as error:
             raise BodyWrong(f"{name}: {error!r}") from None
 
@@ -169,4 +192,10 @@ def log_file(path: str) -> LogFile | None:
 def epoch_of(path: str) -> int | None:
     """The number of the epoch whose file this path is."""
     match = _EPOCH_FILE.fullmatch(path)
-    return int(match[1]) if match else None
+    return int(match[2]) if match and match[1] == "epochs" else None
+
+
+def payout_of(path: str) -> int | None:
+    """The number of the epoch whose payout file this path is."""
+    match = _EPOCH_FILE.fullmatch(path)
+    return int(match[2]) if match and match[1] == "payouts" else None

@@ -28,7 +28,9 @@ from ledger.bundle import (
     BodyWrong,
     MarketNotes,
     lane_prefix,
+    manifest_bytes,
     pretty,
+    result_root,
 )
 from ledger.chain import GENESIS_MARKET, genesis_usage, market_leaf, usage_leaf
 from ledger.checkpoint import Checkpoint, VerifierKey, open_checkpoint
@@ -80,12 +82,14 @@ def export_bundle(
     *,
     last: int | None = None,
     epochs: Mapping[int, bytes] | None = None,
+    payouts: Mapping[int, bytes] | None = None,
 ) -> Exported:
     """Write the bundle into a new directory, under the latest checkpoint of at most `last` facts.
 
-    `epochs` are canonical epoch files by number; those that the facts seal are copied. The
-    directory appears when it is complete and not before. Raises NothingSigned, NoteInvalid when
-    the checkpoint is not `key`'s, ExportRefused, and FileExistsError.
+    `epochs` are canonical epoch files by number and `payouts` payout files; those whose epoch the
+    facts seal, and give a root, are copied. The directory appears when it is complete and not
+    before. Raises NothingSigned, NoteInvalid when the checkpoint is not `key`'s, ExportRefused, and
+    FileExistsError.
     """
     if directory.exists():
         raise FileExistsError(f"{directory} is there already")
@@ -97,7 +101,7 @@ def export_bundle(
             signed = trees.latest_checkpoint(conn, last)
             if signed is None:
                 raise NothingSigned
-            made = _write(conn, part, signed[1], key, code_version, epochs or {})
+            made = _write(conn, part, signed[1], key, code_version, epochs or {}, payouts or {})
         part.rename(directory)
     finally:
         shutil.rmtree(part, ignore_errors=True)
@@ -118,6 +122,7 @@ def _write(
     key: VerifierKey,
     code_version: str,
     epochs: Mapping[int, bytes],
+    payouts: Mapping[int, bytes],
 ) -> Exported:
     checkpoint = open_checkpoint(note, key)
     notes = MarketNotes()
@@ -129,9 +134,12 @@ def _write(
         files += parquet.write_log(root, lane_prefix(record.lane), parquet.USAGE, usage)
     files.append(_file(root, CHECKPOINT_FILE, note.encode()))
     files.append(_file(root, KEYS_FILE, pretty(notes.keys(str(key)))))
-    sealed = {seal.epoch for seal in notes.sealed}
-    for number in sorted(sealed & epochs.keys()):  # a file sealed after the head is not part of it
+    # What was sealed, or got a root, after the head is not part of it.
+    hashes = {seal.epoch: seal.file_sha256 for seal in notes.sealed if seal.epoch in epochs}
+    for number in sorted(hashes):
         files.append(_file(root, f"epochs/{number}.json", epochs[number]))
+    for number in sorted(notes.roots.keys() & payouts.keys()):
+        files.append(_file(root, f"payouts/{number}.json", payouts[number]))
     manifest = {
         "format": FORMAT,
         "origin": checkpoint.origin,
@@ -141,9 +149,10 @@ def _write(
         "checkpoint": {"size": checkpoint.size, "root": checkpoint.root.hex()},
         "code_version": code_version,
         "policy_versions": sorted(notes.policy_versions),
+        "result_root": result_root(hashes),
         "files": [asdict(each) for each in files],
     }
-    (root / MANIFEST_FILE).write_bytes(pretty(manifest))
+    (root / MANIFEST_FILE).write_bytes(manifest_bytes(manifest))
     return Exported(
         checkpoint,
         cut.position if cut else None,
@@ -205,7 +214,7 @@ def _stream(conn: Connection, query: str, parameters: tuple[int, ...]) -> Iterat
 
 
 def read_epoch_files(folder: Path) -> dict[int, bytes]:
-    """The canonical epoch files `<n>.json` of a folder, by number."""
+    """The epoch files, or payout files, `<n>.json` of a folder, by number."""
     return {
         int(path.stem): path.read_bytes()
         for path in sorted(folder.glob("*.json"))

@@ -33,6 +33,9 @@ from ledger.bundle import (
     PinFact,
     epoch_of,
     log_file,
+    manifest_bytes,
+    payout_of,
+    result_root,
 )
 from ledger.chain import GENESIS_MARKET, genesis_usage, market_leaf, split_body, usage_leaf
 from ledger.checkpoint import (
@@ -176,10 +179,13 @@ class _Verification:
 
     def _read_manifest(self) -> None:
         try:
-            self.manifest = json.loads((self.directory / MANIFEST_FILE).read_bytes())
+            content = (self.directory / MANIFEST_FILE).read_bytes()
+            self.manifest = json.loads(content)
             self.files = {str(entry["path"]): entry for entry in self.manifest["files"]}
             if self.manifest["format"] != FORMAT or self.manifest["first"] != 1:
                 raise ValueError("another format")
+            if manifest_bytes(self.manifest) != content:
+                self.bad(MANIFEST_FILE, "not as it was written: its own SHA-256 says so")
         except (OSError, KeyError, TypeError, ValueError, RecursionError) as error:
             self.bad(MANIFEST_FILE, f"cannot be read: {error!r}")
             raise _Stop from None
@@ -187,7 +193,8 @@ class _Verification:
             self._check_file(path, entry)
 
     def _check_file(self, path: str, entry: dict[str, Any]) -> None:
-        known = log_file(path) or epoch_of(path) or path in (CHECKPOINT_FILE, KEYS_FILE)
+        known = log_file(path) or epoch_of(path) or payout_of(path)
+        known = known or path in (CHECKPOINT_FILE, KEYS_FILE)
         file = self.directory / path
         if not known:
             self.bad(path, "no such file belongs to a bundle")
@@ -195,6 +202,8 @@ class _Verification:
             self.bad(path, "missing")
         elif parquet.sha256_of(file) != entry.get("sha256"):
             self.bad(path, "its SHA-256 is not the one in the manifest")
+        elif file.stat().st_size != entry.get("bytes"):
+            self.bad(path, "its size is not the one in the manifest")
 
     def _log_key(self, given: str | None) -> VerifierKey:
         try:
@@ -394,6 +403,11 @@ class _Verification:
                     self.bad(path, "no fact seals this epoch")
                 elif parquet.sha256_of(file) != hashes[epoch]:
                     self.bad(path, "not the file that was sealed")
+            if payout_of(path) is not None and payout_of(path) not in self.notes.roots:
+                self.bad(path, "no fact gives this epoch a root")
+        here = {epoch: hashes[epoch] for epoch in map(epoch_of, self.files) if epoch in hashes}
+        if self.manifest.get("result_root") != result_root(here):
+            self.bad(MANIFEST_FILE, "its result root is not that of the epochs")
 
 
 def _continues(signed: bytes, node_id: str, node_seq: int, prev: bytes) -> bool:

@@ -38,18 +38,18 @@ from domain.money import credit, token
 from domain.payout import (
     NO_ROOT,
     BuildPayoutRoot,
-    EpochMintConfirmed,
+    ConfirmEpochMint,
     RecordRootAccepted,
     RecordRootProposed,
 )
-from domain.payout import stream_of as payout_stream
 from domain.payout_leaf import LeafBook
 from domain.pin import UsagePinned
 from domain.policy import EPOCH_LENGTH_US, PublishPolicy
 from domain.reward_terms import REWARD_TERMS, UNISSUED, Rated
 from domain.settlement import TREASURY, Attested, NodeCut, Settlement, Use
 from domain.stream import Stream
-from ledger.chain import genesis_usage
+from ledger import codec
+from ledger.chain import GENESIS_MARKET, chain, genesis_usage, market_leaf
 from ledger.chart import kind_of
 from ledger.cut import LaneRecord, Pin
 from ledger.merkle import EMPTY_ROOT
@@ -72,10 +72,12 @@ FAULTS = {
 
 @dataclass
 class World:
-    """The facts so far, folded and booked: what `domain.stream.World` asks for."""
+    """The facts so far, folded, booked and chained: what `domain.stream.World` asks for."""
 
     facts: list[tuple[Stream, Any]] = field(default_factory=list)
     states: dict[Stream, Any] = field(default_factory=dict)
+    versions: dict[Stream, int] = field(default_factory=dict)
+    head: bytes = GENESIS_MARKET
     units: dict[str, int] = field(default_factory=dict)
 
     def state(self, stream: Stream) -> Any:
@@ -87,6 +89,10 @@ class World:
     def record(self, stream: Stream, fact: Any) -> None:
         """Append, fold and book one fact; no account falls below zero."""
         self.facts.append((stream, fact))
+        version = self.versions[stream] = self.versions.get(stream, 0) + 1
+        blind = codec.blind(bytes(32), stream.uuid, version)
+        name, body = codec.encode(fact, "test", blind)
+        self.head = chain(self.head, market_leaf(stream.uuid, version, name, body))
         self.states[stream] = rules.evolve(stream.kind, self.state(stream), fact)
         for entry in entries_for(fact):
             for account, units in entry.lines:
@@ -328,16 +334,16 @@ def _credit_and_mature(year: Year, book: LeafBook, epoch: int, at_us: int) -> No
 
 def _pay_out(year: Year, book: LeafBook, epoch: int, at_us: int) -> None:
     world, settlement = year.world, year.settlements[epoch]
-    mint = EpochMintConfirmed(
+    mint = ConfirmEpochMint(
         epoch=epoch, amount=token(settlement.minted), settlement_id=file_sha256(settlement),
         tx_hash=f"0x{epoch:064x}", block_number=epoch, at_us=at_us,
     )  # fmt: skip
-    world.record(payout_stream(epoch), mint)
+    world.handle(mint)
     before = dict(book.totals)
     book.take(at_us)
     if sum(book.totals.values()) == sum(before.values()):
         return
-    payout = _payout(year, epoch, book.totals, before, "ab" * 32)
+    payout = _payout(year, epoch, book.totals, before)
     year.payouts[epoch] = manifest.encode(payout)
     told: dict[str, Any] = {"epoch": epoch, "seq": payout.seq, "root": payout.root}
     build = BuildPayoutRoot(
@@ -351,7 +357,7 @@ def _pay_out(year: Year, book: LeafBook, epoch: int, at_us: int) -> None:
 
 
 def _payout(
-    year: Year, epoch: int, totals: Mapping[str, int], before: Mapping[str, int], log_head: str
+    year: Year, epoch: int, totals: Mapping[str, int], before: Mapping[str, int]
 ) -> manifest.Payout:
     last = max(year.payouts, default=None)
     earlier = None if last is None else manifest.decode(year.payouts[last])
@@ -362,7 +368,7 @@ def _payout(
         epoch=epoch,
         cut=str(settlement.cut.cut_position),
         policy_version=settlement.cut.policy.version,
-        log_head=log_head,
+        log_head=year.world.head.hex(),
         chain_id=CHAIN_ID,
         distributor=DISTRIBUTOR,
         asset=ASSET,

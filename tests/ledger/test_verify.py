@@ -26,6 +26,7 @@ from domain.money import token
 from domain.report import lane_of
 from domain.stream import Stream
 from ledger import merkle, parquet
+from ledger.bundle import manifest_bytes
 from ledger.chain import (
     GENESIS_MARKET,
     chain,
@@ -135,8 +136,9 @@ def adjust_manifest(bundle: Path, path: Path, rows: int | None = None, **more: A
     for entry in manifest["files"]:
         if entry["path"] == path.relative_to(bundle).as_posix():
             entry["sha256"] = parquet.sha256_of(path)
+            entry["bytes"] = path.stat().st_size
             entry["rows"] = entry["rows"] if rows is None else rows
-    (bundle / "manifest.json").write_text(json.dumps(manifest))
+    (bundle / "manifest.json").write_bytes(manifest_bytes(manifest))
 
 
 def rechain_market(rows: Rows) -> None:
@@ -417,7 +419,7 @@ def test_a_lane_that_is_not_there_is_missed(bundle: Path, original: Made) -> Non
     file.unlink()
     manifest = json.loads((bundle / "manifest.json").read_bytes())
     manifest["files"] = [entry for entry in manifest["files"] if entry["path"] != name]
-    (bundle / "manifest.json").write_text(json.dumps(manifest))
+    (bundle / "manifest.json").write_bytes(manifest_bytes(manifest))
     assert first_bad(verify_bundle(bundle)) == (f"usage/{original.lane}", 1)
 
 
@@ -464,7 +466,7 @@ def test_any_manifest_gets_an_answer(bundle: Path, content: str) -> None:
 def test_files_outside_the_bundle_are_not_read(bundle: Path) -> None:
     manifest = json.loads((bundle / "manifest.json").read_bytes())
     manifest["files"].append({"path": "../earlier", "sha256": "", "bytes": 0, "rows": 0})
-    (bundle / "manifest.json").write_text(json.dumps(manifest))
+    (bundle / "manifest.json").write_bytes(manifest_bytes(manifest))
     found = verify_bundle(bundle)
     assert [problem.where for problem in found.problems] == ["../earlier"]
 
