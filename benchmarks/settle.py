@@ -1,0 +1,366 @@
+"""One epoch of a million nodes, from ten million usage rows to the payout root.
+
+    python -m benchmarks.settle            full: 1,000,000 nodes, 10,000,000 rows, some minutes
+    python -m benchmarks.settle --short    20,000 nodes, 200,000 rows
+
+No database: the cut is made up, the same on every machine. Conditions:
+
+- 64 lanes, a file of columns each; a row is a node, one of three funding sources, credits burned,
+  GPU time and attested time; every node has an account and an address of its own, the worst case
+- serial, and 1, 2 and 4 processes; the second time with rows, lanes and nodes in another order; all
+  of them must come to one root, which is written down here
+- garbage collection waits, as it does in the job that seals
+
+- peers: DuckDB for the sums, from Parquet; for the tree a leaf at a time through `eth_abi`, as the
+  JavaScript library does it, on some of the leaves
+- limits: the rows read and not added up; one multiplication and division a node and pool, sorted;
+  the file's bytes hashed and written; the tree's hashes of ready bytes
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import eth_abi.abi as eth_abi
+import numpy as np
+import sha3
+
+from api.collecting import collecting_later
+from contracts.payout_tree import PAYOUT_ENCODING, StandardTree, keccak256, payout_tree
+from domain.epoch_file import epoch_file
+from domain.policy import PolicyPublished, first_policy
+from domain.reward_terms import REWARD_TERMS, Rated
+from domain.settlement import Cut, Openings, Settlement, settle
+from projections.executor import Processes, Serial
+from projections.settle import (
+    FIELDS,
+    SUMS,
+    Column,
+    LaneTotals,
+    NodeFacts,
+    node_cuts,
+    totals,
+    write_lane,
+)
+
+LANES = 64
+SOURCES = ("burned", "cash", "grant.start")
+CHAIN_ID, DISTRIBUTOR = 8453, "0x" + "d1" * 20
+PEER_LEAVES = 20_000
+CUT_TO_ROOT_SECONDS, SHARES_AND_TREE_SECONDS = 60.0, 15.0
+WEEK_US = 604_800_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    nodes: int
+    rows: int
+
+
+FULL, SHORT = Size(1_000_000, 10_000_000), Size(20_000, 200_000)
+GOLDEN: dict[Size, str] = {
+    Size(640, 6_400): (
+        "597bcc17b2a051c77216065ab7e731c3adbab7f7e6e2b76c62e9bda4cc8e09765b99e519e1149d4a"
+    ),
+    SHORT: "4f57753f4e1d60d35739e81db86fa42aaa8e8d408d49b068c10f9e52f661119b15d8f2e62cea3391",
+}
+"""Start of the epoch file's hash, and the root, of each size: of every machine, executor and order."""
+
+
+def policy() -> PolicyPublished:
+    """A new network's, with every cap and rating in use."""
+    first = first_policy("operator", 0)
+    terms = replace(
+        REWARD_TERMS, class_ratings=(Rated("development", 400_000),), release_tau=7,
+        release_cap=164_400_000_000, availability_cap_per_gpu_hour=50_000_000,
+    )  # fmt: skip
+    told = {one.name: getattr(first, one.name) for one in fields(first)}
+    return PolicyPublished(**{**told, "rewards": terms})
+
+
+# --- the cut ----------------------------------------------------------------------------------
+
+
+def drawn(seed: int, count: int, below: int) -> Column:
+    """Numbers below a bound, the same on every machine: splitmix64 of a counter."""
+    state = np.arange(1, count + 1, dtype=np.uint64) + np.uint64(seed << 32)
+    state *= np.uint64(0x9E3779B97F4A7C15)
+    state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return ((state ^ (state >> np.uint64(31))) % np.uint64(below)).astype(np.int64)
+
+
+def lane_rows(size: Size, lane: int) -> dict[str, Column]:
+    """The usage rows of one lane."""
+    count, seed = size.rows // LANES, lane * 8
+    return {
+        "node": drawn(seed, count, size.nodes // LANES),
+        "source": drawn(seed + 1, count, len(SOURCES)),
+        "burned": drawn(seed + 2, count, 3_000_000),
+        "gpu_us": drawn(seed + 3, count, 3_600_000_000),
+        "attested_us": drawn(seed + 4, count, 7_200_000_000),
+    }
+
+
+def write_lanes(folder: Path, size: Size, shuffle: int | None = None) -> list[Path]:
+    """A file for each lane; `shuffle` seeds another order of the rows."""
+    files = []
+    for lane in range(LANES):
+        rows = lane_rows(size, lane)
+        if shuffle is not None:
+            order = np.argsort(drawn(shuffle + lane, size.rows // LANES, 2**62))
+            rows = {name: column[order] for name, column in rows.items()}
+        files.append(folder / f"{lane}.npz")
+        write_lane(files[-1], rows)
+    return files
+
+
+def lane_nodes(size: Size, lane: int) -> list[NodeFacts]:
+    """What is known of a lane's nodes beside their usage."""
+    scores = (None, 700_000, 870_000, 990_000)
+    return [
+        NodeFacts(
+            node_id=f"node_{number:032x}", account_id=f"acct_{number:032x}",
+            burned_tokens=number % 1_000 * 10**8, score_ppm=scores[number % 4],
+            hardware_class=("datacenter", "development")[number % 2], tier=3 + number % 5 // 4,
+            promised_us=WEEK_US // 20,
+        )
+        for number in range(lane, size.nodes, LANES)
+    ]  # fmt: skip
+
+
+def cut_of(size: Size, lanes: Sequence[LaneTotals], *, is_backwards: bool) -> Cut:
+    nodes = [
+        node
+        for lane, found in enumerate(lanes)
+        for node in node_cuts(found, lane_nodes(size, lane), SOURCES)
+    ]
+    if is_backwards:
+        nodes.reverse()
+    openings = Openings(
+        unissued=10**18, recyclable=10**15, compute_carry=499_999, availability_carry=500_179
+    )
+    return Cut(epoch=3, cut_position=4_711, policy=policy(), openings=openings, nodes=nodes)
+
+
+def addresses(settlement: Settlement) -> dict[str, str]:
+    """The wallet of every account."""
+    return {who: "0x" + sha256(who.encode()).hexdigest()[:40] for who, _ in settlement.rewards}
+
+
+def before(settlement: Settlement) -> dict[str, int]:
+    """Lifetime totals of the root before, by account."""
+    return {who: 10**9 + index % 977 for index, (who, _) in enumerate(settlement.rewards)}
+
+
+def tree_of(
+    settlement: Settlement, wallets: dict[str, str], earlier: dict[str, int]
+) -> StandardTree:
+    """The tree over what every account has got in its lifetime."""
+    leaves = [(wallets[who], earlier[who] + units) for who, units in settlement.rewards]
+    previous = {wallets[who]: units for who, units in earlier.items()}
+    committed = settlement.total + sum(earlier.values())
+    return payout_tree(CHAIN_ID, DISTRIBUTOR, leaves, previous=previous, committed=committed)
+
+
+def root_of(size: Size, lanes: Sequence[LaneTotals], *, is_backwards: bool = False) -> str:
+    """From the totals of all lanes to the root."""
+    settlement = settle(cut_of(size, lanes, is_backwards=is_backwards))
+    tree = tree_of(settlement, addresses(settlement), before(settlement))
+    return sha256(epoch_file(settlement)).hexdigest()[:16] + tree.root.hex()
+
+
+# --- measuring --------------------------------------------------------------------------------
+
+
+class Stages:
+    """Wall and processor seconds of each stage, in order."""
+
+    def __init__(self) -> None:
+        self.rows: list[dict[str, Any]] = []
+
+    def time(self, name: str, work: Callable[[], Any], **more: Any) -> Any:
+        began, used = time.perf_counter(), time.process_time()
+        found = work()
+        row = {"seconds": round(time.perf_counter() - began, 2),
+               "cpu_seconds": round(time.process_time() - used, 2)}  # fmt: skip
+        self.rows.append({"stage": name, **row, **more})
+        return found
+
+    def seconds(self, *names: str, of: str = "seconds") -> float:
+        return round(sum(row[of] for row in self.rows if row["stage"] in names), 2)
+
+
+def timed(work: Callable[[], Any]) -> float:
+    began: float = time.process_time()
+    work()
+    return time.process_time() - began
+
+
+def whole_way(
+    size: Size, files: Sequence[Path], folder: Path, stages: Stages, *, is_backwards: bool
+) -> tuple[str, Settlement]:
+    """From the lanes' files to the root and the epoch file on disk."""
+    lanes = stages.time("sums", lambda: totals(Serial(), files))
+    cut = stages.time("node cuts", lambda: cut_of(size, lanes, is_backwards=is_backwards))
+    settlement: Settlement = stages.time("shares", lambda: settle(cut))
+    data = stages.time("epoch file", lambda: epoch_file(settlement))
+    digest = stages.time("hash and write", lambda: _kept(folder / "3.json", data))
+    wallets, earlier = addresses(settlement), before(settlement)
+    tree = stages.time("cumulative tree", lambda: tree_of(settlement, wallets, earlier))
+    return digest[:16] + tree.root.hex(), settlement
+
+
+def _kept(path: Path, data: bytes) -> str:
+    path.write_bytes(data)
+    return sha256(data).hexdigest()
+
+
+def run(short: bool = False) -> dict[str, Any]:
+    """Seconds of each stage from the cut to the root, and that all ways lead to one root."""
+    size = SHORT if short else FULL
+    with tempfile.TemporaryDirectory(prefix="tally", dir="/tmp") as made:
+        folder = Path(made)
+        (folder / "in_order").mkdir()
+        (folder / "shuffled").mkdir()
+        files = write_lanes(folder / "in_order", size)
+        shuffled = write_lanes(folder / "shuffled", size, shuffle=17)
+        with collecting_later():
+            stages = Stages()
+            root, settlement = whole_way(size, files, folder, stages, is_backwards=False)
+            beside = list(_beside(folder, files, settlement, stages))
+            roots = {"serial": root}
+        lanes = totals(Serial(), files)
+        executors = {}
+        for count in (1, 2, 4):
+            executors[f"{count} processes"] = _pooled(count, shuffled, lanes)
+        with collecting_later():
+            roots["shuffled"] = root_of(size, totals(Serial(), shuffled), is_backwards=True)
+    assert len(set(roots.values())) == 1, roots
+    assert GOLDEN.get(size, root) == root, root
+    return {
+        "figure": f"cut to root of {FULL.nodes:,} nodes < {CUT_TO_ROOT_SECONDS:.0f} s; shares and"
+        f" cumulative tree < {SHARES_AND_TREE_SECONDS:.0f} s on one core",
+        "nodes": size.nodes,
+        "rows": size.rows,
+        "root": root,
+        "cut_to_root_seconds": stages.seconds(*(row["stage"] for row in stages.rows)),
+        "shares_and_tree_cpu_seconds": stages.seconds(
+            "shares", "cumulative tree", of="cpu_seconds"
+        ),
+        "stages": _with_ratios(stages.rows, beside),
+        "executors": executors,
+        "cores": os.cpu_count(),
+        "load_average": [round(load, 2) for load in os.getloadavg()],
+    }
+
+
+def _pooled(count: int, files: Sequence[Path], expected: Sequence[LaneTotals]) -> dict[str, Any]:
+    """Sums of the shuffled lanes by so many processes: the same, column by column."""
+    with Processes(count) as executor:
+        list(executor.map(abs, range(count)))  # started
+        began = time.perf_counter()
+        found = totals(executor, files)
+        seconds = time.perf_counter() - began
+    for ours, theirs in zip(expected, found, strict=True):
+        assert all(np.array_equal(ours.columns[n], theirs.columns[n]) for n in FIELDS)
+    return {"sums_seconds": round(seconds, 2), "same": True}
+
+
+def _beside(
+    folder: Path, files: Sequence[Path], settlement: Settlement, stages: Stages
+) -> Iterator[tuple[str, float | None, float]]:
+    """(stage, peer's seconds, limit's seconds), processor time, in full size."""
+    del stages
+    yield "sums", _duckdb(folder, files), timed(lambda: [dict(np.load(file)) for file in files])
+    pool, whole = settlement.compute_pool, settlement.compute_weight
+    weights = [node.compute_weight for node in settlement.nodes]
+
+    def shares() -> object:
+        return sorted([pool * one // whole for one in weights] * 2)
+
+    yield "shares", None, timed(shares)
+    data = (folder / "3.json").read_bytes()
+    yield "epoch file", None, timed(lambda: _kept(folder / "limit.json", data))
+    wallets = addresses(settlement)
+    rows = [(CHAIN_ID, DISTRIBUTOR, wallets[who], units) for who, units in settlement.rewards]
+    some = rows[:PEER_LEAVES]
+    peer = timed(lambda: _leaf_by_leaf(some)) * len(rows) / len(some)
+    yield "cumulative tree", peer, timed(lambda: _only_hashing(len(rows)))
+
+
+def _duckdb(folder: Path, files: Sequence[Path]) -> float:
+    with duckdb.connect() as connection:
+        connection.execute(f"SET threads = {min(2, os.cpu_count() or 1)}")
+        for lane, file in enumerate(files):
+            with np.load(file) as rows:
+                columns = {name: rows[name] for name in FIELDS}
+            assert columns
+            connection.execute(f"COPY (SELECT * FROM columns) TO '{folder}/{lane}.parquet'")
+        names = ", ".join(f"sum({name})::bigint" for name in SUMS)
+        return timed(
+            lambda: connection.execute(
+                f"SELECT filename, node, source, {names}"
+                f" FROM read_parquet('{folder}/*.parquet', filename = true) GROUP BY ALL"
+            ).fetchnumpy()
+        )
+
+
+def _leaf_by_leaf(rows: Sequence[tuple[Any, ...]]) -> bytes:
+    """The root as the library makes it: each leaf encoded by the ABI, then pair after pair."""
+    leaves = sorted(keccak256(keccak256(eth_abi.encode(PAYOUT_ENCODING, row))) for row in rows)
+    tree = [b""] * (2 * len(leaves) - 1)
+    for index, leaf in enumerate(leaves):
+        tree[len(tree) - 1 - index] = leaf
+    for index in range(len(tree) - 1 - len(leaves), -1, -1):
+        pair = sorted((tree[2 * index + 1], tree[2 * index + 2]))
+        tree[index] = keccak256(b"".join(pair))
+    return tree[0]
+
+
+def _only_hashing(leaves: int) -> None:
+    keccak = sha3.keccak_256
+    for size, count in ((128, leaves), (32, leaves), (64, leaves - 1)):
+        ready = bytes(size)
+        for _ in range(count):
+            keccak(ready).digest()
+
+
+def _with_ratios(
+    rows: Sequence[dict[str, Any]], beside: Sequence[tuple[str, float | None, float]]
+) -> list[dict[str, Any]]:
+    """Of the peer: how many times as fast. Of the limit: the part of it that is reached."""
+    found = {stage: (peer, limit) for stage, peer, limit in beside}
+    told = []
+    for row in rows:
+        peer, limit = found.get(row["stage"], (None, None))
+        ours = max(row["cpu_seconds"], 0.01)
+        more = {
+            "peer_seconds": None if peer is None else round(peer, 2),
+            "of_peer": None if peer is None else round(peer / ours, 2),
+            "limit_seconds": None if limit is None else round(limit, 2),
+            "of_limit": None if limit is None else round(limit / ours, 3),
+        }
+        told.append({**row, **more})
+    return told
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--short", action="store_true")
+    json.dump(run(parser.parse_args().short), sys.stdout, indent=1)
+
+
+if __name__ == "__main__":
+    main()
