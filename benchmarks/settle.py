@@ -75,7 +75,7 @@ GOLDEN: dict[Size, str] = {
     ),
     SHORT: "4f57753f4e1d60d35739e81db86fa42aaa8e8d408d49b068c10f9e52f661119b15d8f2e62cea3391",
 }
-"""Start of the epoch file's hash, and the root, of each size: of every machine, executor and order."""
+"""How the epoch file's hash begins, then the root: on every machine, by every executor."""
 
 
 def policy() -> PolicyPublished:
@@ -199,11 +199,12 @@ class Stages:
         return found
 
     def seconds(self, *names: str, of: str = "seconds") -> float:
-        return round(sum(row[of] for row in self.rows if row["stage"] in names), 2)
+        found: float = sum(row[of] for row in self.rows if row["stage"] in names)
+        return round(found, 2)
 
 
 def timed(work: Callable[[], Any]) -> float:
-    began: float = time.process_time()
+    began = time.process_time()
     work()
     return time.process_time() - began
 

@@ -1,0 +1,234 @@
+"""What everybody else waits while an epoch of a million nodes is sealed and credited.
+
+    python -m benchmarks.seal_beside            full: 1,000,000 nodes, some minutes
+    python -m benchmarks.seal_beside --short    20,000
+
+One embedded server, durable. Conditions:
+
+- two processes that each confirm 25 deposits a second through the door of the market log, with
+  books; a wait is from the call to its durable answer
+- a third process settles the nodes, decides the seal (which settles them once more), and credits
+  every account in chunks of 500, as fast as the log takes them; every node has an account of its
+  own that was never paid before: the worst case
+- beside it the same two writers alone, with nothing else going on
+
+There is no peer: nobody else seals. The limit is the writers alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from hashlib import sha256
+from multiprocessing import get_context
+from multiprocessing.connection import Connection as Pipe
+from multiprocessing.synchronize import Event
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from api.collecting import collecting_later
+from api.embedded_postgres import EmbeddedPostgres
+from benchmarks.settle import Size, drawn, lane_nodes, policy
+from domain import epoch as epochs
+from domain.account import OpenAccount
+from domain.deposit import ConfirmDeposit
+from domain.epoch import CloseEpoch, CreditRewards, Epoch, OpenEpoch, SealEpoch
+from domain.epoch_file import epoch_file
+from domain.money import credit
+from domain.policy import PublishPolicy
+from domain.settlement import Attested, NodeCut, Use
+from ledger import cut, migrate
+from ledger.handle import Ledger
+
+NODES, NODES_SHORT = 1_000_000, 20_000
+WAIT_MAX_MS = 200
+WRITERS, EVERY_SECONDS = 2, 0.04
+ALONE_SECONDS, ALONE_SECONDS_SHORT = 20.0, 4.0
+BLINDING_KEY = b"benchmark blinding key"
+START_US = 1_795_161_600_000_000
+END_US = START_US + 604_800_000_000
+
+
+def run(short: bool = False) -> dict[str, Any]:
+    """Milliseconds that writers wait, with a seal beside them and without."""
+    nodes = NODES_SHORT if short else NODES
+    with tempfile.TemporaryDirectory(prefix="tally", dir="/tmp") as folder:
+        Path(folder).chmod(0o755)
+        with EmbeddedPostgres(Path(folder)) as server:
+            uri = server.create_database("seal")
+            migrate.migrate(uri)
+            position = _found(uri)
+            alone = _measured(uri, None, ALONE_SECONDS_SHORT if short else ALONE_SECONDS)
+            beside = _measured(uri, (nodes, position), 0)
+    told = beside.pop("told")
+    return {
+        "figure": f"sealing and crediting {NODES:,} nodes: no other writer waits {WAIT_MAX_MS} ms",
+        "nodes": nodes,
+        "chunks": told["chunks"],
+        "seal_seconds": told["seal_seconds"],
+        "credit_seconds": told["credit_seconds"],
+        "first_chunks_ms": told["first_chunks_ms"],
+        "last_chunks_ms": told["last_chunks_ms"],
+        "alone": alone,
+        "beside": beside,
+        "holds": beside["max_ms"] <= WAIT_MAX_MS,
+        "cores": os.cpu_count(),
+        "load_average": [round(load, 2) for load in os.getloadavg()],
+    }
+
+
+def _found(uri: str) -> int:
+    """A policy, an account for every writer, a first epoch that is over; its cut's position."""
+    first = policy()
+    told = {name: getattr(first, name) for name in PublishPolicy.__slots__}
+    with Ledger(uri, blinding_key=BLINDING_KEY) as ledger, psycopg.connect(uri) as connection:
+        for writer in range(WRITERS):
+            opening = OpenAccount(account_id=_account(writer), kind="party", opened_by="operator",
+                                  owner_member_id="member", at_us=START_US)  # fmt: skip
+            ledger.handle(opening, key=None, now_us=START_US)
+        ledger.handle(PublishPolicy(**told), key=None, now_us=START_US)
+        ledger.handle(OpenEpoch(epoch=1, start_us=START_US, at_us=START_US), key=None,
+                      now_us=START_US)  # fmt: skip
+        pin = cut.pin(connection).fact(END_US)
+        closing = CloseEpoch(epoch=1, pin=pin, by="job", at_us=END_US)
+        return ledger.handle(closing, key=None, now_us=END_US).position
+
+
+def _account(writer: int) -> str:
+    return f"acct_{sha256(str(writer).encode()).hexdigest()[:32]}"
+
+
+# --- three processes --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Child:
+    process: Any
+    pipe: Pipe
+
+    def answer(self) -> Any:
+        found = self.pipe.recv()
+        self.process.join()
+        return found
+
+
+def _measured(uri: str, seal: tuple[int, int] | None, seconds: float) -> dict[str, Any]:
+    """The writers, for so long or for as long as the seal takes."""
+    context = get_context("spawn")
+    stop = context.Event()
+
+    def start(work: Any, *arguments: Any) -> _Child:
+        ours, theirs = context.Pipe()
+        process = context.Process(target=work, args=(theirs, uri, *arguments))
+        process.start()
+        return _Child(process, ours)
+
+    sealing = None if seal is None else start(_seal, *seal)
+    name = "alone" if seal is None else "beside"
+    writers = [start(_write, stop, number, name) for number in range(WRITERS)]
+    for child in (*writers, *((sealing,) if sealing else ())):
+        child.pipe.recv()  # it is ready
+    for child in (*writers, *((sealing,) if sealing else ())):
+        child.pipe.send("go")
+    time.sleep(seconds)
+    told = None if sealing is None else sealing.answer()
+    stop.set()
+    waits = sorted(wait for writer in writers for wait in writer.answer())
+    found: dict[str, Any] = {
+        "appends": len(waits),
+        "p50_ms": _at(waits, 0.5),
+        "p99_ms": _at(waits, 0.99),
+        "max_ms": _at(waits, 1),
+        "above_200_ms": sum(wait > WAIT_MAX_MS / 1_000 for wait in waits),
+    }
+    return found if told is None else {**found, "told": told}
+
+
+def _write(pipe: Pipe, uri: str, stop: Event, writer: int, name: str) -> None:
+    """Deposits at a steady rate; the seconds each one waited."""
+    waits = []
+    with Ledger(uri, blinding_key=BLINDING_KEY, connections_max=1) as ledger:
+        ledger.market.head()  # connected
+        pipe.send("ready")
+        pipe.recv()
+        number = 0
+        while not stop.is_set():
+            number += 1
+            command = ConfirmDeposit(
+                deposit_id=f"dep_{name}_{writer}_{number}", account_id=_account(writer),
+                source="cash", amount=credit(1_000_000), reference="benchmark",
+                confirmed_by="operator", at_us=END_US + number,
+            )  # fmt: skip
+            began = time.perf_counter()
+            ledger.handle(command, key=None, now_us=END_US + number)
+            waits.append(time.perf_counter() - began)
+            time.sleep(max(0.0, EVERY_SECONDS - waits[-1]))
+    pipe.send(waits)
+
+
+def _seal(pipe: Pipe, uri: str, count: int, position: int) -> None:
+    """Settle, seal, credit; as `api/settlement.py` does once it has read its nodes."""
+    with collecting_later(), Ledger(uri, blinding_key=BLINDING_KEY) as ledger:
+        nodes = made_up(count)
+        pipe.send("ready")
+        pipe.recv()
+        began = time.perf_counter()
+        settlement = epochs.settlement_of(ledger.world(), 1, position, nodes)
+        seal = SealEpoch(
+            epoch=1, cut_position=position, nodes=tuple(nodes), recyclable=0,
+            file_sha256=sha256(epoch_file(settlement)).hexdigest(), at_us=END_US,
+        )  # fmt: skip
+        ledger.handle(seal, key=None, now_us=END_US)
+        sealed = time.perf_counter()
+        times = []
+        for number, rewards in enumerate(epochs.chunks_of(epochs.rewards_of(settlement)), 1):
+            at = time.perf_counter()
+            command = CreditRewards(epoch=1, chunk=number, rewards=rewards, at_us=END_US)
+            ledger.handle(command, key=None, now_us=END_US)
+            times.append(time.perf_counter() - at)
+        credited = time.perf_counter()
+        state = ledger.market.load(epochs.stream_of(1)).state
+    assert isinstance(state, Epoch)
+    assert state.status == "credited", state.status
+    tenth = max(1, len(times) // 10)
+    pipe.send({
+        "chunks": len(times),
+        "seal_seconds": round(sealed - began, 1),
+        "credit_seconds": round(credited - sealed, 1),
+        "first_chunks_ms": round(1_000 * sum(times[:tenth]) / tenth, 1),
+        "last_chunks_ms": round(1_000 * sum(times[-tenth:]) / tenth, 1),
+    })  # fmt: skip
+
+
+def made_up(count: int) -> list[NodeCut]:
+    """Nodes that were used and were there, as the cut of a real epoch has them."""
+    facts = [one for lane in range(64) for one in lane_nodes(Size(count, count), lane)]
+    burned, gpu_us = drawn(1, count, 3_000_000).tolist(), drawn(2, count, 3_600_000_000).tolist()
+    return [
+        NodeCut(
+            one.node_id, one.account_id, (Use("cash", spent, used),), one.burned_tokens,
+            one.score_ppm, (Attested(one.hardware_class, one.tier, used + 1, used + 1),),
+        )
+        for one, spent, used in zip(facts, burned, gpu_us, strict=True)
+    ]  # fmt: skip
+
+
+def _at(waits: list[float], part: float) -> float:
+    return round(1_000 * waits[min(len(waits) - 1, int(part * len(waits)))], 1)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--short", action="store_true")
+    json.dump(run(parser.parse_args().short), sys.stdout, indent=1)
+
+
+if __name__ == "__main__":
+    main()
