@@ -143,11 +143,9 @@ def cut_of(ledger: Ledger, epoch: int) -> Cut | None:
         return None
     policy = ledger.market.load(NETWORK).state.published[state.sealed.policy_version - 1]
     kinds = (RewardsCredited,) if policy.holdback_epochs else (RewardsCredited, RewardsMatured)
-    chunks = [
-        Cut(recorded.position, recorded.fact.at_us)
-        for recorded in ledger.market.read_stream(epochs.stream_of(epoch))
-        if isinstance(recorded.fact, kinds)
-    ]
+    stream = epochs.stream_of(epoch)
+    last = [ledger.market.one_of(stream, kind, last=True) for kind in kinds]
+    chunks = [Cut(found.position, found.fact.at_us) for found in last if found is not None]
     return max([minted, *chunks], key=lambda cut: cut.position)
 
 

@@ -19,6 +19,7 @@ from typing import Any
 
 import psycopg
 
+from api.collecting import collecting_later
 from api.epoch_gate import missing_for
 from api.leading import keeping_out
 from contracts.outbox import write_durably
@@ -120,10 +121,10 @@ def cut_position(ledger: Ledger, epoch: int) -> int:
 
     Raises Refused: EPOCH_STATE when it is not closed.
     """
-    for recorded in ledger.market.read_stream(epochs.stream_of(epoch)):
-        if isinstance(recorded.fact, EpochClosing):
-            return recorded.position + 1
-    raise Refused(Reason.EPOCH_STATE, epoch=epoch, rule="not closed")
+    closing = ledger.market.one_of(epochs.stream_of(epoch), EpochClosing)
+    if closing is None:
+        raise Refused(Reason.EPOCH_STATE, epoch=epoch, rule="not closed")
+    return closing.position + 1
 
 
 def _known(ledger: Ledger, epoch: int) -> Epoch:
@@ -136,6 +137,7 @@ def _known(ledger: Ledger, epoch: int) -> Epoch:
 # --- sealing ---------------------------------------------------------------------------------
 
 
+@collecting_later()
 def seal_epoch(
     ledger: Ledger, connection: Connection, epoch: int, now_us: int, *, data_dir: Path
 ) -> EpochSealed:
@@ -145,14 +147,15 @@ def seal_epoch(
     EPOCH_OUT_OF_ORDER; SealDiffers.
     """
     settlement = settlement_at(ledger, connection, epoch)
-    _keep_file(epoch_path(data_dir, epoch), epoch_file(settlement))
+    data = epoch_file(settlement)
+    _keep_file(epoch_path(data_dir, epoch), data)
     if _known(ledger, epoch).sealed is None:
         command = SealEpoch(
             epoch=epoch,
             cut_position=settlement.cut.cut_position,
             nodes=tuple(settlement.cut.nodes),
             recyclable=settlement.cut.openings.recyclable,
-            file_sha256=file_sha256(settlement),
+            file_sha256=sha256(data).hexdigest(),
             at_us=now_us,
             price_snapshot=_price_snapshot(ledger, now_us),
         )
@@ -243,6 +246,7 @@ def _credit(ledger: Ledger, epoch: int, rewards: Iterable[Reward], now_us: int) 
 # --- maturing, and all of it -----------------------------------------------------------------
 
 
+@collecting_later()
 def mature_rewards(ledger: Ledger, connection: Connection, epoch: int, now_us: int) -> int:
     """Mature the credited chunks of an epoch whose holdback has passed; how many it were."""
     state = _known(ledger, epoch)

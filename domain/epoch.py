@@ -436,7 +436,8 @@ def decide_seal(command: SealEpoch, world: World) -> list[Change]:
     if file_sha256(settlement) != command.file_sha256:
         raise Refused(Reason.REWARDS_MISMATCH, epoch=command.epoch, file=command.file_sha256)
     _check_snapshot(command, world)
-    fact = replace(sealed_fact(settlement, command.at_us), price_snapshot=command.price_snapshot)
+    fact = sealed_fact(settlement, command.at_us, command.file_sha256)
+    fact = replace(fact, price_snapshot=command.price_snapshot)
     return [Change(stream_of(command.epoch), fact)]
 
 
@@ -449,8 +450,8 @@ def _check_snapshot(command: SealEpoch, world: World) -> None:
             raise Refused(Reason.PRICE_SNAPSHOT, number=number, rule="no healthy last snapshot")
 
 
-def sealed_fact(settlement: Settlement, at_us: int) -> EpochSealed:
-    """The totals of a settlement, as sealed."""
+def sealed_fact(settlement: Settlement, at_us: int, file_hash: str | None = None) -> EpochSealed:
+    """The totals of a settlement, as sealed. `file_hash`: of its file, where it is known."""
     s, opening = settlement, settlement.cut.openings
     return EpochSealed(
         epoch=s.epoch,
@@ -465,7 +466,7 @@ def sealed_fact(settlement: Settlement, at_us: int) -> EpochSealed:
         compute_carry=token(s.compute_carry),
         recipients=len(s.rewards),
         chunks=-(-len(s.rewards) // CHUNK_MAX),
-        file_sha256=file_sha256(s),
+        file_sha256=file_hash or file_sha256(s),
         at_us=at_us,
         unissued=token(opening.unissued),
         recyclable=token(opening.recyclable),

@@ -13,7 +13,8 @@ nothing else to be checked.
 from __future__ import annotations
 
 import json
-from dataclasses import fields
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
 from hashlib import sha256
 from typing import Any
 
@@ -23,6 +24,7 @@ from domain.reward_terms import Rated, RewardTerms
 from domain.settlement import Attested, Cut, NodeCut, Openings, Settlement, Use
 
 EPOCH_FORMAT = "tallystick-epoch-v2"
+ROWS_AT_ONCE = 1_000
 _WIDE = ("availability_cap_per_gpu_hour", "availability_cap_per_node", "owner_cap", "release_cap")
 
 
@@ -41,7 +43,7 @@ def epoch_file(settlement: Settlement) -> bytes:
             "availability_carry": str(cut.openings.availability_carry),
             "adjustments": _pairs(cut.openings.adjustments),
         },
-        "nodes": [node_row(node) for node in cut.nodes],
+        "nodes": _Rows(cut.nodes, node_row),
         "emission": str(s.emission),
         "release": str(s.release),
         "pools": {
@@ -55,11 +57,33 @@ def epoch_file(settlement: Settlement) -> bytes:
         ],
         "carries": {"compute": str(s.compute_carry), "availability": str(s.availability_carry)},
         "returned": {"emission": str(s.returned_emission), "release": str(s.returned_release)},
-        "rewards": _pairs(s.rewards),
+        "rewards": _Rows(s.rewards, _pair),
         "adjustments_open": _pairs(s.adjustments),
     }
-    text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return text.encode()
+    parts = (f"{_json(name)}:{_text(document[name])}" for name in sorted(document))
+    return f"{{{','.join(parts)}}}".encode()
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """A list that may have a million rows, and how each is written."""
+
+    rows: Sequence[Any]
+    form: Callable[[Any], Any]
+
+
+def _text(value: Any) -> str:
+    """JSON. Many rows are encoded some at a time: one call for all of them would need the memory
+    for all, and hold up every other thread.
+    """
+    if not isinstance(value, _Rows):
+        return _json(value)
+    some = (value.rows[at : at + ROWS_AT_ONCE] for at in range(0, len(value.rows), ROWS_AT_ONCE))
+    return f"[{','.join(_json([value.form(row) for row in rows])[1:-1] for rows in some)}]"
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def file_sha256(settlement: Settlement) -> str:
@@ -107,7 +131,11 @@ def node_row(node: NodeCut) -> list[Any]:
 
 
 def _pairs(pairs: tuple[tuple[str, int], ...]) -> list[list[str]]:
-    return [[who, str(units)] for who, units in pairs]
+    return [_pair(pair) for pair in pairs]
+
+
+def _pair(pair: tuple[str, int]) -> list[str]:
+    return [pair[0], str(pair[1])]
 
 
 # --- reading ---------------------------------------------------------------------------------

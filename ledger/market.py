@@ -322,6 +322,18 @@ class Market(Application[UUID]):
         )
         return [_recorded(row) for row in rows]
 
+    def one_of(self, stream: Stream, kind: type[Any], *, last: bool = False) -> Recorded | None:
+        """The first fact of a kind in a stream, or the last; None when there is none. Reads it
+        alone: the rewards of an epoch are thousands of facts.
+        """
+        order: LiteralString = "DESC" if last else "ASC"
+        rows = self.datastore.rows(
+            _SELECT + "WHERE originator_id = %s AND topic = %s"
+            " ORDER BY originator_version " + order + " LIMIT 1",
+            (stream.uuid, codec.NAME_OF[kind]),
+        )
+        return _recorded(rows[0]) if rows else None
+
     def head(self) -> tuple[int, bytes]:
         """The last position and the chain there."""
         row = self.datastore.rows("SELECT pos, hash FROM market_events_head")[0]
