@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from api.collecting import collecting_later
 from domain.duration import SECOND_US
 from domain.emission import check_segments
 from domain.epoch_file import epoch_file, read_cut, read_policy
@@ -118,6 +119,7 @@ def past_files(folder: Path) -> list[Path]:
     return [path for _, path in found]
 
 
+@collecting_later()
 def run(
     policy: PolicyPublished,
     files: Sequence[Path],

@@ -38,8 +38,11 @@ from benchmarks import (
     lease_open,
     matching,
     projections,
+    rehearsal,
     reporter_footprint,
     reporter_week,
+    seal_beside,
+    settle,
     statements,
 )
 
@@ -320,6 +323,61 @@ def reporter_week_lines(result: dict[str, Any]) -> Iterator[Line]:
     )
 
 
+def settle_lines(result: dict[str, Any]) -> Iterator[Line]:
+    """Figures of the full size alone; of the stages whatever has something beside it."""
+    is_full = result["nodes"] == settle.FULL.nodes
+    wall, cpu = result["cut_to_root_seconds"], result["shares_and_tree_cpu_seconds"]
+    for what, seconds, most in (
+        ("cut to root, epoch file kept", wall, settle.CUT_TO_ROOT_SECONDS),
+        ("shares and cumulative tree, one core", cpu, settle.SHARES_AND_TREE_SECONDS),
+    ):
+        yield Line(
+            f"epoch of {result['nodes']:,} nodes: {what}",
+            f"1,000,000 in < {most:.0f} s",
+            seconds < most if is_full else None,
+            round(result["nodes"] / seconds), None, None, None, None,
+            f"{seconds} s; load {result['load_average']}",
+        )  # fmt: skip
+    for stage in result["stages"]:
+        if stage["limit_seconds"] is None:
+            continue
+        count = result["rows"] if stage["stage"] == "sums" else result["nodes"]
+        rates = [
+            None if seconds is None else round(count / max(seconds, 0.01))
+            for seconds in (stage["cpu_seconds"], stage["peer_seconds"], stage["limit_seconds"])
+        ]
+        yield Line(
+            f"epoch of {result['nodes']:,} nodes: {stage['stage']}, processor time", "", None,
+            rates[0] or 0, rates[1], rates[2], stage["of_peer"], stage["of_limit"],
+        )  # fmt: skip
+
+
+def seal_beside_lines(result: dict[str, Any]) -> Iterator[Line]:
+    alone, beside = result["alone"], result["beside"]
+    seconds = result["seal_seconds"] + result["credit_seconds"]
+    yield Line(
+        f"accounts credited beside other writers, {result['nodes']:,} nodes",
+        f"nobody waits {seal_beside.WAIT_MAX_MS} ms", result["holds"],
+        round(result["nodes"] / seconds), None, None, None, None,
+        f"waits p50 {beside['p50_ms']}, p99 {beside['p99_ms']}, max {beside['max_ms']} ms; alone"
+        f" p99 {alone['p99_ms']}, max {alone['max_ms']} ms; load {result['load_average']}",
+    )  # fmt: skip
+
+
+def rehearsal_lines(result: dict[str, Any]) -> Iterator[Line]:
+    nodes = result["epochs"] * result["nodes"]
+    yield Line(
+        f"policy rehearsed on {result['epochs']} epochs of {result['nodes']:,} nodes",
+        f"52 in < {rehearsal.FIGURE_SECONDS:.0f} s",
+        result["seconds"] < rehearsal.FIGURE_SECONDS
+        if result["epochs"] == rehearsal.EPOCHS
+        else None,
+        round(nodes / result["seconds"]), None, round(nodes / result["limit_cpu_seconds"]), None,
+        result["of_limit"],
+        f"{result['seconds']} s, {result['cpu_seconds']} s of processor",
+    )  # fmt: skip
+
+
 def _ratio(one: float, other: float) -> float:
     return round(one / other, 3)
 
@@ -345,6 +403,9 @@ BENCHMARKS = (
     Benchmark("matching", matching.run, matching_lines),
     Benchmark("lease_open", lease_open.run, lease_open_lines),
     Benchmark("gang", gang.run, gang_lines),
+    Benchmark("settle", settle.run, settle_lines),
+    Benchmark("seal_beside", seal_beside.run, seal_beside_lines),
+    Benchmark("rehearsal", rehearsal.run, rehearsal_lines),
     Benchmark("reporter_footprint", reporter_footprint.run, reporter_footprint_lines),
     Benchmark("reporter_week", reporter_week.run, reporter_week_lines),
 )

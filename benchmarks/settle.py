@@ -73,6 +73,7 @@ GOLDEN: dict[Size, str] = {
     Size(640, 6_400): (
         "597bcc17b2a051c77216065ab7e731c3adbab7f7e6e2b76c62e9bda4cc8e09765b99e519e1149d4a"
     ),
+    FULL: "36c0e2b08c4c9c2e1f10921a8133a468f4d017580a2d7d17b22f7284404c80e3f1985357caef5fa7",
     SHORT: "4f57753f4e1d60d35739e81db86fa42aaa8e8d408d49b068c10f9e52f661119b15d8f2e62cea3391",
 }
 """How the epoch file's hash begins, then the root: on every machine, by every executor."""

@@ -115,13 +115,15 @@ def build(rows: Sequence[Row], encoding: Sequence[str] = PAYOUT_ENCODING) -> Sta
         keccak(keccak(b"".join(words)).digest()).digest() for words in zip(*columns, strict=True)
     ]
     count = len(leaves)
-    hashes, index_by_row = [b""] * (2 * count - 1), [0] * count
-    for rank, row_index in enumerate(sorted(range(count), key=leaves.__getitem__)):
+    order = sorted(range(count), key=leaves.__getitem__)
+    index_by_row = [0] * count
+    for rank, row_index in enumerate(order):
         index_by_row[row_index] = 2 * count - 2 - rank
-        hashes[2 * count - 2 - rank] = leaves[row_index]
-    for index in range(count - 2, -1, -1):
-        left, right = hashes[2 * index + 1], hashes[2 * index + 2]
-        hashes[index] = keccak(left + right if left < right else right + left).digest()
+    hashes = [leaves[row_index] for row_index in order]  # back to front: the root comes last
+    following = iter(hashes)
+    for one, other in zip(following, following, strict=False):  # reads what it appends
+        hashes.append(keccak(one + other if one < other else other + one).digest())
+    hashes.reverse()
     return StandardTree(tuple(rows), hashes, index_by_row, tuple(encoding))
 
 
@@ -144,16 +146,27 @@ def check_rows(rows: Sequence[Row], encoding: Sequence[str] = PAYOUT_ENCODING) -
     for row in rows:
         if int(row[-1]) == 0:
             raise Refused(Reason.ZERO_AMOUNT, row=row)
-    keys = [_in_one_case(column) for _, column in columns[:-1]]
+    varying = [column for _, column in columns[:-1] if not _is_same(column)]
     seen = set()
-    for row, key in zip(rows, zip(*keys, strict=True) if keys else repeat(()), strict=False):
+    for row, key in zip(rows, _keys(varying), strict=False):
         if key in seen:
             raise Refused(Reason.DUPLICATE_LEAF, row=row)
         seen.add(key)
 
 
-def _in_one_case(column: Sequence[int | str]) -> list[int | str]:
-    return [value.lower() if isinstance(value, str) else value for value in column]
+def _keys(columns: Sequence[Sequence[int | str]]) -> Iterable[Any]:
+    """What tells rows apart, addresses in one case; the same for all where nothing does."""
+    lowered = [
+        [value.lower() if isinstance(value, str) else value for value in column]
+        for column in columns
+    ]
+    if len(lowered) == 1:
+        return lowered[0]
+    return zip(*lowered, strict=True) if lowered else repeat(())
+
+
+def _is_same(column: Sequence[int | str]) -> bool:
+    return column.count(column[0]) == len(column)
 
 
 def payout_tree(
@@ -216,7 +229,7 @@ def _word(kind: str, value: int | str) -> bytes:
 
 def _words(kind: str, column: Sequence[int | str]) -> Iterable[bytes]:
     """The words of one field of all rows; what all rows share is encoded once."""
-    if column.count(column[0]) == len(column):
+    if _is_same(column):
         return repeat(_word(kind, column[0]), len(column))
     return [_word(kind, value) for value in column]
 

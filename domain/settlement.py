@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from operator import itemgetter
 from typing import NamedTuple
@@ -205,12 +206,7 @@ def settle(cut: Cut) -> Settlement:
         treasury_pool=treasury,
         compute_weight=all_weight,
         availability_weight=all_time,
-        nodes=tuple(
-            map(
-                NodeReward, (node.node_id for node in nodes), (node.account_id for node in nodes),
-                weights, compute_paid, times, availability_paid,
-            )
-        ),
+        nodes=_rewards(nodes, weights, compute_paid, times, availability_paid),
         unallocated=tuple(left),
         compute_carry=_carried(left, COMPUTE),
         availability_carry=_carried(left, AVAILABILITY),
@@ -391,6 +387,13 @@ def _left(
 
 def _carried(left: Iterable[Unallocated], pool: str) -> int:
     return sum(part.units - part.returned for part in left if part.pool == pool)
+
+
+def _rewards(nodes: Sequence[NodeCut], *columns: Sequence[int]) -> tuple[NodeReward, ...]:
+    node_ids = (node.node_id for node in nodes)
+    account_ids = (node.account_id for node in nodes)
+    rows = zip(node_ids, account_ids, *columns, strict=True)
+    return tuple(map(partial(tuple.__new__, NodeReward), rows))  # no call for each
 
 
 def _by_account(

@@ -30,13 +30,13 @@ from domain.epoch import (
     settlement_of,
     stream_of,
 )
-from domain.epoch_file import epoch_file, file_sha256, read_cut
+from domain.epoch_file import ROWS_AT_ONCE, epoch_file, file_sha256, read_cut
 from domain.money import credit, token
 from domain.pin import PINS
 from domain.policy import NETWORK
 from domain.price_feed import FEED, PriceSnapshotTaken
 from domain.refusal import Reason, Refused
-from domain.settlement import Settlement, pools_of, settle
+from domain.settlement import NodeCut, Settlement, Use, pools_of, settle
 from tests.domain.epochs import (
     CAP,
     CLOSING,
@@ -266,6 +266,20 @@ def test_the_epoch_file_is_canonical_and_says_all_that_was_split() -> None:
 
 def test_the_epoch_file_never_changes_its_bytes() -> None:
     assert file_sha256(SETTLED) == GOLDEN_SHA256
+
+
+def test_many_nodes_are_written_as_one_list_is() -> None:
+    """Some at a time, and the bytes tell nothing of it."""
+    for count in (0, 1, ROWS_AT_ONCE, ROWS_AT_ONCE + 1):
+        nodes = [
+            NodeCut(f"node_{n}", f"acct_\u00e9{n}", (Use("cash", n, 1),)) for n in range(count)
+        ]
+        data = epoch_file(settle(replace(SETTLED.cut, nodes=nodes)))
+        plain = json.dumps(
+            json.loads(data), sort_keys=True, separators=(",", ":"), ensure_ascii=False
+        )
+        assert data == plain.encode()
+        assert len(read_cut(data).nodes) == count
 
 
 # Sealing.
