@@ -48,6 +48,10 @@ _TABLES = """
         node_id text COLLATE "C", position bigint, lease_id text COLLATE "C" NOT NULL,
         at_us bigint NOT NULL, us bigint NOT NULL, PRIMARY KEY (node_id, position));
     COMMENT ON TABLE own.faster IS 'Time that was claimed faster than the clock; by its accrual';
+    CREATE TABLE own.held (
+        lease_id text COLLATE "C", position bigint, device_ids text[] NOT NULL,
+        PRIMARY KEY (lease_id, position));
+    COMMENT ON TABLE own.held IS 'Devices of each lease: whose time was claimed, where it was';
     CREATE TABLE own.library (
         driver text COLLATE "C", sha256 text COLLATE "C", known boolean NOT NULL,
         at_us bigint NOT NULL, position bigint NOT NULL, PRIMARY KEY (driver, sha256));
@@ -105,6 +109,11 @@ _RULES = (
         """INSERT INTO own.quarantined
         SELECT DISTINCT ON (node_id) node_id, position, topic = 'node.boots_alternated.v1'
         FROM facts ORDER BY node_id, position ON CONFLICT DO NOTHING""",
+    ),
+    Rule(
+        ("lease.reserved.v1",),
+        "lease_id text, device_ids text[]",
+        "INSERT INTO own.held SELECT lease_id, position, device_ids FROM facts",
     ),
     Rule(
         ("lease.usage_accrued.v1",),
@@ -494,9 +503,18 @@ _ELSEWHERE = """
         AND greatest(m.from_us, o.from_us) < least(m.to_us, o.to_us)
     GROUP BY m.device_id
 """
+# The devices of the lease that claimed it, and of a GPU that is cut the instances metered then.
 _FASTER = """
-    SELECT min(position) FROM proj_trust.faster
-    WHERE node_id = %s AND at_us >= %s AND at_us < %s
+    WITH claimed AS (
+        SELECT unnest(h.device_ids) AS device_id, f.position
+        FROM proj_trust.faster f JOIN proj_trust.held h USING (lease_id)
+        WHERE f.node_id = %(node)s AND f.at_us >= %(from)s AND f.at_us < %(to)s)
+    SELECT device_id, min(position) FROM (
+        SELECT device_id, position FROM claimed
+        UNION ALL SELECT m.device_id, c.position FROM proj_trust.metered m
+        JOIN claimed c ON c.device_id = m.board_id AND m.device_id <> m.board_id
+        WHERE m.node_id = %(node)s AND m.hour_us >= %(from)s AND m.hour_us < %(to)s) each
+    GROUP BY device_id
 """
 _PROOFS = """
     SELECT DISTINCT ON (device_id, kind) device_id, kind, verdict, position FROM proj_trust.proof
@@ -567,18 +585,16 @@ def read_evidence(connection: Connection, node_id: str, span: Span) -> list[Evid
     for device_id, kind, verdict, position in connection.execute(_PROOFS, within):
         when = "challenged_at" if kind == "challenge" else "attested_at"
         found.setdefault(device_id, {}).update({kind: verdict, when: Place(None, position)})
-    row = connection.execute(_FASTER, within).fetchone()
-    faster = None if row is None or row[0] is None else Place(None, row[0])
+    asked = {"node": node_id, "from": span.from_us, "to": span.to_us}
+    for device_id, position in connection.execute(_FASTER, asked):
+        found.setdefault(device_id, {})["faster_at"] = Place(None, position)
     quarantined = connection.execute(
         "SELECT cloned FROM proj_trust.quarantined WHERE node_id = %s", (node_id,)
     ).fetchone()
     standing: dict[str, Any] = {
         "quarantined": quarantined == (False,), "cloned": quarantined == (True,)
     }  # fmt: skip
-    return [
-        Evidence(device_id=one, faster_at=faster, **standing, **told)
-        for one, told in sorted(found.items())
-    ]
+    return [Evidence(device_id=one, **standing, **told) for one, told in sorted(found.items())]
 
 
 _METERED_FIELDS = tuple(field.name for field in fields(Metered))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from domain import report
@@ -92,6 +93,19 @@ def test_time_faster_than_the_clock_and_ahead_of_its_receipt_is_told_at_settleme
     }  # fmt: skip
     assert [each["usage_position"] for each in told["faster_than_time"]["rows"]] == [2]
     assert [each["usage_position"] for each in told["ahead_of_receipt"]["rows"]] == [1]
+    body = reported(
+        scene.provider, devices=(report.Device(id="GPU-beside"),),
+        rows=(replace(row(NOW_US, NOW_US + MINUTE_US), lease=None),), mono_us=9 * HOUR_US,
+        wall_us=NOW_US + 8 * HOUR_US,
+    )  # fmt: skip
+    assert send(scene, scene.provider, body).status_code == 200
+    with scene.service.connect() as connection:
+        tables.step_all(connection)
+    devices = scene.owner.read(f"/v1/nodes/{scene.provider.node_id}/trust")["devices"]
+    rules = {one["device_id"]: {each["rule"] for each in one["findings"]} for one in devices}
+    (leased,) = set(rules) - {"GPU-beside"}
+    assert "faster_than_time" in rules[leased]
+    assert "faster_than_time" not in rules["GPU-beside"], "another device of the same node"
 
 
 def test_a_flagged_report_is_told_with_its_rule_and_the_time_it_claims(scene: Scene) -> None:
