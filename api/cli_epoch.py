@@ -21,7 +21,8 @@ app = group("Reward epochs: list, preview, close, explain.", "tallystick epoch l
 
 MONEY = (
     "emission", "compute_pool", "availability_pool", "treasury_pool", "compute_carry_before",
-    "compute_carry", "rewards", "minted",
+    "compute_carry", "rewards", "minted", "unissued", "recyclable", "release", "returned",
+    "returned_release", "availability_carry_before", "availability_carry",
 )  # fmt: skip
 REWARDS_MAX = 100_000
 
@@ -49,6 +50,7 @@ def preview(
     told = Remote(url, None).ask(lambda c: c.preview_epoch(epoch=epoch))
     lines = facts({"epoch": told["epoch"], "is_final": told["is_final"]})
     lines += columns(told["weights"], ("account_id", "burned", "gpu_us"))
+    lines += columns(told["nodes"], ("node_id", "account_id", "source", "burned", "gpu_us"))
     tell(told, lines, as_json=as_json)
 
 
@@ -142,9 +144,12 @@ def _close(service: Service, epoch: int, override: str | None) -> dict[str, Any]
         cut = settlement.close_epoch(
             ledger, connection, epoch, now_us, "operator", override=override
         )
-        data_dir = service.settings.data_dir
-        sealed = settlement.seal_epoch(ledger, connection, epoch, now_us, data_dir=data_dir)
-        settlement.mature_rewards(ledger, connection, epoch, now_us)
+        how: Any = {
+            "data_dir": service.settings.data_dir,
+            "development": service.settings.environment == "development",
+        }
+        sealed = settlement.seal_epoch(ledger, connection, epoch, now_us, **how)
+        settlement.mature_rewards(ledger, connection, epoch, now_us, **how)
     return {
         "epoch": epoch,
         "cut_position": cut,

@@ -1362,6 +1362,15 @@ class Epoch(TypedDict):
     chunks_credited: int
     chunks_matured: int
     file_sha256: NotRequired[str]
+    unissued: NotRequired[Money]
+    recyclable: NotRequired[Money]
+    release: NotRequired[Money]
+    returned: NotRequired[Money]
+    returned_release: NotRequired[Money]
+    availability_carry_before: NotRequired[Money]
+    availability_carry: NotRequired[Money]
+    compute_weight: NotRequired[str]
+    availability_weight: NotRequired[str]
     minted: NotRequired[Money]
     mint_tx_hash: NotRequired[str]
     position: NotRequired[int]
@@ -3830,6 +3839,18 @@ class NodeUsage(TypedDict):
     position: int
 
 
+class NodeWeight(TypedDict):
+    """What strangers used of a node, by the funding source that paid; the policy weighs
+    sources.
+    """
+
+    node_id: str
+    account_id: str
+    source: str
+    burned: str
+    gpu_us: str
+
+
 class Nonce(TypedDict):
     """Sign `nonce` within ten minutes: it covers the node's reports up to `acked_seq`."""
 
@@ -4216,12 +4237,13 @@ class PoolQueueForm(TypedDict):
 
 class Preview(TypedDict):
     """The weights an epoch's compute pool will be split by, as far as the log has been
-    read.
+    read. `nodes`: the largest, at most 1000 lines.
     """
 
     epoch: int
     is_final: bool
     weights: list[Weight]
+    nodes: list[NodeWeight]
     position: int
 
 
@@ -5644,7 +5666,7 @@ class WebhookPage(TypedDict):
 
 
 class Weight(TypedDict):
-    """`burned`: micro-credits charged by burning tariffs."""
+    """`burned`: micro-credits that cash and burned credits paid and that were burned."""
 
     account_id: str
     burned: str

@@ -17,7 +17,9 @@ from api.models import (
     EpochInPath,
     EpochQuery,
     Hex32,
+    NodeId,
     Position,
+    Short,
     Told,
     Told_at,
     moment,
@@ -37,6 +39,8 @@ resource = Resource("epochs")
 
 Number = Annotated[int, Field(ge=1, le=2_147_483_647)]
 StateName = Literal["open", "closing", "sealed", "credited", "settled"]
+NODES_MAX = 1_000
+"""Lines of one preview."""
 FOR_EVER = {"Cache-Control": "public, max-age=31536000, immutable"}
 
 
@@ -65,25 +69,48 @@ class EpochTold(Told):
     chunks_credited: Count
     chunks_matured: Count
     file_sha256: Hex32 | None = None
+    unissued: Money | None = None
+    recyclable: Money | None = None
+    release: Money | None = None
+    returned: Money | None = None
+    returned_release: Money | None = None
+    availability_carry_before: Money | None = None
+    availability_carry: Money | None = None
+    compute_weight: Units | None = None
+    availability_weight: Units | None = None
     minted: Money | None = None
     mint_tx_hash: str | None = None
     position: Position | None = None
 
 
 class WeightTold(Told):
-    """`burned`: micro-credits charged by burning tariffs."""
+    """`burned`: micro-credits that cash and burned credits paid and that were burned."""
 
     account_id: AccountId
     burned: Units
     gpu_us: Units
 
 
+class NodeWeightTold(Told):
+    """What strangers used of a node, by the funding source that paid; the policy weighs sources."""
+
+    node_id: NodeId
+    account_id: AccountId
+    source: Short
+    burned: Units
+    gpu_us: Units
+
+
 class PreviewTold(Told):
-    """The weights an epoch's compute pool will be split by, as far as the log has been read."""
+    """The weights an epoch's compute pool will be split by, as far as the log has been read.
+
+    `nodes`: the largest, at most 1000 lines.
+    """
 
     epoch: Number
     is_final: bool
     weights: list[WeightTold]
+    nodes: list[NodeWeightTold]
     position: Position
 
 
@@ -108,12 +135,18 @@ def preview_epoch(call: Caller, epoch: EpochQuery = None) -> Response:
     """The weights of the open epoch, or of the one named."""
     with call.read(EPOCHS) as view:
         found = epochs.read_preview(view.connection, epoch)
-        gpu_us = dict(found.gpu_us)
         told = PreviewTold(
             epoch=found.epoch, is_final=found.is_final, position=view.position,
             weights=[
-                WeightTold(account_id=who, burned=str(burned), gpu_us=str(gpu_us.get(who, 0)))
-                for who, burned in found.burned
+                WeightTold(account_id=who, burned=str(burned), gpu_us=str(gpu_us))
+                for who, burned, gpu_us in found.by_account()
+            ],
+            nodes=[
+                NodeWeightTold(
+                    node_id=one.node_id, account_id=one.account_id, source=one.source,
+                    burned=str(one.burned), gpu_us=str(one.gpu_us),
+                )
+                for one in found.largest(NODES_MAX)
             ],
         )  # fmt: skip
         return call.answer(view, told)
@@ -186,7 +219,18 @@ def _epoch(row: epochs.EpochRow) -> EpochTold:
         recipients=row.recipients, chunks=row.chunks, chunks_credited=row.credited,
         chunks_matured=row.matured, file_sha256=row.file_sha256,
         minted=tokens_or_none(row.minted), mint_tx_hash=row.mint_tx_hash,
+        unissued=tokens_or_none(row.unissued), recyclable=tokens_or_none(row.recyclable),
+        release=tokens_or_none(row.release), returned=tokens_or_none(row.returned),
+        returned_release=tokens_or_none(row.returned_release),
+        availability_carry_before=tokens_or_none(row.availability_carry_before),
+        availability_carry=tokens_or_none(row.availability_carry),
+        compute_weight=_text_or_none(row.compute_weight),
+        availability_weight=_text_or_none(row.availability_weight),
     )  # fmt: skip
+
+
+def _text_or_none(value: int | None) -> str | None:
+    return None if value is None else str(value)
 
 
 def _reward(row: epochs.RewardRow) -> RewardTold:

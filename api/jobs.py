@@ -278,8 +278,14 @@ def run_webhooks(service: Service, connection: Connection, now_us: int) -> int:
 def run_epochs(service: Service, connection: Connection, now_us: int) -> int:
     """Close, seal and credit epochs whose time has come."""
     before = service.head(connection)
-    data_dir = service.settings.data_dir
-    waits = settle_due(service.ledger, connection, now_us, "job", data_dir=data_dir)
+    waits = settle_due(
+        service.ledger,
+        connection,
+        now_us,
+        "job",
+        data_dir=service.settings.data_dir,
+        development=service.settings.environment == "development",
+    )
     if waits:
         logger.info("the open epoch waits: %s", "; ".join(waits))
     return service.head(connection) - before

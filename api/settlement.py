@@ -5,8 +5,11 @@
     credit: RewardsCredited in chunks, RewardsMatured with them or after the holdback
 
 The file is written before the fact that names it, so a fact never refers to what does not exist.
-What an epoch pays is decided in `domain/epoch.py`; this file fetches its inputs. While an epoch is
-closed the accrual job is kept out, so that its cut covers every report accrued before it.
+What an epoch pays is decided in `domain/settlement.py`; this file fetches its inputs, all of them
+as of the cut: they are the same however far the views have read since, so a seal can be computed
+again. Only its maturing, epochs later, reads the file that was sealed: a tier or a score may be
+judged by newer rules then. While an epoch is closed the accrual job is kept out, so that its cut
+covers every report accrued before it.
 """
 
 from __future__ import annotations
@@ -34,16 +37,17 @@ from domain.epoch import (
     Reward,
     SealEpoch,
 )
-from domain.epoch_file import epoch_file, file_sha256
+from domain.epoch_file import epoch_file, file_sha256, read_cut
 from domain.oracle import HEALTHY
 from domain.policy import NETWORK, PolicyPublished
 from domain.price_feed import FEED, TakePriceSnapshot, reading_of
 from domain.refusal import Reason, Refused
-from domain.settlement import Cut, NodeCut, Settlement, Use, settle
+from domain.settlement import Cut, Settlement, settle
 from ledger import cut, trees
 from ledger.handle import Ledger
 from projections import tables
-from projections.epochs import Preview, read_preview
+from projections.cut_nodes import read_nodes
+from projections.epochs import read_preview, read_recyclable
 
 Connection = psycopg.Connection[Any]
 
@@ -139,14 +143,20 @@ def _known(ledger: Ledger, epoch: int) -> Epoch:
 
 @collecting_later()
 def seal_epoch(
-    ledger: Ledger, connection: Connection, epoch: int, now_us: int, *, data_dir: Path
+    ledger: Ledger,
+    connection: Connection,
+    epoch: int,
+    now_us: int,
+    *,
+    data_dir: Path,
+    development: bool = False,
 ) -> EpochSealed:
     """Seal a closed epoch and credit all of its rewards; what was done before is not done again.
 
-    Also writes the epoch file again when it is gone. Raises Refused: EPOCH_UNKNOWN, EPOCH_STATE,
-    EPOCH_OUT_OF_ORDER; SealDiffers.
+    Also writes the epoch file again when it is gone. In `development` simulated devices count.
+    Raises Refused: EPOCH_UNKNOWN, EPOCH_STATE, EPOCH_OUT_OF_ORDER; SealDiffers.
     """
-    settlement = settlement_at(ledger, connection, epoch)
+    settlement = settlement_at(ledger, connection, epoch, development=development)
     data = epoch_file(settlement)
     _keep_file(epoch_path(data_dir, epoch), data)
     if _known(ledger, epoch).sealed is None:
@@ -176,7 +186,13 @@ def _price_snapshot(ledger: Ledger, now_us: int) -> int | None:
     return taken.number if taken.health == HEALTHY else None
 
 
-def settlement_at(ledger: Ledger, connection: Connection, epoch: int) -> Settlement:
+INPUTS = ("epochs", "availability", "reputation")
+"""The views that a settlement reads."""
+
+
+def settlement_at(
+    ledger: Ledger, connection: Connection, epoch: int, *, development: bool = False
+) -> Settlement:
     """What the cut of an epoch gives, computed now, whether it is sealed already or not.
 
     Raises Refused: EPOCH_UNKNOWN, EPOCH_STATE, EPOCH_OUT_OF_ORDER; SealDiffers when it is sealed
@@ -185,7 +201,7 @@ def settlement_at(ledger: Ledger, connection: Connection, epoch: int) -> Settlem
     state = _known(ledger, epoch)
     assert state.opened is not None
     position = cut_position(ledger, epoch)
-    tables.step_all(connection, only=("epochs",))
+    tables.step_all(connection, only=INPUTS)
     preview = read_preview(connection, epoch)
     assert preview.is_final, (epoch, preview.position)
     policy = _policy(ledger, state.opened.policy_version)
@@ -193,8 +209,9 @@ def settlement_at(ledger: Ledger, connection: Connection, epoch: int) -> Settlem
     unissued = ledger.books.balance("emission:unissued")
     if sealed is not None and sealed.unissued is not None:  # the cap has less left now
         unissued = sealed.unissued.units
-    openings = epochs.openings(_sealed_before(ledger, epoch), unissued, recyclable=0)
-    nodes = _nodes(preview)
+    recyclable = read_recyclable(connection, epoch, position)
+    openings = epochs.openings(_sealed_before(ledger, epoch), unissued, recyclable)
+    nodes = read_nodes(connection, preview, position, development=development)
     settlement = settle(
         Cut(epoch=epoch, cut_position=position, policy=policy, openings=openings, nodes=nodes)
     )
@@ -210,14 +227,6 @@ def _policy(ledger: Ledger, version: int) -> PolicyPublished:
     return policy
 
 
-def _nodes(preview: Preview) -> list[NodeCut]:
-    gpu_us = dict(preview.gpu_us)
-    return [
-        NodeCut(account_id, account_id, (Use("cash", burned, gpu_us.get(account_id, 0)),))
-        for account_id, burned in preview.burned
-    ]
-
-
 def _sealed_before(ledger: Ledger, epoch: int) -> EpochSealed | None:
     if epoch == 1:
         return None
@@ -225,6 +234,26 @@ def _sealed_before(ledger: Ledger, epoch: int) -> EpochSealed | None:
     if sealed is None:
         raise Refused(Reason.EPOCH_OUT_OF_ORDER, epoch=epoch, rule="the one before is not sealed")
     return sealed
+
+
+def sealed_settlement(
+    ledger: Ledger,
+    connection: Connection,
+    epoch: int,
+    *,
+    data_dir: Path,
+    development: bool = False,
+) -> Settlement:
+    """What was sealed: from the epoch file when it has the sealed hash, else computed again.
+
+    Raises like `settlement_at`.
+    """
+    sealed, path = _known(ledger, epoch).sealed, epoch_path(data_dir, epoch)
+    if sealed is not None and path.exists():
+        data = path.read_bytes()
+        if sha256(data).hexdigest() == sealed.file_sha256:
+            return settle(read_cut(data))
+    return settlement_at(ledger, connection, epoch, development=development)
 
 
 def _keep_file(path: Path, data: bytes) -> None:
@@ -247,12 +276,22 @@ def _credit(ledger: Ledger, epoch: int, rewards: Iterable[Reward], now_us: int) 
 
 
 @collecting_later()
-def mature_rewards(ledger: Ledger, connection: Connection, epoch: int, now_us: int) -> int:
+def mature_rewards(
+    ledger: Ledger,
+    connection: Connection,
+    epoch: int,
+    now_us: int,
+    *,
+    data_dir: Path,
+    development: bool = False,
+) -> int:
     """Mature the credited chunks of an epoch whose holdback has passed; how many it were."""
     state = _known(ledger, epoch)
     if state.status != "credited" or not _is_mature(ledger, state, now_us):
         return 0
-    settlement = settlement_at(ledger, connection, epoch)
+    settlement = sealed_settlement(
+        ledger, connection, epoch, data_dir=data_dir, development=development
+    )
     chunks = epochs.chunks_of(epochs.rewards_of(settlement))
     due = list(enumerate(chunks, 1))[state.matured_count :]
     for number, chunk in due:
@@ -268,7 +307,13 @@ def _is_mature(ledger: Ledger, state: Epoch, now_us: int) -> bool:
 
 
 def settle_due(
-    ledger: Ledger, connection: Connection, now_us: int, by: str, *, data_dir: Path
+    ledger: Ledger,
+    connection: Connection,
+    now_us: int,
+    by: str,
+    *,
+    data_dir: Path,
+    development: bool = False,
 ) -> tuple[str, ...]:
     """The job: close what is over, seal, credit and mature what is due, in order of epochs.
 
@@ -285,6 +330,10 @@ def settle_due(
                 return missing
             close_epoch(ledger, connection, epoch, now_us, by)
         if state.status != "credited":
-            seal_epoch(ledger, connection, epoch, now_us, data_dir=data_dir)
-        mature_rewards(ledger, connection, epoch, now_us)
+            seal_epoch(
+                ledger, connection, epoch, now_us, data_dir=data_dir, development=development
+            )
+        mature_rewards(
+            ledger, connection, epoch, now_us, data_dir=data_dir, development=development
+        )
     return ()

@@ -18,7 +18,7 @@ from domain.emission import EmissionSegment as EmissionSegment
 from domain.emission import check_segments, scheduled_through
 from domain.money import PPM, Amount, Asset, token
 from domain.refusal import Reason, Refused
-from domain.reward_terms import RewardTerms, check_terms
+from domain.reward_terms import REWARD_TERMS, RewardTerms, check_terms
 from domain.stream import Change, Stream, World
 
 COMPUTE_BASES = ("burned_value", "gpu_time")
@@ -102,7 +102,8 @@ FIRST_EMISSION = EmissionSegment(start_epoch=1, n_epochs=52, total=590_558_000_0
 
 def first_policy(by: str, at_us: int) -> PublishPolicy:
     """The terms a new network starts with: weekly epochs, 70 % compute, 20 % availability, the
-    rest to the treasury, weight by burned value, rewards held back for four epochs.
+    rest to the treasury, weight by burned value, rewards held back for four epochs, and the
+    reward terms of `domain/reward_terms.py`.
     """
     return PublishPolicy(
         version=1,
@@ -117,6 +118,7 @@ def first_policy(by: str, at_us: int) -> PublishPolicy:
         effective_from_epoch=1,
         by=by,
         at_us=at_us,
+        rewards=REWARD_TERMS,
     )
 
 

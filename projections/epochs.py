@@ -2,19 +2,28 @@
 
     weight of epoch e == burned value of the cut: credits retired at use in e + burns confirmed in e
 
-A preview until the epoch closes; from the seal on the facts decide, and the rewards here are copies
-of them. A provider's own use has no weight, nor has what was paid from subsidised or unconfirmed
-sources (design economics 5 and 8).
+By node and by the funding source that paid, so that a policy may weigh any of them. A preview until
+the epoch closes; from the seal on the facts decide, and the rewards here are copies of them. What a
+provider itself paid for, at its own node or for others, has no weight (design economics 5 and 8).
 
     weight of a contested part == 0       in the epoch of the dispute, if the part was counted there
     what a ruling leaves of it            counts in the epoch of the ruling
 
 A part that had been counted in an epoch whose cut was past keeps its weight (economics 17).
+
+    sum of TOKEN said to be burned for nodes, over all epochs <= TOKEN burned           of each burn
+    and <= TOKEN that the payer burned for credits                                of each payer
+
+Only what cash and burned credits paid counts as burned for a node: it bounds a reward, and a grant
+must not lift that bound (economics 13).
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from projections import read
 from projections.earnings import CUT_RULE, CUTS, EPOCH_OF
@@ -29,26 +38,53 @@ _TABLES = (
         closing_at_us bigint, sealed_position bigint, sealed_at_us bigint, cut_position bigint,
         emission bigint, compute_pool bigint, availability_pool bigint, treasury_pool bigint,
         compute_carry_before bigint, compute_carry bigint, rewards bigint, recipients int,
-        chunks int, file_sha256 text, credited int NOT NULL, matured int NOT NULL,
+        chunks int, file_sha256 text, unissued bigint, recyclable bigint, release bigint,
+        returned bigint, returned_release bigint, availability_carry_before bigint,
+        availability_carry bigint, compute_weight bigint, availability_weight bigint,
+        credited int NOT NULL, matured int NOT NULL,
         minted bigint, mint_tx_hash text) WITH (fillfactor = 70);
     CREATE TABLE own.burning (
-        position bigint PRIMARY KEY, account_id text COLLATE "C" NOT NULL, units bigint NOT NULL,
-        weight bigint NOT NULL);
-    COMMENT ON TABLE own.burning IS 'Charged by an accrual to be burned; weight once it is';
+        position bigint PRIMARY KEY, account_id text COLLATE "C" NOT NULL, units bigint NOT NULL);
+    COMMENT ON TABLE own.burning IS 'Charged at a position to be burned, or given back of it';
+    CREATE TABLE own.counted (
+        position bigint, source text COLLATE "C", payer_id text COLLATE "C",
+        node_id text COLLATE "C" NOT NULL, account_id text COLLATE "C" NOT NULL,
+        burned bigint NOT NULL, gpu_us bigint NOT NULL,
+        PRIMARY KEY (position, source, payer_id));
+    COMMENT ON TABLE own.counted IS 'What strangers paid of a charge; it weighs once burned';
+    COMMENT ON COLUMN own.counted.payer_id IS 'Of burned credits whose they were, else empty';
+    CREATE TABLE own.lease_node (lease_id text COLLATE "C" PRIMARY KEY, node_id text COLLATE "C");
+    CREATE TABLE own.purchase (
+        position bigint PRIMARY KEY, account_id text COLLATE "C", tokens bigint NOT NULL,
+        credits bigint NOT NULL);
+    CREATE INDEX ON own.purchase (account_id);
+    CREATE TABLE own.used (
+        epoch int, payer_id text COLLATE "C", node_id text COLLATE "C",
+        account_id text COLLATE "C" NOT NULL, credits bigint NOT NULL,
+        PRIMARY KEY (payer_id, epoch, node_id)) WITH (fillfactor = 70);
+    COMMENT ON TABLE own.used IS 'Burned credits that a payer used; without a node, for himself';
+    CREATE INDEX ON own.used (epoch);
+    CREATE TABLE own.burnt (
+        epoch int, burn_id bigint, node_id text COLLATE "C", credits bigint NOT NULL,
+        PRIMARY KEY (burn_id, node_id, epoch)) WITH (fillfactor = 70);
+    COMMENT ON TABLE own.burnt IS 'Of a confirmed burn, the credits that cash paid for a node';
+    CREATE INDEX ON own.burnt (epoch);
     CREATE TABLE own.burn (
         burn_id bigint PRIMARY KEY, first_position bigint NOT NULL, last_position bigint NOT NULL,
         credits bigint NOT NULL, tokens bigint NOT NULL, price_micro_usd bigint NOT NULL,
         state text NOT NULL, tx_hash text, at_us bigint NOT NULL, position bigint NOT NULL,
         confirmed_position bigint);
     CREATE TABLE own.disputed (
-        position bigint PRIMARY KEY, dispute_id text COLLATE "C" NOT NULL,
+        position bigint, source text COLLATE "C", payer_id text COLLATE "C",
+        dispute_id text COLLATE "C" NOT NULL, node_id text COLLATE "C" NOT NULL,
         account_id text COLLATE "C" NOT NULL, opened_position bigint NOT NULL,
-        gpu_us bigint NOT NULL, burned bigint NOT NULL, to_burn bigint NOT NULL,
-        resolved_position bigint, kept_gpu_us bigint, kept_burned bigint, kept_to_burn bigint);
+        gpu_us bigint NOT NULL, burned bigint NOT NULL, resolved_position bigint,
+        kept_gpu_us bigint, kept_burned bigint, PRIMARY KEY (position, source, payer_id));
     COMMENT ON TABLE own.disputed IS 'Weights of the contested part of a charge, by its position';
     CREATE TABLE own.weight (
-        epoch int, account_id text COLLATE "C", burned bigint NOT NULL, gpu_us bigint NOT NULL,
-        PRIMARY KEY (epoch, account_id)) WITH (fillfactor = 70);
+        epoch int, node_id text COLLATE "C", account_id text COLLATE "C", source text COLLATE "C",
+        burned bigint NOT NULL, gpu_us bigint NOT NULL,
+        PRIMARY KEY (epoch, node_id, account_id, source)) WITH (fillfactor = 70);
     CREATE TABLE own.reward (
         epoch int, account_id text COLLATE "C", chunk int NOT NULL, credited bigint NOT NULL,
         matured bigint NOT NULL, PRIMARY KEY (epoch, account_id));
@@ -78,18 +114,18 @@ _ROOT_STATES = """CASE topic WHEN 'payout.root_proposed.v1' THEN 'proposed'
     WHEN 'payout.root_vetoed.v1' THEN 'vetoed' ELSE 'accepted' END"""
 
 _PAID = """CROSS JOIN LATERAL (
-        SELECT coalesce(sum(units), 0) AS total,
-            coalesce(sum(units) FILTER (WHERE source = 'cash' AND NOT is_own), 0) AS cash,
-            coalesce(sum(units) FILTER (WHERE source = 'burned' AND NOT is_own), 0) AS burned,
-            coalesce(sum(units) FILTER (WHERE source IN ('cash', 'burned') AND NOT is_own), 0)
-                AS counted,
-            coalesce(bool_or(source = 'burned'), false) AS is_burned
+        SELECT source, payer_id, is_own, sum(units) AS units,
+            sum(sum(units)) OVER () AS total,
+            bool_or(source = 'burned') OVER () AS is_burned
         FROM (
             SELECT (part->'amount'->>'units')::numeric AS units, part->>'source' AS source,
+                CASE part->>'source' WHEN 'burned'
+                    THEN coalesce(part->>'account_id', account_id) ELSE '' END AS payer_id,
                 coalesce(part->>'account_id' = provider_account_id, false) AS is_own
-            FROM json_array_elements(drawn) part WHERE part->>'purpose' IS NULL) p) d"""
-"""SQL: what of an accrual's `drawn` paid for usage and has weight, and whether it was bought by
-burning. What the provider itself paid, for whomever, has none: it would be its own renter.
+            FROM json_array_elements(drawn) part WHERE part->>'purpose' IS NULL) p
+        GROUP BY source, payer_id, is_own) d"""
+"""SQL: who paid what of an accrual's charge for usage. What the provider itself paid, for whomever,
+is its own: it would be its own renter.
 """
 
 
@@ -99,54 +135,128 @@ def _epoch(position: str) -> str:
     return f"(coalesce(({found}), 0) + 1)"
 
 
-_BURNT_AT = """(SELECT b.confirmed_position FROM own.burn b
-    WHERE b.state = 'confirmed' AND d.position BETWEEN b.first_position AND b.last_position
-        AND d.position < b.position)"""
+_BURN_OF = """LEFT JOIN LATERAL (
+    SELECT b.burn_id, b.confirmed_position AS burnt_at FROM own.burn b
+    WHERE d.source <> 'burned' AND b.state = 'confirmed'
+        AND d.position BETWEEN b.first_position AND b.last_position AND d.position < b.position
+    ) b ON true"""
 """SQL: where the burn of a disputed charge was confirmed; at most one burn covers a charge."""
-_WAS_OUT = f"{_epoch('f.line')} = {_epoch('f.opened_position')}"
-_WAS_BURNT = f"""(f.burnt_at < f.opened_position
-    AND {_epoch("f.burnt_at")} = {_epoch("f.opened_position")})"""
-_OUT_GPU_US = f"CASE WHEN {_WAS_OUT} THEN f.gpu_us ELSE 0 END"
-_OUT_BURNED = f"CASE WHEN {_WAS_OUT} THEN f.burned ELSE 0 END"
-_OUT_TO_BURN = f"CASE WHEN {_WAS_BURNT} THEN f.to_burn ELSE 0 END"
-_BACK_GPU_US = f"CASE WHEN {_WAS_OUT} THEN f.kept_gpu_us ELSE 0 END"
-_BACK_BURNED = f"CASE WHEN {_WAS_OUT} THEN f.kept_burned ELSE 0 END"
-_BACK_TO_BURN = f"""CASE WHEN {_WAS_BURNT}
-    OR (f.burnt_at > f.opened_position AND f.burnt_at < f.position)
-    THEN f.kept_to_burn ELSE 0 END"""
+# Burned credits were retired at the charge itself, others when their burn was confirmed.
+_WAS_OUT = f"{_epoch('d.position')} = {_epoch('d.opened_position')}"
+_WAS_BURNT = f"""CASE WHEN d.source = 'burned' THEN {_WAS_OUT} ELSE coalesce(
+    b.burnt_at < d.opened_position
+    AND {_epoch("b.burnt_at")} = {_epoch("d.opened_position")}, false) END"""
+_IS_BACK = f"""({_WAS_BURNT} OR coalesce(
+    b.burnt_at > d.opened_position AND b.burnt_at < f.position, false))"""
+
+_ADDED = """ON CONFLICT (epoch, node_id, account_id, source) DO UPDATE
+            SET burned = w.burned + excluded.burned, gpu_us = w.gpu_us + excluded.gpu_us"""
+_USED = """INSERT INTO own.used AS u
+        SELECT epoch, payer_id, node_id, min(account_id), sum(burned)::bigint
+        FROM moved WHERE source = 'burned' AND burned <> 0 GROUP BY 1, 2, 3
+        ON CONFLICT (payer_id, epoch, node_id) DO UPDATE
+            SET credits = u.credits + excluded.credits"""
+_BURNT = """INSERT INTO own.burnt AS t
+        SELECT epoch, burn_id, node_id, sum(burned)::bigint
+        FROM moved WHERE source = 'cash' AND burn_id IS NOT NULL AND burned <> 0 GROUP BY 1, 2, 3
+        ON CONFLICT (burn_id, node_id, epoch) DO UPDATE
+            SET credits = t.credits + excluded.credits"""
+_WEIGHED = f"""INSERT INTO own.weight AS w
+        SELECT epoch, node_id, account_id, source, sum(burned)::bigint, sum(gpu_us)::bigint
+        FROM moved WHERE burned <> 0 OR gpu_us <> 0 GROUP BY 1, 2, 3, 4 {_ADDED}"""
+
+
+def _moved(rows: str) -> str:
+    """SQL after `facts`: rows (epoch, node_id, account_id, source, payer_id, burn_id, burned,
+    gpu_us) go where they count: into weights, into what a payer used, into what was burned.
+    """
+    return f""", moved AS ({rows}), used AS ({_USED}), burnt AS ({_BURNT})
+        {_WEIGHED}"""
+
+
+def _spent(name: str, unless: str) -> Rule:
+    """Burned credits that were used without weight: they count as used all the same."""
+    return Rule(
+        (name,),
+        "account_id text, provider_account_id text, drawn json",
+        f"""INSERT INTO own.used AS u
+        SELECT {EPOCH_OF}, d.payer_id, '', '', sum(d.units)::bigint
+        FROM facts f {_PAID} WHERE d.source = 'burned' AND ({unless}) GROUP BY 1, 2
+        ON CONFLICT (payer_id, epoch, node_id) DO UPDATE
+            SET credits = u.credits + excluded.credits""",
+    )
+
 
 _RULES = (
     CUT_RULE,
+    Rule(
+        ("lease.reserved.v1",),
+        "lease_id text, node_id text",
+        """INSERT INTO own.lease_node
+        SELECT DISTINCT ON (lease_id) lease_id, node_id FROM facts ORDER BY lease_id, position DESC
+        ON CONFLICT (lease_id) DO UPDATE SET node_id = excluded.node_id""",
+    ),
+    # What strangers paid of a charge, by source. An accrual in burned credits retires all that it
+    # burns at once; of others the part that each source paid waits for its burn.
+    Rule(
+        ("lease.usage_accrued.v1",),
+        "node_id text, account_id text, provider_account_id text, gpu_us_new bigint,"
+        " parts_new json, drawn json",
+        f"""INSERT INTO own.counted
+        SELECT f.position, d.source, d.payer_id, f.node_id, provider_account_id,
+            CASE WHEN d.is_burned AND d.source <> 'burned' THEN 0
+                ELSE div((parts_new->>'burn')::numeric * units, total) END,
+            div(gpu_us_new * units, total)
+        FROM facts f {_PAID}
+        WHERE account_id <> provider_account_id AND NOT d.is_own AND d.units > 0""",
+    ),
+    # Usage that is charged late, by what paid it. GPU time that nobody paid has no weight.
+    Rule(
+        ("adjustment.booked.v1",),
+        "lease_id text, account_id text, provider_account_id text, lines json, late json",
+        """INSERT INTO own.counted
+        SELECT f.position, d.source, d.payer_id, n.node_id, provider_account_id,
+            CASE WHEN d.source = 'burned' THEN least(d.units, d.retired)
+                ELSE div(greatest(d.due, 0) * d.units, d.total) END,
+            div((late->>'gpu_us_new')::numeric * d.units, d.total)
+        FROM facts f JOIN own.lease_node n USING (lease_id)
+        CROSS JOIN LATERAL (
+            SELECT substring(account FROM '^party:.+:([^:]+)$') AS source,
+                CASE WHEN account LIKE 'party:%%:burned'
+                    THEN substring(account FROM '^party:(.+):burned$') ELSE '' END AS payer_id,
+                sum(units) AS units, sum(sum(units)) OVER () AS total,
+                sum(sum(retired)) OVER () AS retired, sum(sum(due)) OVER () AS due
+            FROM (
+                SELECT line->>'account' AS account, greatest((line->>'units')::numeric, 0) AS units,
+                    CASE line->>'account' WHEN 'world:burned'
+                        THEN -(line->>'units')::numeric ELSE 0 END AS retired,
+                    CASE line->>'account' WHEN 'network:burn_due'
+                        THEN -(line->>'units')::numeric ELSE 0 END AS due
+                FROM json_array_elements(f.lines) line) l
+            GROUP BY 1, 2) d
+        WHERE late IS NOT NULL AND account_id <> provider_account_id AND d.units > 0
+            AND d.source NOT IN ('owed', 'payable', 'holdback')""",
+    ),
     # Before everything that counts weights, for those rules look here what is contested.
     Rule(
         ("dispute.opened.v1",),
         "dispute_id text, lines json",
-        f"""INSERT INTO own.disputed
-        SELECT e.notification_id, f.dispute_id, a.provider_account_id, f.position,
-            (l->>'gpu_us')::bigint,
-            CASE WHEN is_burned THEN div(div(burn * burned, total) * claimed, charge) ELSE 0 END,
-            CASE WHEN is_burned OR total = 0 THEN 0
-                ELSE div(div(burn * cash, total) * claimed, charge) END,
-            NULL, NULL, NULL, NULL
+        """INSERT INTO own.disputed
+        SELECT c.position, c.source, c.payer_id, f.dispute_id, c.node_id, c.account_id, f.position,
+            div(c.gpu_us * n.claimed, n.charge), div(c.burned * n.claimed, n.charge),
+            NULL, NULL, NULL
         FROM facts f CROSS JOIN LATERAL json_array_elements(f.lines) l
-        JOIN public.market_events e ON e.notification_id = (l->>'position')::bigint
-            AND e.topic = 'lease.usage_accrued.v1'
-        CROSS JOIN LATERAL json_to_record(convert_from(e.state, 'UTF8')::json)
-            AS a(account_id text, provider_account_id text, parts_new json, drawn json)
-        {_PAID}
         CROSS JOIN LATERAL (
-            SELECT (a.parts_new->>'burn')::numeric AS burn,
-                (l->'claimed'->>'units')::numeric AS claimed,
+            SELECT (l->'claimed'->>'units')::numeric AS claimed,
                 (l->'charge'->>'units')::numeric AS charge) n
-        WHERE a.account_id <> a.provider_account_id""",
+        JOIN own.counted c ON c.position = (l->>'position')::bigint""",
     ),
     Rule(
         ("dispute.resolved.v1",),
         "lines json",
         """UPDATE own.disputed d SET resolved_position = r.position,
             kept_gpu_us = d.gpu_us - div(d.gpu_us * r.upheld, r.claimed),
-            kept_burned = d.burned - div(d.burned * r.upheld, r.claimed),
-            kept_to_burn = d.to_burn - div(d.to_burn * r.upheld, r.claimed)
+            kept_burned = d.burned - div(d.burned * r.upheld, r.claimed)
         FROM (
             SELECT f.position, (l->>'position')::bigint AS line,
                 (l->'upheld'->>'units')::numeric AS upheld,
@@ -171,7 +281,9 @@ _RULES = (
         "epoch int, cut_position bigint, policy_version int, emission json, compute_pool json,"
         " availability_pool json, treasury_pool json, compute_carry_before json,"
         " compute_carry json, rewards json, recipients int, chunks int, file_sha256 text,"
-        " at_us bigint",
+        " at_us bigint, unissued json, recyclable json, release json, returned json,"
+        " returned_release json, availability_carry_before json, availability_carry json,"
+        " compute_weight bigint, availability_weight bigint",
         """UPDATE own.epoch e SET sealed_position = f.position, sealed_at_us = f.at_us,
             cut_position = f.cut_position, policy_version = f.policy_version,
             emission = (f.emission->>'units')::bigint,
@@ -181,47 +293,67 @@ _RULES = (
             compute_carry_before = (f.compute_carry_before->>'units')::bigint,
             compute_carry = (f.compute_carry->>'units')::bigint,
             rewards = (f.rewards->>'units')::bigint, recipients = f.recipients,
-            chunks = f.chunks, file_sha256 = f.file_sha256
+            chunks = f.chunks, file_sha256 = f.file_sha256,
+            unissued = (f.unissued->>'units')::bigint,
+            recyclable = (f.recyclable->>'units')::bigint,
+            release = (f.release->>'units')::bigint,
+            returned = (f.returned->>'units')::bigint,
+            returned_release = (f.returned_release->>'units')::bigint,
+            availability_carry_before = (f.availability_carry_before->>'units')::bigint,
+            availability_carry = (f.availability_carry->>'units')::bigint,
+            compute_weight = f.compute_weight, availability_weight = f.availability_weight
         FROM facts f WHERE e.epoch = f.epoch""",
     ),
     # Credits that were bought by burning are retired at use and have weight at once. Others have it
-    # when their burn is confirmed, and then the part that cash paid of the charge. GPU time counts
-    # in the same proportion: what a card that may be reversed, a grant or earned credits paid has
-    # no weight, and what nobody paid has none either.
+    # when their burn is confirmed. GPU time counts at once, by the source that paid for it: what
+    # nobody paid has no weight.
     Rule(
-        ("lease.usage_accrued.v1",),
-        "account_id text, provider_account_id text, gpu_us_new bigint, parts_new json, drawn json",
-        f""", paid AS (
-            SELECT f.position, account_id, provider_account_id, gpu_us_new, d.*,
-                (parts_new->>'burn')::bigint AS burn
-            FROM facts f {_PAID}
-        ), due AS (
-            INSERT INTO own.burning
-            SELECT position, provider_account_id, burn, CASE
-                WHEN account_id = provider_account_id THEN 0
-                ELSE div(burn * cash, total)::bigint END
-            FROM paid WHERE burn > 0 AND NOT is_burned
-        )
-        INSERT INTO own.weight AS w
-        SELECT {EPOCH_OF}, provider_account_id,
-            sum(CASE WHEN is_burned THEN div(burn * burned, total) ELSE 0 END)::bigint,
-            sum(CASE WHEN total > 0 THEN div(gpu_us_new * counted, total) ELSE 0 END)::bigint
-        FROM paid f WHERE account_id <> provider_account_id GROUP BY 1, 2
-        ON CONFLICT (epoch, account_id) DO UPDATE
-            SET burned = w.burned + excluded.burned, gpu_us = w.gpu_us + excluded.gpu_us""",
+        ("lease.usage_accrued.v1", "adjustment.booked.v1"),
+        "node_id text",
+        _moved(
+            f"""SELECT {EPOCH_OF} AS epoch, g.node_id, g.account_id, g.source, g.payer_id,
+                NULL::bigint AS burn_id, CASE g.source WHEN 'burned' THEN g.burned ELSE 0 END
+                    AS burned, g.gpu_us
+            FROM facts f JOIN own.counted g ON g.position = f.position"""
+        ),
+    ),
+    _spent("lease.usage_accrued.v1", "f.account_id = f.provider_account_id OR d.is_own"),
+    _spent("resource.accrued.v1", "true"),
+    _spent("lease.term_ended_early.v1", "true"),
+    Rule(
+        ("deposit.credits_purchased.v1",),
+        "account_id text, tokens_burned json, credits json",
+        """INSERT INTO own.purchase
+        SELECT position, account_id, (tokens_burned->>'units')::bigint,
+            (credits->>'units')::bigint FROM facts""",
     ),
     # What no node signed is burned like any charge, and has no weight for rewards.
     Rule(
-        ("resource.accrued.v1",),
+        ("lease.usage_accrued.v1", "resource.accrued.v1"),
         "provider_account_id text, parts_new json, drawn json",
         """INSERT INTO own.burning
-        SELECT position, provider_account_id, units, 0 FROM (
-            SELECT position, provider_account_id, (parts_new->>'burn')::bigint - coalesce((
-                SELECT sum((part->'amount'->>'units')::bigint)
-                FROM json_array_elements(f.drawn) part WHERE part->>'source' = 'burned'
-            ), 0)::bigint AS units
-            FROM facts f) due
+        SELECT position, provider_account_id, units FROM (
+            SELECT position, provider_account_id, (parts_new->>'burn')::bigint - CASE
+                WHEN topic = 'resource.accrued.v1' THEN burned
+                WHEN burned > 0 THEN (parts_new->>'burn')::bigint ELSE 0 END AS units
+            FROM facts f CROSS JOIN LATERAL (
+                SELECT coalesce(sum((part->'amount'->>'units')::bigint), 0)::bigint AS burned
+                FROM json_array_elements(f.drawn) part
+                WHERE part->>'source' = 'burned' AND (part->>'purpose' IS NULL
+                    OR topic = 'resource.accrued.v1')) d) due
         WHERE units > 0""",
+    ),
+    # An adjustment that gives credits back which were charged to be burned makes the next burn
+    # smaller.
+    Rule(
+        ("adjustment.booked.v1",),
+        "provider_account_id text, lines json",
+        """INSERT INTO own.burning
+        SELECT position, provider_account_id, due FROM facts f CROSS JOIN LATERAL (
+            SELECT -sum((line->>'units')::numeric)::bigint AS due
+            FROM json_array_elements(f.lines) line
+            WHERE line->>'account' = 'network:burn_due') s
+        WHERE due <> 0""",
     ),
     Rule(
         ("burn.intended.v1",),
@@ -234,8 +366,9 @@ _RULES = (
     ),
     Rule(
         ("burn.confirmed.v1", "burn.failed.v1"),
-        "burn_id bigint, tx_hash text",
+        "burn_id bigint, tokens json, tx_hash text",
         """UPDATE own.burn b SET tx_hash = f.tx_hash,
+            tokens = coalesce((f.tokens->>'units')::bigint, b.tokens),
             state = CASE f.topic WHEN 'burn.confirmed.v1' THEN 'confirmed' ELSE 'failed' END,
             confirmed_position = CASE f.topic WHEN 'burn.confirmed.v1' THEN f.position END
         FROM facts f WHERE b.burn_id = f.burn_id""",
@@ -243,75 +376,40 @@ _RULES = (
     Rule(
         ("burn.confirmed.v1",),
         "burn_id bigint",
-        f"""INSERT INTO own.weight AS w
-        SELECT {EPOCH_OF}, g.account_id, sum(g.weight - CASE
-            WHEN d.position IS NULL OR d.opened_position > f.position THEN 0
-            WHEN d.resolved_position < f.position THEN d.to_burn - d.kept_to_burn
-            ELSE d.to_burn END), 0
-        FROM facts f JOIN own.burn b ON b.burn_id = f.burn_id
-        JOIN own.burning g ON g.position BETWEEN b.first_position AND b.last_position
-            AND g.position < b.position
-        LEFT JOIN own.disputed d ON d.position = g.position
-        GROUP BY 1, 2
-        ON CONFLICT (epoch, account_id) DO UPDATE SET burned = w.burned + excluded.burned""",
+        _moved(
+            f"""SELECT {EPOCH_OF} AS epoch, g.node_id, g.account_id, g.source, g.payer_id,
+                b.burn_id, g.burned - CASE
+                    WHEN d.position IS NULL OR d.opened_position > f.position THEN 0
+                    WHEN d.resolved_position < f.position THEN d.burned - d.kept_burned
+                    ELSE d.burned END AS burned, 0 AS gpu_us
+            FROM facts f JOIN own.burn b ON b.burn_id = f.burn_id
+            JOIN own.counted g ON g.position BETWEEN b.first_position AND b.last_position
+                AND g.position < b.position AND g.source <> 'burned' AND g.burned > 0
+            LEFT JOIN own.disputed d ON d.position = g.position AND d.source = g.source
+                AND d.payer_id = g.payer_id"""
+        ),
     ),
     Rule(
         ("dispute.opened.v1",),
         "dispute_id text",
-        f"""INSERT INTO own.weight AS w
-        SELECT {EPOCH_OF}, account_id, -sum({_OUT_BURNED} + {_OUT_TO_BURN}), -sum({_OUT_GPU_US})
-        FROM (SELECT f.position, d.*, {_BURNT_AT} AS burnt_at
-            FROM facts f JOIN own.disputed d ON d.dispute_id = f.dispute_id) AS f (
-            position, line, dispute_id, account_id, opened_position, gpu_us, burned, to_burn,
-            resolved_position, kept_gpu_us, kept_burned, kept_to_burn, burnt_at)
-        GROUP BY 1, 2
-        ON CONFLICT (epoch, account_id) DO UPDATE
-            SET burned = w.burned + excluded.burned, gpu_us = w.gpu_us + excluded.gpu_us""",
+        _moved(
+            f"""SELECT {EPOCH_OF} AS epoch, d.node_id, d.account_id, d.source, d.payer_id,
+                b.burn_id,
+                CASE WHEN {_WAS_BURNT} THEN -d.burned ELSE 0 END AS burned,
+                CASE WHEN {_WAS_OUT} THEN -d.gpu_us ELSE 0 END AS gpu_us
+            FROM facts f JOIN own.disputed d ON d.dispute_id = f.dispute_id {_BURN_OF}"""
+        ),
     ),
     Rule(
         ("dispute.resolved.v1",),
         "dispute_id text",
-        f"""INSERT INTO own.weight AS w
-        SELECT {EPOCH_OF}, account_id, sum({_BACK_BURNED} + {_BACK_TO_BURN}), sum({_BACK_GPU_US})
-        FROM (SELECT f.position, d.*, {_BURNT_AT} AS burnt_at
-            FROM facts f JOIN own.disputed d ON d.dispute_id = f.dispute_id) AS f (
-            position, line, dispute_id, account_id, opened_position, gpu_us, burned, to_burn,
-            resolved_position, kept_gpu_us, kept_burned, kept_to_burn, burnt_at)
-        GROUP BY 1, 2
-        ON CONFLICT (epoch, account_id) DO UPDATE
-            SET burned = w.burned + excluded.burned, gpu_us = w.gpu_us + excluded.gpu_us""",
-    ),
-    # An adjustment that gives credits back which were charged to be burned makes the next burn
-    # smaller; usage that is charged late has its weight now.
-    Rule(
-        ("adjustment.booked.v1",),
-        "provider_account_id text, lines json",
-        """INSERT INTO own.burning
-        SELECT position, provider_account_id, due, CASE
-            WHEN due > 0 AND paid > 0 THEN div(due * cash, paid)::bigint ELSE 0 END
-        FROM facts f CROSS JOIN LATERAL (
-            SELECT -sum(units) FILTER (WHERE account = 'network:burn_due') AS due,
-                coalesce(sum(units) FILTER (WHERE units > 0), 0) AS paid,
-                coalesce(sum(units) FILTER (WHERE account LIKE 'party:%%:cash' AND units > 0), 0)
-                    AS cash
-            FROM (
-                SELECT line->>'account' AS account, (line->>'units')::numeric AS units
-                FROM json_array_elements(f.lines) line) l) s
-        WHERE due <> 0""",
-    ),
-    Rule(
-        ("adjustment.booked.v1",),
-        "account_id text, provider_account_id text, lines json, late json",
-        f"""INSERT INTO own.weight AS w
-        SELECT {EPOCH_OF}, provider_account_id, sum(burned)::bigint,
-            sum((late->>'gpu_us_new')::bigint)
-        FROM facts f CROSS JOIN LATERAL (
-            SELECT coalesce(-sum((line->>'units')::numeric), 0) AS burned
-            FROM json_array_elements(f.lines) line
-            WHERE line->>'account' = 'world:burned') l
-        WHERE late IS NOT NULL AND account_id <> provider_account_id GROUP BY 1, 2
-        ON CONFLICT (epoch, account_id) DO UPDATE
-            SET burned = w.burned + excluded.burned, gpu_us = w.gpu_us + excluded.gpu_us""",
+        _moved(
+            f"""SELECT {EPOCH_OF} AS epoch, d.node_id, d.account_id, d.source, d.payer_id,
+                b.burn_id,
+                CASE WHEN {_IS_BACK} THEN d.kept_burned ELSE 0 END AS burned,
+                CASE WHEN {_WAS_OUT} THEN d.kept_gpu_us ELSE 0 END AS gpu_us
+            FROM facts f JOIN own.disputed d ON d.dispute_id = f.dispute_id {_BURN_OF}"""
+        ),
     ),
     Rule(
         ("epoch.rewards_credited.v1", "epoch.rewards_matured.v1"),
@@ -422,6 +520,15 @@ class EpochRow:
     recipients: int | None
     chunks: int | None
     file_sha256: str | None
+    unissued: int | None
+    recyclable: int | None
+    release: int | None
+    returned: int | None
+    returned_release: int | None
+    availability_carry_before: int | None
+    availability_carry: int | None
+    compute_weight: int | None
+    availability_weight: int | None
     credited: int
     matured: int
     minted: int | None
@@ -497,6 +604,20 @@ class Burn:
     confirmed_position: int | None
 
 
+class Weight(NamedTuple):
+    """What strangers used of a node, by the funding source that paid."""
+
+    node_id: str
+    account_id: str
+    source: str
+    burned: int
+    gpu_us: int
+
+
+COUNTED_SOURCES = ("burned", "cash")
+"""Sources that weigh in a new network's policy, and in a policy without terms."""
+
+
 @dataclass(frozen=True, slots=True)
 class Preview:
     """The weights of an epoch as far as the log has been read. Final once its cut is behind."""
@@ -504,13 +625,24 @@ class Preview:
     epoch: int
     position: int
     is_final: bool
-    burned: tuple[tuple[str, int], ...]
-    gpu_us: tuple[tuple[str, int], ...]
+    weights: tuple[Weight, ...]  # by node, account and source; none of them zero
 
-    def weights(self, compute_base: str) -> tuple[tuple[str, int], ...]:
-        """(account id, weight) by the policy's base, for `domain.epoch`; none of them zero."""
-        chosen = {"burned_value": self.burned, "gpu_time": self.gpu_us}[compute_base]
-        return tuple((account, weight) for account, weight in chosen if weight)
+    def largest(self, count: int) -> list[Weight]:
+        """The lines of the largest value, then time, by node."""
+        ordered = sorted(self.weights, key=lambda one: (-one.burned, -one.gpu_us, one))
+        return sorted(ordered[:count])
+
+    def by_account(
+        self, sources: Iterable[str] = COUNTED_SOURCES
+    ) -> tuple[tuple[str, int, int], ...]:
+        """(account id, burned value, GPU time) that these sources paid, by account."""
+        counted = frozenset(sources)
+        sums: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+        for one in self.weights:
+            if one.source in counted:
+                sums[one.account_id][0] += one.burned
+                sums[one.account_id][1] += one.gpu_us
+        return tuple((who, burned, gpu_us) for who, (burned, gpu_us) in sorted(sums.items()))
 
 
 _STATE = """CASE WHEN sealed_position IS NULL AND closing_at_us IS NULL THEN 'open'
@@ -520,13 +652,13 @@ _STATE = """CASE WHEN sealed_position IS NULL AND closing_at_us IS NULL THEN 'op
 
 # One statement, so that position and weights are of one moment.
 _PREVIEW = """
-    SELECT p.position, c.closed, c.wanted, w.account_id, w.burned, w.gpu_us
+    SELECT p.position, c.closed, c.wanted, w.node_id, w.account_id, w.source, w.burned, w.gpu_us
     FROM proj_epochs.position p CROSS JOIN (
         SELECT coalesce(max(epoch), 0) AS closed,
             coalesce(%(epoch)s::int, max(epoch) + 1, 1) AS wanted
         FROM proj_epochs.cut) c
-    LEFT JOIN proj_epochs.weight w ON w.epoch = c.wanted
-    WHERE p.source = 'market' ORDER BY w.account_id
+    LEFT JOIN proj_epochs.weight w ON w.epoch = c.wanted AND (w.burned <> 0 OR w.gpu_us <> 0)
+    WHERE p.source = 'market' ORDER BY w.node_id, w.account_id, w.source
 """
 
 
@@ -543,20 +675,99 @@ def read_epochs(connection: Connection, *, after: int = 0, limit: int = 50) -> l
 
 
 def read_preview(connection: Connection, epoch: int | None = None) -> Preview:
-    """The weights of an epoch (the open one if None), by account id.
+    """The weights of an epoch (the open one if None), by node.
 
     `is_final` is True when the projection has read the epoch's closing: nothing can change them.
     """
     rows = connection.execute(_PREVIEW, {"epoch": epoch}).fetchall()
     position, closed, wanted = (int(value) for value in rows[0][:3])
-    weights = [(str(row[3]), int(row[4]), int(row[5])) for row in rows if row[3] is not None]
-    return Preview(
-        wanted,
-        position,
-        wanted <= closed,
-        tuple((account, burned) for account, burned, _ in weights),
-        tuple((account, gpu_us) for account, _, gpu_us in weights),
-    )
+    weights = tuple(Weight(*row[3:]) for row in rows if row[3] is not None)
+    return Preview(wanted, position, wanted <= closed, weights)
+
+
+_BURNT_NOW = """
+    SELECT t.node_id, b.tokens, b.credits, t.credits, coalesce((
+        SELECT sum(o.credits) FROM proj_epochs.burnt o
+        WHERE o.burn_id = t.burn_id AND o.node_id = t.node_id AND o.epoch < t.epoch), 0)::bigint
+    FROM proj_epochs.burnt t JOIN proj_epochs.burn b USING (burn_id) WHERE t.epoch = %(epoch)s
+"""
+_PURCHASED = """
+    SELECT u.payer_id, p.epoch, sum(p.tokens)::bigint, sum(p.credits)::bigint
+    FROM (SELECT DISTINCT payer_id FROM proj_epochs.used WHERE epoch = %(epoch)s) u
+    JOIN (
+        SELECT account_id, tokens, credits, 1 + coalesce((
+            SELECT max(c.epoch) FROM proj_epochs.cut c WHERE c.position < p.position), 0) AS epoch
+        FROM proj_epochs.purchase p) p ON p.account_id = u.payer_id AND p.epoch <= %(epoch)s
+    GROUP BY 1, 2
+"""
+_USED_SO_FAR = """
+    SELECT h.payer_id, h.epoch, sum(h.credits)::bigint
+    FROM (SELECT DISTINCT payer_id FROM proj_epochs.used WHERE epoch = %(epoch)s) u
+    JOIN proj_epochs.used h ON h.payer_id = u.payer_id AND h.epoch <= %(epoch)s
+    GROUP BY 1, 2
+"""
+_USED_NOW = """
+    SELECT payer_id, node_id, credits FROM proj_epochs.used
+    WHERE epoch = %(epoch)s AND node_id <> '' AND credits > 0
+"""
+
+
+def read_burned_tokens(connection: Connection, epoch: int) -> dict[str, int]:
+    """TOKEN units burned for each node's use in a closed epoch; no price is asked.
+
+    Of a burn by the network the part of the node's credits, of credits that renters bought by
+    burning the average of what they cost. Rounded down, so the sum is never above what was burned.
+    """
+    asked = {"epoch": epoch}
+    tokens: dict[str, int] = defaultdict(int)
+    for node_id, burned, whole, now, before in connection.execute(_BURNT_NOW, asked):
+        tokens[node_id] += burned * (before + now) // whole - burned * before // whole
+    of_payer = _spent_tokens(connection, epoch)
+    for payer_id, node_id, used in connection.execute(_USED_NOW, asked):
+        spent, of_all = of_payer[payer_id]
+        if spent:
+            tokens[node_id] += spent * used // of_all
+    return dict(tokens)
+
+
+def _spent_tokens(connection: Connection, epoch: int) -> dict[str, tuple[int, int]]:
+    """Of each payer of burned credits, the tokens that its use of an epoch cost, and that use.
+
+    tokens == floor(tokens left x used / credits left)        epoch by epoch, at average cost
+    """
+    asked = {"epoch": epoch}
+    bought: dict[str, dict[int, tuple[int, int]]] = defaultdict(dict)
+    for payer_id, at, tokens, credits in connection.execute(_PURCHASED, asked):
+        bought[payer_id][at] = (tokens, credits)
+    used: dict[str, dict[int, int]] = defaultdict(dict)
+    for payer_id, at, credits in connection.execute(_USED_SO_FAR, asked):
+        used[payer_id][at] = credits
+    return {payer: (_at_average(bought[payer], used[payer], epoch), used[payer][epoch])
+            for payer in used}  # fmt: skip
+
+
+def _at_average(bought: dict[int, tuple[int, int]], used: dict[int, int], epoch: int) -> int:
+    tokens_left = credits_left = spent = 0
+    for at in sorted({*bought, *used}):
+        tokens, credits = bought.get(at, (0, 0))
+        tokens_left, credits_left = tokens_left + tokens, credits_left + credits
+        # Credits that came from somebody else cost this payer no tokens.
+        taken = max(0, min(used.get(at, 0), credits_left))
+        spent = tokens_left * taken // credits_left if credits_left else 0
+        tokens_left, credits_left = tokens_left - spent, credits_left - taken
+        if at == epoch:
+            return spent
+    raise AssertionError(f"nothing was used in epoch {epoch}")
+
+
+def read_recyclable(connection: Connection, epoch: int, cut_position: int) -> int:
+    """TOKEN units that were burned up to the cut of an epoch and not released by earlier ones."""
+    sql = """SELECT (SELECT coalesce(sum(tokens), 0) FROM proj_epochs.burn
+            WHERE confirmed_position <= %(cut)s)
+        + (SELECT coalesce(sum(tokens), 0) FROM proj_epochs.purchase WHERE position <= %(cut)s)
+        - (SELECT coalesce(sum(release - returned_release), 0) FROM proj_epochs.epoch
+            WHERE epoch < %(epoch)s)"""
+    return read.number(connection, sql, epoch=epoch, cut=cut_position)
 
 
 def read_rewards(

@@ -63,15 +63,20 @@ class Report(NamedTuple):
     body: bytes
 
 
+ALL_REPORTS = "public.usage_head"
+
+
 @dataclass(frozen=True, slots=True)
 class Reports:
     """How a projection reads usage reports: `fold` in Python, then one `apply` for all of them.
 
     `apply(connection, schema, folded)` runs in the transaction that moves the lanes' positions.
+    `heads` is how far it may read, as SQL: a relation of (lane, pos).
     """
 
     fold: Callable[[Sequence[Report]], Any]
     apply: Callable[[Connection, str, Any], None]
+    heads: str = ALL_REPORTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +107,8 @@ class Projection:
     def definition(self) -> str:
         """Hash of everything that decides the rows: another one means rebuild."""
         parts = [str(self.version), self.tables, self.indexes]
+        if self.reports is not None and self.reports.heads != ALL_REPORTS:
+            parts.append(self.reports.heads)
         for rule in self.rules:
             parts += [*rule.topics, rule.fields, rule.sql]
         return sha256("\0".join(parts).encode()).hexdigest()
@@ -190,7 +197,7 @@ def apply(
 # --- usage lanes -----------------------------------------------------------------------------
 
 _BEHIND = """
-    SELECT h.lane, p.position, h.pos FROM public.usage_head h
+    SELECT h.lane, p.position, h.pos FROM {heads} h
     JOIN own.position p ON p.source = 'usage/' || h.lane
     WHERE h.lane = ANY(%(lanes)s) AND p.position >= 0 AND h.pos > p.position ORDER BY h.lane
 """
@@ -236,7 +243,7 @@ def step_lanes(
     """
     assert projection.reports is not None, projection.name
     schema = schema or projection.schema
-    spans = _behind(connection, schema, list(lanes), reports_max)
+    spans = _behind(connection, schema, projection.reports.heads, list(lanes), reports_max)
     if not spans:
         return 0
     folded = projection.reports.fold(_read(connection, spans))
@@ -250,9 +257,12 @@ def step_lanes(
     return sum(span.last - span.first for span in spans)
 
 
-def _behind(connection: Connection, schema: str, lanes: list[int], reports_max: int) -> list[_Span]:
+def _behind(
+    connection: Connection, schema: str, heads: str, lanes: list[int], reports_max: int
+) -> list[_Span]:
     """What to read next: an equal part for each lane that moved, so that no lane starves."""
-    rows = connection.execute(own(schema, _BEHIND), {"lanes": lanes}).fetchall()
+    behind = own(schema, _BEHIND.format(heads=heads))
+    rows = connection.execute(behind, {"lanes": lanes}).fetchall()
     each = max(1, reports_max // max(1, len(rows)))
     return [_Span(lane, first, min(head, first + each)) for lane, first, head in rows]
 

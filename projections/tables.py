@@ -24,6 +24,7 @@ from psycopg import sql
 from projections import runner
 from projections.access import ACCESS
 from projections.audit_index import AUDIT_INDEX
+from projections.availability import AVAILABILITY
 from projections.bids import BIDS
 from projections.countersigned import COUNTERSIGNED
 from projections.demand import DEMAND
@@ -77,6 +78,7 @@ PROJECTIONS: tuple[Projection, ...] = (
     BIDS,
     TRUST,
     REGIONS,
+    AVAILABILITY,
 )
 BY_NAME = {projection.name: projection for projection in PROJECTIONS}
 
@@ -348,7 +350,7 @@ _USAGE_LAG = """
     SELECT '{name}', 'usage', sum(p.position)::bigint, sum(h.pos)::bigint, min((
         SELECT e.recorded_us FROM public.usage_event e
         WHERE e.lane = h.lane AND e.position = p.position + 1 AND h.pos > p.position))
-    FROM {schema}.position p JOIN public.usage_head h ON p.source = 'usage/' || h.lane
+    FROM {schema}.position p JOIN {heads} h ON p.source = 'usage/' || h.lane
 """
 
 
@@ -359,7 +361,8 @@ def lag(connection: Connection, projections: Sequence[Projection] = PROJECTIONS)
         names = {"name": projection.name, "schema": projection.schema}
         parts.append(_MARKET_LAG.format(**names))
         if projection.reports is not None:
-            parts.append(_USAGE_LAG.format(**names))
+            heads = own(projection.schema, projection.reports.heads).decode()
+            parts.append(_USAGE_LAG.format(heads=heads, **names))
     rows = connection.execute(" UNION ALL ".join(parts).encode()).fetchall()
     return [Lag(*row) for row in rows]
 
@@ -408,9 +411,16 @@ def _step_to_heads(connection: Connection, projections: Sequence[Projection]) ->
     while behind := [part for part in lag(connection, projections) if part.behind]:
         moved = [_step(connection, part) for part in behind]
         done += sum(moved)
-        if all(step >= part.behind for step, part in zip(moved, behind, strict=True)):
+        is_all = all(step >= part.behind for step, part in zip(moved, behind, strict=True))
+        if is_all and not any(map(_may_read_further, behind)):
             break  # all that was there to apply is applied
     return done
+
+
+def _may_read_further(part: Lag) -> bool:
+    """Whether facts that were applied may have opened reports to this projection."""
+    reports = BY_NAME[part.projection].reports
+    return part.log == runner.MARKET and reports is not None and reports.heads != runner.ALL_REPORTS
 
 
 def _step(connection: Connection, part: Lag) -> int:

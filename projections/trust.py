@@ -27,7 +27,26 @@ TEXT_MAX = 200
 INVENTORY = b'"device.inventory"'
 MIG = "MIG-"
 
-_TABLES = """
+PROOF_TABLES = """
+    CREATE TABLE own.faster (
+        node_id text COLLATE "C", position bigint, lease_id text COLLATE "C" NOT NULL,
+        at_us bigint NOT NULL, us bigint NOT NULL, PRIMARY KEY (node_id, position));
+    COMMENT ON TABLE own.faster IS 'Time that was claimed faster than the clock; by its accrual';
+    CREATE TABLE own.held (
+        lease_id text COLLATE "C", position bigint, device_ids text[] NOT NULL,
+        PRIMARY KEY (lease_id, position));
+    COMMENT ON TABLE own.held IS 'Devices of each lease: whose time was claimed, where it was';
+    CREATE TABLE own.proof (
+        node_id text COLLATE "C", device_id text COLLATE "C", kind text, verdict text NOT NULL,
+        rule text, at_us bigint NOT NULL, position bigint, PRIMARY KEY (position));
+    CREATE INDEX ON own.proof (node_id, device_id, kind, at_us);
+    CREATE TABLE own.quarantined (
+        node_id text COLLATE "C" PRIMARY KEY, position bigint NOT NULL, cloned boolean NOT NULL);
+    COMMENT ON COLUMN own.quarantined.cloned IS 'Two boots alternated; else two bodies, one number';
+"""
+_TABLES = (
+    PROOF_TABLES
+    + """
     CREATE TABLE own.identity (
         node_id text COLLATE "C", device_id text COLLATE "C", told json NOT NULL,
         lane int NOT NULL, position bigint NOT NULL, recorded_us bigint NOT NULL,
@@ -44,21 +63,9 @@ _TABLES = """
     COMMENT ON COLUMN own.metered.board_id IS 'The device, or of a MIG instance its GPU, as told';
     CREATE INDEX ON own.metered (device_id, hour_us);
     CREATE INDEX ON own.metered (recorded_us);
-    CREATE TABLE own.faster (
-        node_id text COLLATE "C", position bigint, lease_id text COLLATE "C" NOT NULL,
-        at_us bigint NOT NULL, us bigint NOT NULL, PRIMARY KEY (node_id, position));
-    COMMENT ON TABLE own.faster IS 'Time that was claimed faster than the clock; by its accrual';
-    CREATE TABLE own.held (
-        lease_id text COLLATE "C", position bigint, device_ids text[] NOT NULL,
-        PRIMARY KEY (lease_id, position));
-    COMMENT ON TABLE own.held IS 'Devices of each lease: whose time was claimed, where it was';
     CREATE TABLE own.library (
         driver text COLLATE "C", sha256 text COLLATE "C", known boolean NOT NULL,
         at_us bigint NOT NULL, position bigint NOT NULL, PRIMARY KEY (driver, sha256));
-    CREATE TABLE own.proof (
-        node_id text COLLATE "C", device_id text COLLATE "C", kind text, verdict text NOT NULL,
-        rule text, at_us bigint NOT NULL, position bigint, PRIMARY KEY (position));
-    CREATE INDEX ON own.proof (node_id, device_id, kind, at_us);
     CREATE TABLE own.challenge (
         challenge_id text COLLATE "C" PRIMARY KEY, node_id text COLLATE "C" NOT NULL,
         device_id text COLLATE "C" NOT NULL, lease_id text COLLATE "C" NOT NULL,
@@ -70,9 +77,6 @@ _TABLES = """
     CREATE TABLE own.home (
         device_id text COLLATE "C" PRIMARY KEY, node_id text COLLATE "C", position bigint NOT NULL);
     COMMENT ON TABLE own.home IS 'The node that a device was admitted on; none once it retired';
-    CREATE TABLE own.quarantined (
-        node_id text COLLATE "C" PRIMARY KEY, position bigint NOT NULL, cloned boolean NOT NULL);
-    COMMENT ON COLUMN own.quarantined.cloned IS 'Two boots alternated; else two bodies, one number';
     CREATE TABLE own.boot (
         node_id text COLLATE "C", boot text COLLATE "C", lane int NOT NULL,
         first_seq bigint NOT NULL, top_mono_us bigint NOT NULL, top_seq bigint NOT NULL,
@@ -86,8 +90,48 @@ _TABLES = """
         PRIMARY KEY (device_id, first_node_id, second_node_id));
     COMMENT ON TABLE own.twice IS 'Pairs of nodes that metered one device at once, as recorded';
 """
+)
 
+PROOF_RULES = (
+    Rule(
+        ("lease.reserved.v1",),
+        "lease_id text, device_ids text[]",
+        "INSERT INTO own.held SELECT lease_id, position, device_ids FROM facts",
+    ),
+    Rule(
+        ("node.equivocated.v1", "node.boots_alternated.v1"),
+        "node_id text",
+        """INSERT INTO own.quarantined
+        SELECT DISTINCT ON (node_id) node_id, position, topic = 'node.boots_alternated.v1'
+        FROM facts ORDER BY node_id, position ON CONFLICT DO NOTHING""",
+    ),
+    Rule(
+        ("lease.usage_accrued.v1",),
+        "lease_id text, node_id text, until_us bigint, refused json",
+        """INSERT INTO own.faster
+        SELECT f.node_id, f.position, f.lease_id, f.until_us, (r->>'us')::bigint
+        FROM facts f CROSS JOIN LATERAL json_array_elements(f.refused) r
+        WHERE r->>'rule' = 'faster_than_time'""",
+    ),
+    Rule(
+        ("challenge.judged.v1",),
+        "node_id text, device_id text, program text, rule text, at_us bigint",
+        """INSERT INTO own.proof
+        SELECT node_id, device_id, 'challenge', CASE WHEN rule IS NOT NULL THEN 'failed'
+            WHEN program = 'reference' THEN 'passed_reference' ELSE 'passed' END,
+            rule, at_us, position FROM facts""",
+    ),
+    Rule(
+        ("trust.device_attested.v1",),
+        "node_id text, device_id text, passed boolean, detail text, at_us bigint",
+        """INSERT INTO own.proof
+        SELECT node_id, device_id, 'attestation', CASE WHEN passed THEN 'passed' ELSE 'failed' END,
+            detail, at_us, position FROM facts""",
+    ),
+)
+"""What decides a tier besides reports: with positions, so that it can be asked as of any."""
 _RULES = (
+    *PROOF_RULES,
     Rule(
         ("epoch.opened.v1",),
         "epoch int, start_us bigint, end_us bigint",
@@ -102,26 +146,6 @@ _RULES = (
         FROM facts ORDER BY device_id, position DESC
         ON CONFLICT (device_id) DO UPDATE SET node_id = excluded.node_id,
             position = excluded.position""",
-    ),
-    Rule(
-        ("node.equivocated.v1", "node.boots_alternated.v1"),
-        "node_id text",
-        """INSERT INTO own.quarantined
-        SELECT DISTINCT ON (node_id) node_id, position, topic = 'node.boots_alternated.v1'
-        FROM facts ORDER BY node_id, position ON CONFLICT DO NOTHING""",
-    ),
-    Rule(
-        ("lease.reserved.v1",),
-        "lease_id text, device_ids text[]",
-        "INSERT INTO own.held SELECT lease_id, position, device_ids FROM facts",
-    ),
-    Rule(
-        ("lease.usage_accrued.v1",),
-        "lease_id text, node_id text, until_us bigint, refused json",
-        """INSERT INTO own.faster
-        SELECT f.node_id, f.position, f.lease_id, f.until_us, (r->>'us')::bigint
-        FROM facts f CROSS JOIN LATERAL json_array_elements(f.refused) r
-        WHERE r->>'rule' = 'faster_than_time'""",
     ),
     Rule(
         ("trust.library_known.v1", "trust.library_forgotten.v1"),
@@ -151,21 +175,6 @@ _RULES = (
         "challenge_id text, at_us bigint",
         """UPDATE own.challenge c SET judged_at_us = f.at_us FROM facts f
         WHERE c.challenge_id = f.challenge_id""",
-    ),
-    Rule(
-        ("challenge.judged.v1",),
-        "node_id text, device_id text, program text, rule text, at_us bigint",
-        """INSERT INTO own.proof
-        SELECT node_id, device_id, 'challenge', CASE WHEN rule IS NOT NULL THEN 'failed'
-            WHEN program = 'reference' THEN 'passed_reference' ELSE 'passed' END,
-            rule, at_us, position FROM facts""",
-    ),
-    Rule(
-        ("trust.device_attested.v1",),
-        "node_id text, device_id text, passed boolean, detail text, at_us bigint",
-        """INSERT INTO own.proof
-        SELECT node_id, device_id, 'attestation', CASE WHEN passed THEN 'passed' ELSE 'failed' END,
-            detail, at_us, position FROM facts""",
     ),
 )
 
@@ -215,7 +224,7 @@ class _Events(msgspec.Struct, gc=False):
     events: list[_Event]
 
 
-_decode = msgspec.json.Decoder(_Body).decode
+decode_body = msgspec.json.Decoder(_Body).decode
 _decode_events = msgspec.json.Decoder(_Events).decode
 
 
@@ -289,7 +298,7 @@ def fold(reports: Sequence[Report]) -> Folded:
             continue
         stored = memoryview(report.body)
         signed = stored[4 : 4 + int.from_bytes(stored[:4], "big")]
-        body = _decode(signed)
+        body = decode_body(signed)
         _add_boot(report, body, folded.boots)
         if body.cols is not None:
             _add_rows(report, body, body.cols, folded.hours)
@@ -310,7 +319,7 @@ def _add_rows(
 ) -> None:
     starts = accumulate(cols.step_us if isinstance(cols.step_us, list) else [cols.step_us] * body.n)
     rows = zip(
-        starts, *map(_each, (
+        starts, *map(each, (
             cols.device, cols.len_us, cols.wall_minus_mono_us, cols.wall_slew_us,
             cols.available_us, cols.busy_us, cols.energy_mj, cols.energy_gaps,
         )),
@@ -372,25 +381,25 @@ def _add_identities(report: Report, body: _Events, identities: dict[tuple[str, s
             identities[key] = Told(told, report.lane, report.position, report.recorded_us)
 
 
-def _each(column: Any) -> Any:
+def each(column: Any) -> Any:
     return column if isinstance(column, list) else repeat(column)
 
 
 SUM_MAX = 2**63 - 1
-_SUMS = ("rows", "available_us", "energy_us", "energy_mj", "power_rows", "busy_rows")
-_COLUMNS = tuple(field.name for field in fields(Hour))
-_BOUNDS = {
+SUMS = ("rows", "available_us", "energy_us", "energy_mj", "power_rows", "busy_rows")
+HOUR_COLUMNS = tuple(field.name for field in fields(Hour))
+BOUNDS = {
     "power_mw_min": "least", "power_mw_max": "greatest", "busy_ppm_min": "least",
     "busy_ppm_max": "greatest", "last_position": "greatest", "recorded_us": "greatest",
     "from_us": "least", "to_us": "greatest",
 }  # fmt: skip
-_SET = [f"{n} = least(t.{n}::numeric + excluded.{n}, {SUM_MAX})::bigint" for n in _SUMS]
-_SET += [f"{name} = {bound}(t.{name}, excluded.{name})" for name, bound in _BOUNDS.items()]
-_INT8S = ", ".join(["%s::int8[]"] * len(_COLUMNS))
+HOUR_SUMMED = [f"{n} = least(t.{n}::numeric + excluded.{n}, {SUM_MAX})::bigint" for n in SUMS]
+HOUR_SUMMED += [f"{name} = {bound}(t.{name}, excluded.{name})" for name, bound in BOUNDS.items()]
+_INT8S = ", ".join(["%s::int8[]"] * len(HOUR_COLUMNS))
 _ADD_HOURS = f"""
     INSERT INTO own.metered AS t
     SELECT * FROM unnest(%s::text[], %s::text[], %s::text[], %s::int8[], {_INT8S})
-    ON CONFLICT (node_id, device_id, board_id, hour_us) DO UPDATE SET {", ".join(_SET)}
+    ON CONFLICT (node_id, device_id, board_id, hour_us) DO UPDATE SET {", ".join(HOUR_SUMMED)}
 """
 _ADD_IDENTITIES = """
     INSERT INTO own.identity AS t
@@ -424,7 +433,7 @@ def _apply(connection: Connection, schema: str, folded: Folded) -> None:
         run(connection, schema, _ADD_BOOTS, *map(list, zip(*boots, strict=True)))
     if folded.hours:
         rows = [
-            (*key, *(_bounded(getattr(hour, name)) for name in _COLUMNS))
+            (*key, *(_bounded(getattr(hour, name)) for name in HOUR_COLUMNS))
             for key, hour in folded.hours.items()
         ]
         run(connection, schema, _ADD_HOURS, *map(list, zip(*rows, strict=True)))
@@ -576,7 +585,7 @@ def read_evidence(connection: Connection, node_id: str, span: Span) -> list[Evid
     for device_id, told, lane, position in connection.execute(_IDENTITIES, (node_id,)):
         found[device_id] = {"identity": Identity(**told), "told_at": Place(lane, position)}
     for device_id, lane, position, *sums in connection.execute(_METERED, within):
-        metered = Metered(**dict(zip(_METERED_FIELDS, sums, strict=True)))
+        metered = Metered(**dict(zip(METERED_FIELDS, sums, strict=True)))
         found.setdefault(device_id, {}).update(
             metered=metered, metered_at=Place(lane, position)
         )  # fmt: skip
@@ -597,7 +606,7 @@ def read_evidence(connection: Connection, node_id: str, span: Span) -> list[Evid
     return [Evidence(device_id=one, **standing, **told) for one, told in sorted(found.items())]
 
 
-_METERED_FIELDS = tuple(field.name for field in fields(Metered))
+METERED_FIELDS = tuple(field.name for field in fields(Metered))
 
 
 def read_alternations(connection: Connection, since_us: int, limit: int) -> list[Alternation]:

@@ -232,7 +232,9 @@ def test_a_result_that_is_not_the_sealed_one_stops_everything(scene: Scene) -> N
     scene.jobs().step(scene.now_us)
     scene.settle_epochs()
     scene.connection.execute("UPDATE proj_epochs.weight SET burned = burned + 1")
-    scene.connection.execute("INSERT INTO proj_epochs.weight VALUES (1, 'acct_liar', 1, 1)")
+    scene.connection.execute(
+        "INSERT INTO proj_epochs.weight VALUES (1, 'n', 'acct_liar', 'cash', 1, 1)"
+    )
     with pytest.raises(SealDiffers):
         seal_epoch(scene.ledger, scene.connection, 1, scene.now_us, data_dir=scene.data_dir)
 
@@ -243,7 +245,7 @@ def test_many_recipients_are_credited_in_chunks_and_a_killed_job_goes_on(scene: 
     tables.step_all(scene.connection, only=("epochs",))
     scene.connection.execute(
         "INSERT INTO proj_epochs.weight"
-        " SELECT 1, 'acct_' || n, n, n FROM generate_series(1, 1200) n"
+        " SELECT 1, 'node_' || n, 'acct_' || n, 'cash', n, n FROM generate_series(1, 1200) n"
     )
     calls: list[int] = []
     handle = Ledger.handle

@@ -271,7 +271,7 @@ def _earn(market: Market, folder: Path, start_us: int) -> None:
     market.do(
         end_us + 2,
         ConfirmEpochMint(
-            epoch=1, amount=sealed.emission, settlement_id=sealed.file_sha256, tx_hash="0x1",
+            epoch=1, amount=token(sealed.minted), settlement_id=sealed.file_sha256, tx_hash="0x1",
             block_number=1, at_us=end_us + 2,
         ),
     )  # fmt: skip

@@ -66,7 +66,8 @@ def append_reports(connection: psycopg.Connection[Any], nodes: int, reports: int
         for seq in range(row[0] + 1, row[0] + reports + 1):
             start_us = START_US + seq * (HOUR_US // 4)
             signed = make_report(node, seq, start_us=start_us, length_us=HOUR_US // 6)
-            append(connection, node, seq, signed, flags=int(seq == reports))
+            received_us = START_US + 24 * HOUR_US + seq
+            append(connection, node, seq, signed, int(seq == reports), received_us)
 
 
 def append(

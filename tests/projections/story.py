@@ -781,7 +781,7 @@ def _epoch_end() -> Iterator[Told]:
     yield burned, burn.BurnConfirmed(burn_id=1, tx_hash="0xbb", block_number=5, at_us=at, **amounts)
     one = Stream("epoch", "1")
     yield one, epoch.EpochClosing(epoch=1, by="acct_operator", at_us=at)
-    lanes = tuple(pin.LanePin(lane, 0, "00" * 32, "00" * 32) for lane in range(64))
+    lanes = tuple(pin.LanePin(lane, 2, "00" * 32, "00" * 32) for lane in range(64))
     yield Stream("pins", "usage"), pin.UsagePinned(lanes=lanes, lanes_root="11" * 32, at_us=at)
     yield _epoch_opened(2)
     yield one, epoch.EpochSealed(

@@ -82,8 +82,8 @@ def weights(connection: psycopg.Connection[Any], epochs_count: int) -> list[tupl
     found = []
     for number in range(1, epochs_count + 1):
         preview = epochs.read_preview(connection, number)
-        found.append((dict(preview.burned).get("acct_provider", 0),
-                      dict(preview.gpu_us).get("acct_provider", 0)))  # fmt: skip
+        sums = {who: (burned, gpu_us) for who, burned, gpu_us in preview.by_account()}
+        found.append(sums.get("acct_provider", (0, 0)))
     return found
 
 
