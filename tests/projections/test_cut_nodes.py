@@ -1,0 +1,232 @@
+"""What a cut says of the nodes: as of the cut, whatever is read, repeated or rebuilt later."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+import psycopg
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from domain.emission import EmissionSegment
+from domain.gpu_time import GPU_HOUR_US
+from domain.money import token
+from domain.policy import PolicyPublished
+from domain.report import Device
+from domain.reward_terms import REWARD_TERMS
+from domain.settlement import Attested, Cut, NodeCut, Openings, settle
+from projections import epochs, tables
+from projections.availability import AVAILABILITY
+from projections.cut_nodes import read_attested, read_nodes
+from tests.projections.network import EPOCH_HOURS, VIEWS, Network, gpu, node_id
+
+A, B = node_id(1), node_id(2)
+HALF = GPU_HOUR_US // 2
+QUARTER = GPU_HOUR_US // 4
+SPAN = EPOCH_HOURS * GPU_HOUR_US
+INVENTORY = {"name": "Simulated H200", "driver": "simulated", "power_limit_mw": 700_000}
+
+
+@pytest.fixture
+def connection(database: str) -> Generator[psycopg.Connection[Any], None, None]:
+    with psycopg.connect(database, autocommit=True) as found:
+        yield found
+
+
+@pytest.fixture
+def network(connection: psycopg.Connection[Any]) -> Network:
+    return Network(connection)
+
+
+def attested(network: Network, number: int) -> dict[str, list[Attested]]:
+    cut = network.cuts[number - 1]
+    return read_attested(network.connection, number, cut, development=True)
+
+
+def hours(network: Network, number: int) -> dict[str, int]:
+    """Attested time by node, of an epoch."""
+    return {
+        who: sum(one.gpu_us for one in parts) for who, parts in attested(network, number).items()
+    }
+
+
+def nodes(network: Network, number: int) -> list[NodeCut]:
+    preview = epochs.read_preview(network.connection, number)
+    return read_nodes(network.connection, preview, network.cuts[number - 1], development=True)
+
+
+def test_what_a_board_was_there_counts_from_its_joining(network: Network) -> None:
+    network.join(A, gpu(1))
+    network.join(B, gpu(2), hour=1)
+    for name, number in ((A, 1), (B, 2)):
+        network.report(
+            name, (Device(id=gpu(number)), 0, HALF), (Device(id=gpu(number)), 1, QUARTER)
+        )
+    network.close()
+    network.read()
+    assert attested(network, 1) == {
+        A: [Attested("datacenter", 1, HALF + QUARTER, SPAN)],
+        B: [Attested("datacenter", 1, QUARTER, SPAN // 2)],
+    }
+
+
+def test_a_board_that_joins_again_has_promised_since_the_first_time(network: Network) -> None:
+    network.join(A, gpu(1))
+    network.join(B, hour=1)
+    network.report(A, (Device(id=gpu(1)), 0, HALF))
+    network.register(B, gpu(1), hour=1)
+    network.report(B, (Device(id=gpu(1)), 1, HALF))
+    network.close()
+    network.read()
+    found = attested(network, 1)
+    assert {who: (one.gpu_us, one.promised_us) for who, (one,) in found.items()} == {
+        A: (HALF, SPAN // 2), B: (HALF, SPAN // 2)
+    }  # fmt: skip
+
+
+def test_a_row_that_comes_after_the_cut_counts_in_the_next_epoch_and_only_there(
+    network: Network,
+) -> None:
+    network.join(A, gpu(1))
+    one = Device(id=gpu(1))
+    network.report(A, (one, 0, HALF))
+    network.close()
+    network.report(A, (one, 1, QUARTER))  # of epoch 1, late
+    network.report(A, (one, 0, GPU_HOUR_US))  # again what had counted, and half an hour more
+    network.report(A, (one, 2, QUARTER))
+    network.report(A, (one, 4, QUARTER))  # of epoch 3, early
+    network.close()
+    network.close()
+    network.read()
+    assert [hours(network, number) for number in (1, 2, 3)] == [
+        {A: HALF}, {A: QUARTER + HALF + QUARTER}, {A: QUARTER}
+    ]  # fmt: skip
+
+
+def test_parts_of_a_board_count_once_and_a_board_that_is_not_the_nodes_does_not(
+    network: Network,
+) -> None:
+    network.join(A, gpu(1))
+    parts = [Device(id=f"MIG-{n}", parent=gpu(1), shape="mig:3g.71gb") for n in (1, 2)]
+    network.report(A, *((part, 0, us) for part, us in zip(parts, (HALF, QUARTER), strict=True)))
+    network.report(A, (Device(id=gpu(7)), 0, GPU_HOUR_US))
+    network.close()
+    network.read()
+    assert hours(network, 1) == {A: HALF}
+
+
+def test_rows_of_leases_that_share_a_device_and_rows_sent_twice_count_once(
+    network: Network,
+) -> None:
+    network.join(A, gpu(1))
+    one = Device(id=gpu(1))
+    network.report(A, (one, 0, HALF), (one, 0, QUARTER))
+    network.close()
+    network.read()
+    assert hours(network, 1) == {A: HALF}
+
+
+@settings(
+    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    told=st.lists(
+        st.one_of(
+            st.just("close"),
+            st.tuples(st.sampled_from([1, 2]), st.integers(0, 5), st.integers(1, 5)),
+        ),
+        min_size=3,
+        max_size=14,
+    ),
+    facts_max=st.integers(1, 5),
+)
+def test_every_hour_counts_once_in_the_first_epoch_whose_cut_holds_it(
+    connection: psycopg.Connection[Any], told: list[Any], facts_max: int
+) -> None:
+    """Whatever is late or sent again, and whether the views read at once or when all is told."""
+    tables.ensure(connection, VIEWS)
+    connection.execute("BEGIN")
+    try:
+        network = Network(connection)
+        network.join(A, gpu(1))
+        network.join(B, gpu(2))
+        reported: dict[tuple[str, int], int] = {}
+        counted: dict[tuple[str, int], int] = {}
+        expected: list[dict[str, int]] = []
+        at_once = []
+        for one in [*told, "close", "close"]:
+            if one != "close":
+                number, hour, quarters = one
+                name = node_id(number)
+                network.report(name, (Device(id=gpu(number)), hour, quarters * QUARTER))
+                reported[name, hour] = reported.get((name, hour), 0) + quarters * QUARTER
+                continue
+            fresh: dict[str, int] = {}
+            for (name, hour), us in reported.items():
+                if hour < network.epochs * EPOCH_HOURS:
+                    now = min(us, GPU_HOUR_US)
+                    fresh[name] = fresh.get(name, 0) + now - counted.get((name, hour), 0)
+                    counted[name, hour] = now
+            expected.append({name: us for name, us in fresh.items() if us})
+            network.close()
+            if len(expected) % 2:
+                network.read(facts_max)
+                at_once.append((len(expected), hours(network, len(expected))))
+        network.read(facts_max)
+        found = [hours(network, number + 1) for number in range(len(expected))]
+        assert found == expected
+        assert all(expected[number - 1] == then for number, then in at_once)
+    finally:
+        connection.execute("ROLLBACK")
+
+
+def test_a_cut_says_the_same_after_more_was_told_and_after_a_rebuild(network: Network) -> None:
+    network.join(A, gpu(1))
+    one = Device(id=gpu(1))
+    network.report(A, (one, 0, GPU_HOUR_US), **INVENTORY)
+    network.passed(A, gpu(1), 1, "reference")
+    network.close()
+    network.read()
+    before = nodes(network, 1)
+    assert before[0].attested == (Attested("datacenter", 3, GPU_HOUR_US, SPAN),)
+    network.report(A, (one, 0, QUARTER), **{**INVENTORY, "driver": "real"})
+    network.join(B, gpu(2))
+    network.register(B, gpu(1))
+    network.report(B, (one, 0, GPU_HOUR_US))  # now it is on two nodes at once
+    network.close()
+    network.read(1)
+    assert nodes(network, 1) == before
+    assert tables.rebuild(network.connection, AVAILABILITY).differing == ()
+    assert nodes(network, 1) == before
+
+
+def test_a_farm_of_spoofed_devices_earns_nothing_for_being_available(network: Network) -> None:
+    """A hundred devices that answered no challenge, and one that did: that one gets it all."""
+    farm = [gpu(100 + number) for number in range(100)]
+    network.join(A, gpu(1), account_id="acct_honest")
+    network.join(B, *farm, account_id="acct_farm")
+    network.report(
+        A, (Device(id=gpu(1)), 0, GPU_HOUR_US), (Device(id=gpu(1)), 1, HALF), **INVENTORY
+    )
+    for first in range(0, 100, 50):
+        network.report(B, *((Device(id=one), 1, GPU_HOUR_US) for one in farm[first : first + 50]))
+    network.passed(A, gpu(1), 1, "reference")
+    network.close()
+    network.read()
+    policy = PolicyPublished(
+        version=1, epoch_length_us=SPAN, segments=(EmissionSegment(1, 1, 1_000),),
+        hard_cap=token(1_000), compute_ppm=700_000, availability_ppm=200_000,
+        treasury_ppm=100_000, compute_base="burned_value", holdback_epochs=0,
+        effective_from_epoch=1, by="op", at_us=1, rewards=REWARD_TERMS,
+    )  # fmt: skip
+    cut = Cut(
+        epoch=1, cut_position=1, policy=policy, openings=Openings(unissued=1_000),
+        nodes=nodes(network, 1),
+    )  # fmt: skip
+    settlement = settle(cut)
+    farmed = settlement.cut.nodes[1].attested
+    assert (len(farmed), {one.tier for one in farmed}) == (100, {1})
+    assert [node.availability for node in settlement.nodes] == [200, 0]
+    assert settlement.rewards == (("acct_honest", 200), ("treasury", 100))
