@@ -45,6 +45,7 @@ from api import (
     cli_pool_use,
     cli_region_shares,
     cli_rehearsal,
+    cli_reward,
     cli_run,
     cli_stick,
     cli_supply,
@@ -98,6 +99,7 @@ app.add_typer(cli_meters.meter, name="meter")
 app.add_typer(cli_meters.device, name="device")
 app.add_typer(cli_meters.storage, name="storage")
 app.add_typer(cli_grant.app, name="grant")
+app.add_typer(cli_reward.app, name="reward")
 app.add_typer(cli_job.job, name="job")
 app.add_typer(cli_demand.client, name="client")
 app.add_typer(cli_demand.groups, name="group")

@@ -35,7 +35,7 @@ def propose_grant(
     """Propose a grant (governance). A second person opens it: `grant accept GRANT opening`."""
     body: NewGrant = {
         "account_id": account_id,
-        "total": _tokens_of(total),
+        "total": tokens_of(total),
         "milestones": [_milestone_of(one) for one in milestone],
     }
     told = remote.ask(lambda c: c.propose_grant(body, idempotency_key=remote.key))
@@ -132,7 +132,7 @@ def _lines(told: Mapping[str, Any]) -> list[str]:
     return facts(shown) + columns(rows, ("milestone_id", "amount", "state", "proposed_by"))
 
 
-def _tokens_of(text: str) -> Money:
+def tokens_of(text: str) -> Money:
     """`56500` as an amount of TOKEN. Raises InputUnusable; no float is involved."""
     form = re.fullmatch(r"([0-9]{1,11})(?:\.([0-9]{1,8}))?", text)
     if form is None:

@@ -119,6 +119,7 @@ class RewardTold(Told):
     chunk: Count
     credited: Money
     matured: Money
+    slashed: Money | None = None
 
 
 @resource.get("/v1/epochs", everybody(), page_of(EpochTold), problems=["cursor_invalid"])
@@ -236,5 +237,5 @@ def _text_or_none(value: int | None) -> str | None:
 def _reward(row: epochs.RewardRow) -> RewardTold:
     return RewardTold(
         account_id=row.account_id, chunk=row.chunk, credited=tokens(row.credited),
-        matured=tokens(row.matured),
+        matured=tokens(row.matured), slashed=tokens(row.slashed) if row.slashed else None,
     )  # fmt: skip

@@ -32,7 +32,7 @@ from api.region_jobs import run_regions
 from api.restarts import run_restarts
 from api.scheduling import run_schedule
 from api.service import Service
-from api.settlement import settle_due
+from api.settlement import forfeit_rewards, settle_due
 from api.trust_jobs import run_trust
 from domain.duration import HOUR_US, SECOND_US
 from domain.lease import (
@@ -288,6 +288,7 @@ def run_epochs(service: Service, connection: Connection, now_us: int) -> int:
     )
     if waits:
         logger.info("the open epoch waits: %s", "; ".join(waits))
+    forfeit_rewards(service.ledger, connection, now_us)
     return service.head(connection) - before
 
 

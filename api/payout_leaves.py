@@ -11,9 +11,11 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 import psycopg
 
+from api.settlement import known_epochs
 from domain import epoch as epochs
 from domain.epoch import RewardsCredited, RewardsMatured
 from domain.payout import EpochMintConfirmed
@@ -36,6 +38,19 @@ _MATURED = """
     CROSS JOIN LATERAL json_array_elements(convert_from(state, 'UTF8')::json->'rewards') r
     WHERE topic = 'epoch.rewards_matured.v1' AND notification_id > %s AND notification_id <= %s
     GROUP BY 1
+"""
+_FORFEITED = """
+    SELECT r->>'account_id', sum((r->'amount'->>'units')::bigint)::bigint FROM market_events
+    CROSS JOIN LATERAL json_array_elements(convert_from(state, 'UTF8')::json->'rewards') r
+    WHERE originator_id = ANY(%s) AND topic = 'epoch.rewards_forfeited.v1'
+        AND notification_id > %s AND notification_id <= %s
+    GROUP BY 1
+"""
+_SLASHED = """
+    SELECT coalesce(sum((convert_from(state, 'UTF8')::json->'amount'->>'units')::bigint), 0)::bigint
+    FROM market_events
+    WHERE originator_id = ANY(%s) AND topic = 'epoch.reward_slashed.v1'
+        AND notification_id > %s AND notification_id <= %s
 """
 _WALLETS = """
     SELECT b.account_id, b.address, b.effective_at_us FROM market_events
@@ -92,6 +107,7 @@ class _Fold:
     """What is known at a position of the log, moved on from root to root."""
 
     book: LeafBook
+    epochs: list[UUID]  # the streams of all epochs: where forfeits and slashes are
     position: int = 0
 
     def read_to(self, connection: Connection, position: int) -> None:
@@ -99,6 +115,10 @@ class _Fold:
         span = (self.position, position)
         for account, units in connection.execute(_MATURED, span):
             self.book.mature(account, units)
+        for (units,) in connection.execute(_SLASHED, (self.epochs, *span)):
+            self.book.mature(TREASURY, units)
+        for account, units in connection.execute(_FORFEITED, (self.epochs, *span)):
+            self.book.forfeit(account, units)
         for account, address, effective_us in connection.execute(_WALLETS, span):
             self.book.link(account, address, effective_us)
         self.position = position
@@ -112,7 +132,8 @@ def leaves_of(ledger: Ledger, connection: Connection, epoch: int, treasury: str)
     cut = cut_of(ledger, epoch)
     if cut is None:
         return None
-    fold = _Fold(LeafBook(wallets={TREASURY: [(treasury.lower(), 0)]}))
+    streams = [epochs.stream_of(number).uuid for number, _ in known_epochs(ledger)]
+    fold = _Fold(LeafBook(wallets={TREASURY: [(treasury.lower(), 0)]}), streams)
     for earlier in (row[0] for row in connection.execute(_BUILT, (epoch,)).fetchall()):
         taken = cut_of(ledger, earlier)
         assert taken is not None, earlier

@@ -38,16 +38,19 @@ from domain.epoch import (
     SealEpoch,
 )
 from domain.epoch_file import epoch_file, file_sha256, read_cut
+from domain.forfeit import FORFEITS_MAX, ForfeitRewards, due_us
+from domain.money import token
 from domain.oracle import HEALTHY
 from domain.policy import NETWORK, PolicyPublished
 from domain.price_feed import FEED, TakePriceSnapshot, reading_of
 from domain.refusal import Reason, Refused
-from domain.settlement import Cut, Settlement, settle
+from domain.settlement import TREASURY, Cut, Settlement, settle
 from ledger import cut, trees
 from ledger.handle import Ledger
 from projections import tables
 from projections.cut_nodes import read_nodes
 from projections.epochs import read_preview, read_recyclable
+from projections.rewards import read_forfeitable
 
 Connection = psycopg.Connection[Any]
 
@@ -63,6 +66,11 @@ def known_epochs(ledger: Ledger, first: int = 1) -> Iterator[tuple[int, Epoch]]:
         if state.opened is None:
             return
         yield number, state
+
+
+def open_epoch(ledger: Ledger) -> int:
+    """The number of the epoch that is open: the last one. 0 before the first."""
+    return max((number for number, _ in known_epochs(ledger)), default=0)
 
 
 def epoch_state(ledger: Ledger, epoch: int) -> Epoch:
@@ -170,10 +178,23 @@ def seal_epoch(
             price_snapshot=_price_snapshot(ledger, now_us),
         )
         ledger.handle(command, key=None, now_us=now_us)
+    _check_carry(ledger, epoch)
     _credit(ledger, epoch, epochs.rewards_of(settlement), now_us)
     sealed = _known(ledger, epoch).sealed
     assert sealed is not None
     return sealed
+
+
+def _check_carry(ledger: Ledger, epoch: int) -> None:
+    """carry in the books == what the last seal left + what was forfeited since"""
+    carry = 0
+    for _, state in known_epochs(ledger, epoch):
+        if state.sealed is not None:
+            carry = state.sealed.compute_carry.units
+        else:
+            carry += state.changes.forfeited
+    held = ledger.books.balance("pool:compute:carry")
+    assert held == carry, (epoch, held, carry)
 
 
 def _price_snapshot(ledger: Ledger, now_us: int) -> int | None:
@@ -210,7 +231,8 @@ def settlement_at(
     if sealed is not None and sealed.unissued is not None:  # the cap has less left now
         unissued = sealed.unissued.units
     recyclable = read_recyclable(connection, epoch, position)
-    openings = epochs.openings(_sealed_before(ledger, epoch), unissued, recyclable)
+    before = _sealed_before(ledger, epoch)
+    openings = epochs.openings(before, unissued, recyclable, state.changes)
     nodes = read_nodes(connection, preview, position, development=development)
     settlement = settle(
         Cut(epoch=epoch, cut_position=position, policy=policy, openings=openings, nodes=nodes)
@@ -304,6 +326,44 @@ def _is_mature(ledger: Ledger, state: Epoch, now_us: int) -> bool:
     assert state.opened is not None
     policy = _policy(ledger, state.opened.policy_version)
     return now_us >= state.opened.end_us + policy.holdback_epochs * policy.epoch_length_us
+
+
+def forfeit_rewards(ledger: Ledger, connection: Connection, now_us: int) -> int:
+    """What matured long ago for accounts without a wallet goes back to the pool; how many.
+
+    Raises Refused when somebody else did so, or a wallet was linked, meanwhile: call it again.
+    """
+    epoch = open_epoch(ledger)
+    through = _forfeited_through(ledger, epoch, now_us)
+    if not through:
+        return 0
+    done = 0
+    while True:
+        after = epoch_state(ledger, epoch).changes.forfeits
+        tables.step_all(connection, only=("epochs", "access", "rewards"))
+        due = read_forfeitable(connection, through, treasury=TREASURY, limit=FORFEITS_MAX)
+        if not due:
+            return done
+        command = ForfeitRewards(
+            epoch=epoch,
+            through_epoch=through,
+            after=after,
+            rewards=tuple(Reward(one.account_id, token(one.units)) for one in due),
+            at_us=now_us,
+        )
+        ledger.handle(command, key=None, now_us=now_us)
+        done += len(due)
+
+
+def _forfeited_through(ledger: Ledger, epoch: int, now_us: int) -> int:
+    """The last epoch up to which everything has been mature for the policy's time; 0 for none."""
+    world, through = ledger.world(), 0
+    for number in range(1, epoch):
+        at_us = due_us(world, epoch, number)
+        if at_us is None or now_us < at_us:
+            break
+        through = number
+    return through
 
 
 def settle_due(

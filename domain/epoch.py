@@ -5,6 +5,7 @@
 
     minted == emission + release - returned;   emission <= emission:unissued
     rewards + carries after == minted + carries before;   all to the unit
+    matured of a chunk == credited - slashed
 
 What an epoch pays is a pure function of its cut (`domain/settlement.py`): the same nodes in any
 order give the same bytes. A sealed epoch never changes. The carries live in the chain of epochs
@@ -28,6 +29,16 @@ from domain.pin import UsagePinned, last_pin, pinned
 from domain.policy import policy_for, policy_version
 from domain.price_feed import feed_of
 from domain.refusal import Reason, Refused
+from domain.reward_changes import (
+    UNCHANGED,
+    RewardAdjusted,
+    RewardChange,
+    RewardChanges,
+    RewardsForfeited,
+    RewardSlashed,
+    evolve_changes,
+)
+from domain.reward_changes import Reward as Reward
 from domain.settlement import Cut, NodeCut, Openings, Settlement, settle
 from domain.stream import Change, Stream, World
 
@@ -37,14 +48,6 @@ MISSING_MAX = 100
 """Names of one override's fact; the rest is counted."""
 
 # Facts.
-
-
-@dataclass(frozen=True, slots=True)
-class Reward:
-    """What one account gets of one chunk."""
-
-    account_id: str
-    amount: Amount
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +141,8 @@ class RewardsCredited:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RewardsMatured:
+    """A credited chunk less what was slashed of it."""
+
     epoch: int
     chunk: int
     rewards: tuple[Reward, ...]
@@ -151,6 +156,7 @@ EpochFact = (
     | EpochSealed
     | RewardsCredited
     | RewardsMatured
+    | RewardChange
 )
 
 # Commands.
@@ -242,6 +248,8 @@ class Epoch:
     credited_units: int = 0
     credited_count: int = 0
     last_account_id: str = ""
+    matured_at_us: int = 0  # of the last chunk that matured
+    changes: RewardChanges = UNCHANGED
 
     @property
     def status(self) -> str:
@@ -277,7 +285,9 @@ def evolve_epoch(epoch: Epoch, fact: EpochFact) -> Epoch:
                 last_account_id=fact.rewards[-1].account_id,
             )
         case RewardsMatured():
-            return replace(epoch, matured_count=epoch.matured_count + 1)
+            return replace(epoch, matured_count=epoch.matured_count + 1, matured_at_us=fact.at_us)
+        case RewardSlashed() | RewardAdjusted() | RewardsForfeited():
+            return replace(epoch, changes=evolve_changes(epoch.changes, fact))
         case _:
             assert_never(fact)
 
@@ -297,31 +307,58 @@ def settlement_of(
 
     Raises Refused: EPOCH_UNKNOWN, EPOCH_OUT_OF_ORDER and like `settle`.
     """
-    opened = epoch_of(world, epoch).opened
+    state = epoch_of(world, epoch)
+    opened = state.opened
     assert opened is not None
     cut = Cut(
         epoch=epoch,
         cut_position=cut_position,
         policy=policy_version(world, opened.policy_version),
         openings=openings(
-            _sealed_before(world, epoch), world.balance("emission:unissued"), recyclable
+            _sealed_before(world, epoch),
+            world.balance("emission:unissued"),
+            recyclable,
+            state.changes,
         ),
         nodes=nodes,
     )
     return settle(cut)
 
 
-def openings(before: EpochSealed | None, unissued: int, recyclable: int) -> Openings:
-    """What the seal of the epoch before leaves to this one; None for the first."""
+def openings(
+    before: EpochSealed | None,
+    unissued: int,
+    recyclable: int,
+    changes: RewardChanges = UNCHANGED,
+) -> Openings:
+    """What the seal of the epoch before leaves to this one (None for the first), and what happened
+    to rewards while this one was open.
+    """
+    adjusted = dict(changes.adjusted)
     if before is None:
-        return Openings(unissued=unissued, recyclable=recyclable)
+        carry = idle_carry = 0
+    else:
+        carry, idle_carry = before.compute_carry.units, _or_zero(before.availability_carry)
+        for one in before.adjustments_open or ():
+            adjusted[one.account_id] = adjusted.get(one.account_id, 0) + one.delta
     return Openings(
         unissued=unissued,
         recyclable=recyclable,
-        compute_carry=before.compute_carry.units,
-        availability_carry=_or_zero(before.availability_carry),
-        adjustments=tuple((one.account_id, one.delta) for one in before.adjustments_open or ()),
+        compute_carry=carry + changes.forfeited,
+        availability_carry=idle_carry,
+        adjustments=tuple((who, delta) for who, delta in sorted(adjusted.items()) if delta),
     )
+
+
+def open_adjustments(world: World, epoch: int) -> set[str]:
+    """Accounts with an adjustment that no seal has settled, as of the open epoch."""
+    accounts: set[str] = set()
+    for number in range(epoch, 0, -1):
+        state = _state(world, number)
+        if state.sealed is not None:
+            return accounts | {one.account_id for one in state.sealed.adjustments_open or ()}
+        accounts |= state.changes.adjusted.keys()
+    return accounts
 
 
 def _or_zero(amount: Amount | None) -> int:
@@ -491,7 +528,7 @@ def decide_credit(command: CreditRewards, world: World) -> list[Change]:
     epoch = epoch_of(world, command.epoch)
     if epoch.sealed is None:
         raise Refused(Reason.EPOCH_STATE, epoch=command.epoch, status=epoch.status)
-    if _has_credited(epoch, command.chunk, command.rewards):
+    if has_credited(epoch, command.chunk, command.rewards):
         return []
     if command.chunk != len(epoch.chunk_hashes) + 1 or command.chunk > epoch.sealed.chunks:
         raise Refused(Reason.CHUNK_OUT_OF_ORDER, epoch=command.epoch, chunk=command.chunk)
@@ -507,9 +544,20 @@ def _chunk(command: CreditRewards | MatureRewards) -> dict[str, Any]:
     return {field.name: getattr(command, field.name) for field in fields(command)}
 
 
-def _has_credited(epoch: Epoch, chunk: int, rewards: Sequence[Reward]) -> bool:
+def has_credited(epoch: Epoch, chunk: int, rewards: Sequence[Reward]) -> bool:
     known = 1 <= chunk <= len(epoch.chunk_hashes)
     return known and epoch.chunk_hashes[chunk - 1] == _chunk_hash(rewards)
+
+
+def less_slashed(epoch: Epoch, rewards: Sequence[Reward]) -> tuple[Reward, ...]:
+    """What matures of a credited chunk; an account that has nothing left of it is not among it."""
+    slashed = epoch.changes.slashed
+    left = [
+        Reward(one.account_id, token(one.amount.units - slashed.get(one.account_id, 0)))
+        for one in rewards
+    ]
+    assert all(one.amount.units >= 0 for one in left), (epoch.opened, left)
+    return tuple(one for one in left if one.amount.units)
 
 
 def _check_chunk(command: CreditRewards, epoch: Epoch, sealed: EpochSealed) -> None:
@@ -543,11 +591,12 @@ def decide_mature(command: MatureRewards, world: World) -> list[Change]:
         raise Refused(Reason.EPOCH_NOT_OVER, epoch=command.epoch, due_us=due_us)
     if command.chunk > min(len(epoch.chunk_hashes), epoch.matured_count + 1):
         raise Refused(Reason.CHUNK_OUT_OF_ORDER, epoch=command.epoch, chunk=command.chunk)
-    if not _has_credited(epoch, command.chunk, command.rewards):
+    if not has_credited(epoch, command.chunk, command.rewards):
         raise Refused(Reason.REWARDS_MISMATCH, epoch=command.epoch, chunk=command.chunk)
     if command.chunk <= epoch.matured_count:
         return []
-    return [Change(stream_of(command.epoch), RewardsMatured(**_chunk(command)))]
+    fact = RewardsMatured(**{**_chunk(command), "rewards": less_slashed(epoch, command.rewards)})
+    return [Change(stream_of(command.epoch), fact)]
 
 
 STREAMS: dict[str, tuple[Any, Any]] = {"epoch": (Epoch(), evolve_epoch)}

@@ -1,10 +1,11 @@
 """Whose is what of a payout root: the leaves, from what matured and where accounts want it.
 
-    leaves(a) over all addresses of account a == what was matured for a when a root was taken
+    leaves(a) over all addresses of account a == matured - forfeited of a when a root was taken
     leaf(address) never falls from one root to the next
 
 An account is paid at the last wallet in effect. What an earlier wallet was promised stays promised
-to it, and the new one gets the rest; an account without a wallet has no leaf yet and loses nothing.
+to it, and the new one gets the rest. An account without a wallet has no leaf yet: only such a one
+forfeits. What is slashed is mature at once, and the treasury's.
 Not the tree (`contracts/payout_tree.py`), and not when a root is taken (`domain/payout.py`).
 """
 
@@ -30,6 +31,11 @@ class LeafBook:
         """So many token units more are the account's for good."""
         self.matured[account_id] = self.matured.get(account_id, 0) + units
 
+    def forfeit(self, account_id: str, units: int) -> None:
+        """So many units are not the account's any more: none of them was promised."""
+        self.matured[account_id] = self.matured.get(account_id, 0) - units
+        assert self.matured[account_id] >= 0, account_id
+
     def take(self, at_us: int) -> None:
         """Take a root now: every account with a wallet in effect gets what is not promised yet."""
         promised: dict[str, dict[str, int]] = {}
@@ -41,6 +47,7 @@ class LeafBook:
             elsewhere = sum(units for other, units in earlier.items() if other != wallet)
             if wallet is not None and matured > elsewhere:
                 assert self.owners.get(wallet, account_id) == account_id, (wallet, account_id)
+                assert matured - elsewhere >= earlier.get(wallet, 0), (wallet, account_id)
                 self.owners[wallet] = account_id
                 self.totals[wallet] = matured - elsewhere
 

@@ -204,6 +204,10 @@ class Reason(Enum):
     CUT_INCOMPLETE = "cut_incomplete"
     CHUNK_OUT_OF_ORDER = "chunk_out_of_order"
     REWARDS_MISMATCH = "rewards_mismatch"
+    REWARD_CORRECTION_UNKNOWN = "reward_correction_unknown"
+    REWARD_CORRECTION_STATE = "reward_correction_state"
+    NOTHING_UNMATURED = "nothing_unmatured"
+    FORFEIT_NOT_DUE = "forfeit_not_due"
     PAYOUT_STATE = "payout_state"
     PAYOUT_EXISTS = "payout_exists"
     CHAIN_TX_STATE = "chain_tx_state"
@@ -314,7 +318,8 @@ STORED_REFUSALS = frozenset(
         Reason.LINE_UNKNOWN, Reason.DISPUTE_UNKNOWN, Reason.DISPUTE_STATE, Reason.LINE_DISPUTED,
         Reason.DISPUTE_TOO_LATE, Reason.ADJUSTMENT_TOO_LARGE, Reason.NO_LATE_USAGE,
         Reason.SIGNING_KEY_UNKNOWN, Reason.SIGNING_KEY_REVOKED, Reason.COUNTERSIGN_FELL,
-        Reason.WEBHOOK_UNKNOWN,
+        Reason.WEBHOOK_UNKNOWN, Reason.REWARD_CORRECTION_UNKNOWN, Reason.REWARD_CORRECTION_STATE,
+        Reason.NOTHING_UNMATURED,
         # Money in, epochs, payouts.
         Reason.DEPOSIT_EXISTS, Reason.PAYMENT_UNKNOWN, Reason.PAYMENT_STATE,
         Reason.PAYMENT_TERMS_VERSION, Reason.EPOCH_STATE, Reason.PAYOUT_STATE,

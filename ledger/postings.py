@@ -70,6 +70,7 @@ from domain.promotion import PromotionClosed, PromotionOpened, fund_of
 from domain.region_pool import RegionDayShared, RegionEarningsGathered, RegionSharesPaid
 from domain.reserved_term import TermEndedEarly
 from domain.resource_usage import ResourceAccrued
+from domain.reward_changes import RewardsForfeited, RewardSlashed
 from domain.shared_escrow import EscrowFunded, EscrowFundsTaken, EscrowReturned
 from domain.storage_node import StorageNodeCharged
 
@@ -563,6 +564,18 @@ def _matured(fact: RewardsMatured) -> Iterable[Entry]:
     return entry(Asset.TOKEN, *lines)
 
 
+def _slashed(fact: RewardSlashed) -> Iterable[Entry]:
+    units = fact.amount.units
+    unmatured = f"party:{fact.account_id}:unmatured"
+    return entry(Asset.TOKEN, (unmatured, units), (TREASURY, -units))
+
+
+def _forfeited(fact: RewardsForfeited) -> Iterable[Entry]:
+    lines = [(f"party:{r.account_id}:matured", r.amount.units) for r in fact.rewards]
+    total = sum(reward.amount.units for reward in fact.rewards)
+    return entry(Asset.TOKEN, *lines, ("pool:compute:carry", -total))
+
+
 def _mint(fact: EpochMintConfirmed) -> Iterable[Entry]:
     units = fact.amount.units
     return entry(Asset.TOKEN, ("chain:distributor", units), ("chain:mint_due", -units))
@@ -640,6 +653,8 @@ _BOOKS: dict[type[Any], Callable[[Any], Iterable[Entry]]] = {
     EpochSealed: _sealed,
     RewardsCredited: _credited,
     RewardsMatured: _matured,
+    RewardSlashed: _slashed,
+    RewardsForfeited: _forfeited,
     EpochMintConfirmed: _mint,
     PayoutConfirmed: _payout,
     BurnConfirmed: _burn,

@@ -28,7 +28,9 @@ NAMED = (
     "job_id", "offer_id", "region_id", "device_id", "member_id", "deposit_id",
 )  # fmt: skip
 """Fields of a body whose value is the id of somebody or something; the first three may be equal."""
-LISTED = ("epoch.rewards_credited.v1", "epoch.rewards_matured.v1")
+LISTED = (
+    "epoch.rewards_credited.v1", "epoch.rewards_matured.v1", "epoch.rewards_forfeited.v1",
+)  # fmt: skip
 """Facts that name accounts in a list, `rewards`."""
 
 _RULES = (

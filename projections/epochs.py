@@ -87,10 +87,10 @@ _TABLES = (
         PRIMARY KEY (epoch, node_id, account_id, source)) WITH (fillfactor = 70);
     CREATE TABLE own.reward (
         epoch int, account_id text COLLATE "C", chunk int NOT NULL, credited bigint NOT NULL,
-        matured bigint NOT NULL, PRIMARY KEY (epoch, account_id));
+        matured bigint NOT NULL, slashed bigint NOT NULL, PRIMARY KEY (epoch, account_id));
     CREATE TABLE own.lifetime (
         account_id text COLLATE "C" PRIMARY KEY, credited bigint NOT NULL, matured bigint NOT NULL);
-    COMMENT ON TABLE own.lifetime IS 'Ever credited, and ever matured: the payout leaf';
+    COMMENT ON TABLE own.lifetime IS 'Ever credited, and ever matured and not forfeited: the leaf';
     CREATE TABLE own.root (
         epoch int, seq int, root text NOT NULL, manifest_sha256 text NOT NULL,
         previous_root text NOT NULL, committed bigint NOT NULL, leaves int NOT NULL,
@@ -419,7 +419,7 @@ _RULES = (
             coalesce(sum((reward->'amount'->>'units')::bigint)
                 FILTER (WHERE topic = 'epoch.rewards_credited.v1'), 0),
             coalesce(sum((reward->'amount'->>'units')::bigint)
-                FILTER (WHERE topic = 'epoch.rewards_matured.v1'), 0)
+                FILTER (WHERE topic = 'epoch.rewards_matured.v1'), 0), 0
         FROM facts, json_array_elements(rewards) reward GROUP BY 1, 2
         ON CONFLICT (epoch, account_id) DO UPDATE SET
             credited = r.credited + excluded.credited, matured = r.matured + excluded.matured""",
@@ -435,6 +435,32 @@ _RULES = (
         FROM facts, json_array_elements(rewards) reward GROUP BY 1
         ON CONFLICT (account_id) DO UPDATE SET
             credited = t.credited + excluded.credited, matured = t.matured + excluded.matured""",
+    ),
+    # What is slashed is the treasury's at once; what is forfeited had no leaf.
+    Rule(
+        ("epoch.reward_slashed.v1",),
+        "epoch int, account_id text, amount json",
+        """UPDATE own.reward r SET slashed = r.slashed + f.units FROM (
+            SELECT epoch, account_id, sum((amount->>'units')::bigint) AS units FROM facts
+            GROUP BY 1, 2) f
+        WHERE r.epoch = f.epoch AND r.account_id = f.account_id""",
+    ),
+    Rule(
+        ("epoch.reward_slashed.v1",),
+        "amount json",
+        """INSERT INTO own.lifetime AS t
+        SELECT 'treasury', 0, sum((amount->>'units')::bigint) FROM facts
+        HAVING count(*) > 0
+        ON CONFLICT (account_id) DO UPDATE SET matured = t.matured + excluded.matured""",
+    ),
+    Rule(
+        ("epoch.rewards_forfeited.v1",),
+        "rewards json",
+        """UPDATE own.lifetime t SET matured = t.matured - f.units FROM (
+            SELECT reward->>'account_id' AS account_id,
+                sum((reward->'amount'->>'units')::bigint) AS units
+            FROM facts, json_array_elements(rewards) reward GROUP BY 1) f
+        WHERE t.account_id = f.account_id""",
     ),
     Rule(
         ("epoch.rewards_credited.v1", "epoch.rewards_matured.v1"),
@@ -542,11 +568,12 @@ class RewardRow:
     chunk: int
     credited: int
     matured: int
+    slashed: int
 
 
 @dataclass(frozen=True, slots=True)
 class Lifetime:
-    """Token units ever credited and ever matured; `claimed` on chain so far."""
+    """Token units ever credited, and ever matured and not forfeited; `claimed` on chain so far."""
 
     account_id: str
     credited: int

@@ -66,6 +66,8 @@ KINDS: Mapping[str, str | tuple[str, str]] = {
     "cash_out.returned.v1": "cash_out",
     "epoch.rewards_credited.v1": "reward",
     "epoch.rewards_matured.v1": "maturity",
+    "epoch.reward_slashed.v1": "slash",
+    "epoch.rewards_forfeited.v1": "forfeit",
     "payout.confirmed.v1": "payout",
     "resource.accrued.v1": ("resources", "earning"),
     "storage_node.charged.v1": "storage_node",

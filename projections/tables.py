@@ -42,6 +42,7 @@ from projections.payments import PAYMENTS
 from projections.pools import POOLS
 from projections.regions import REGIONS
 from projections.reputation import REPUTATION
+from projections.rewards import REWARDS
 from projections.runner import LANES, REBUILD_FACTS_MAX, RETIRED, Connection, Projection, own
 from projections.statements import STATEMENTS
 from projections.trust import TRUST
@@ -79,6 +80,7 @@ PROJECTIONS: tuple[Projection, ...] = (
     TRUST,
     REGIONS,
     AVAILABILITY,
+    REWARDS,
 )
 BY_NAME = {projection.name: projection for projection in PROJECTIONS}
 

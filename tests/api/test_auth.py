@@ -221,6 +221,11 @@ ROWS: dict[str, Row] = {
     ),
     "propose_clawback": Row("operator", None, lambda _s: {"scope": "unearned", "reason": "matrix"}),
     "accept_grant": Row("operator", None, lambda _s: {"what": "opening"}),
+    "propose_slash": Row("operator", None, lambda s: _slash(s)),
+    "propose_reward_adjustment": Row("operator", None, lambda s: _reward_adjustment(s)),
+    "accept_reward_correction": Row("operator", None, lambda _s: {}),
+    "list_reward_corrections": Row("anybody"),
+    "read_reward_correction": Row("anybody"),
     "list_grants": Row("anybody"),
     "read_grant": Row("anybody"),
     "list_events": Row("renter"),
@@ -496,6 +501,15 @@ def _terms() -> dict[str, Any]:
             "effective_from": "2027-01-01T00:00:00Z"}  # fmt: skip
 
 
+def _slash(scene: Scene) -> dict[str, Any]:
+    amount = {"asset": "TOKEN", "units": "1"}
+    return {"account_id": scene.owner.account_id, "amount": amount, "reason": "matrix"}
+
+
+def _reward_adjustment(scene: Scene) -> dict[str, Any]:
+    return {"account_id": scene.owner.account_id, "delta": "-1", "reason": "matrix"}
+
+
 def _milestone_grant(scene: Scene) -> dict[str, Any]:
     return {
         "account_id": scene.owner.account_id, "total": {"asset": "TOKEN", "units": "100"},
@@ -612,6 +626,7 @@ def places(shared: Scene) -> dict[str, str]:
         "written_number": "INV-000001",
         "dispute_id": "dispute_" + "1" * 32,
         "adjustment_id": "adj_" + "1" * 32,
+        "correction_id": "correction_" + "1" * 32,
         "program": "matrix",
         "cash_out_id": "cashout_" + "1" * 32,
         "difference_id": "difference_" + "1" * 32,

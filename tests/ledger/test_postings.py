@@ -31,6 +31,7 @@ from domain import (
     promotion,
     region_pool,
     resource_usage,
+    reward_changes,
     shared_escrow,
     storage_node,
 )
@@ -253,6 +254,18 @@ credited = st.builds(
 matured = st.builds(
     epoch.RewardsMatured, epoch=st.just(1), chunk=st.just(1), rewards=rewards, at_us=st.just(AT_US)
 )
+
+
+slashed = positive.map(
+    lambda units: reward_changes.RewardSlashed(
+        epoch=1, correction_id="c", account_id=OWNER, amount=token(units), reason="r",
+        evidence_position=None, proposed_by="a", by="b", at_us=AT_US,
+    )
+)  # fmt: skip
+forfeited = st.builds(
+    reward_changes.RewardsForfeited, epoch=st.just(2), through_epoch=st.just(1), rewards=rewards,
+    at_us=st.just(AT_US),
+)  # fmt: skip
 
 
 def earnings_matured(gross: int, reduced: int) -> maturity.EarningsMatured:
@@ -545,6 +558,8 @@ FACTS: dict[type[Any], st.SearchStrategy[Any]] = {
     epoch.EpochSealed: seals(),
     epoch.RewardsCredited: credited,
     epoch.RewardsMatured: matured,
+    reward_changes.RewardSlashed: slashed,
+    reward_changes.RewardsForfeited: forfeited,
     payout.EpochMintConfirmed: positive.map(minted),
     payout.PayoutConfirmed: positive.map(paid),
     burn.BurnConfirmed: st.builds(burned, positive, positive),
@@ -778,6 +793,24 @@ def test_a_token_goes_from_the_epoch_to_the_party_and_out_of_the_distributor() -
     assert {name: moved for name, moved in net.items() if moved} == {
         "chain:mint_due": -9,
         "epoch:1:unmatured": 9,
+    }
+
+
+def test_a_slash_is_the_treasurys_at_once_and_a_forfeit_is_carried_in_the_compute_pool() -> None:
+    fact = reward_changes.RewardSlashed(
+        epoch=1, correction_id="c", account_id=OWNER, amount=token(4), reason="r",
+        evidence_position=None, proposed_by="a", by="b", at_us=AT_US,
+    )  # fmt: skip
+    assert lines(fact, Asset.TOKEN) == {
+        f"party:{OWNER}:unmatured": 4,
+        "party:treasury:matured": -4,
+    }
+    left = (epoch.Reward(OWNER, token(5)), epoch.Reward(RENTER, token(2)))
+    back = reward_changes.RewardsForfeited(epoch=2, through_epoch=1, rewards=left, at_us=AT_US)
+    assert lines(back, Asset.TOKEN) == {
+        f"party:{OWNER}:matured": 5,
+        f"party:{RENTER}:matured": 2,
+        "pool:compute:carry": -7,
     }
 
 

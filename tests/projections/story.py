@@ -48,6 +48,8 @@ from domain import (
     region_pool,
     region_terms,
     resource_usage,
+    reward_changes,
+    reward_correction,
     shared_escrow,
     sla,
     storage_node,
@@ -81,6 +83,7 @@ START_US = 1_795_161_600_000_000
 PRICE = 2_780_000
 FEE = 250_000
 RENTERS = ("acct_cash", "acct_burn")
+WALLETLESS = "acct_walletless"
 
 
 @dataclass(frozen=True, slots=True)
@@ -785,20 +788,27 @@ def _epoch_end() -> Iterator[Told]:
     yield Stream("pins", "usage"), pin.UsagePinned(lanes=lanes, lanes_root="11" * 32, at_us=at)
     yield _epoch_opened(2)
     yield one, epoch.EpochSealed(
-        epoch=1, cut_position=1, policy_version=1, emission=token(100), compute_pool=token(70),
+        epoch=1, cut_position=1, policy_version=1, emission=token(109), compute_pool=token(79),
         availability_pool=token(20), treasury_pool=token(10), compute_carry_before=token(0),
-        rewards=token(77), compute_carry=token(3), recipients=2, chunks=1, file_sha256="22" * 32,
+        rewards=token(86), compute_carry=token(3), recipients=3, chunks=1, file_sha256="22" * 32,
         at_us=at,
     )  # fmt: skip
-    rewards = (epoch.Reward("acct_provider", token(67)), epoch.Reward("treasury", token(10)))
+    worker, treasury = epoch.Reward("acct_provider", token(67)), epoch.Reward("treasury", token(10))
+    rewards = (worker, epoch.Reward(WALLETLESS, token(9)), treasury)
     yield one, epoch.RewardsCredited(epoch=1, chunk=1, rewards=rewards, at_us=at)
-    yield one, epoch.RewardsMatured(epoch=1, chunk=1, rewards=rewards, at_us=at)
+    yield from _corrections(at)
+    left = epoch.Reward(WALLETLESS, token(5))
+    matured = (worker, left, treasury)
+    yield one, epoch.RewardsMatured(epoch=1, chunk=1, rewards=matured, at_us=at)
+    yield Stream("epoch", "2"), reward_changes.RewardsForfeited(
+        epoch=2, through_epoch=1, rewards=(left,), at_us=at
+    )  # fmt: skip
     out = Stream("payout", "1")
     yield (
         out,
         payout.EpochMintConfirmed(
             epoch=1,
-            amount=token(100),
+            amount=token(109),
             settlement_id="22" * 32,
             tx_hash="0x3",
             block_number=6,
@@ -808,7 +818,7 @@ def _epoch_end() -> Iterator[Told]:
     root: dict[str, Any] = {"epoch": 1, "seq": 1, "root": "0x" + "44" * 32}
     for built in (1, 2):
         yield out, payout.PayoutRootBuilt(
-            manifest_sha256="22" * 32, previous_root=payout.NO_ROOT, committed=token(77),
+            manifest_sha256="22" * 32, previous_root=payout.NO_ROOT, committed=token(81),
             leaves=2, at_us=at + built, **root,
         )  # fmt: skip
         yield (
@@ -823,6 +833,35 @@ def _epoch_end() -> Iterator[Told]:
     yield Stream("claim", "0xd/0xab/67"), payout.PayoutConfirmed(
         distributor="0xd", account_id="acct_provider", address="0xab", seq=1, amount=token(67),
         cumulative=token(67), tx_hash="0x8", log_index=0, block_number=7, at_us=at + 4,
+    )  # fmt: skip
+
+
+def _corrections(at: int) -> Iterator[Told]:
+    """A slash that took what it asked for, an adjustment, and one that nobody has accepted."""
+    common: dict[str, Any] = {"epoch": 1, "reason": "odd", "by": "mem_a", "at_us": at}
+    yes: dict[str, Any] = {"proposed_by": "mem_a", "by": "mem_b", "at_us": at}
+    slash, late, waits = (Stream("reward_correction", f"correction_{n}") for n in (1, 2, 3))
+    for stream, kind, who, delta in (
+        (slash, "slash", WALLETLESS, -4), (late, "adjustment", "acct_provider", 3),
+        (waits, "adjustment", "acct_provider", -(2**62)),
+    ):  # fmt: skip
+        yield stream, reward_correction.RewardCorrectionProposed(
+            correction_id=stream.id, kind=kind, account_id=who, delta=delta,
+            evidence_position=1 if kind == "slash" else None, **common,
+        )  # fmt: skip
+    yield slash, reward_correction.RewardCorrectionAccepted(
+        correction_id=slash.id, slashed=4, adjusted=0, adjusted_epoch=None, **yes
+    )  # fmt: skip
+    yield Stream("epoch", "1"), reward_changes.RewardSlashed(
+        epoch=1, correction_id=slash.id, account_id=WALLETLESS, amount=token(4), reason="odd",
+        evidence_position=1, **yes,
+    )  # fmt: skip
+    yield late, reward_correction.RewardCorrectionAccepted(
+        correction_id=late.id, slashed=0, adjusted=3, adjusted_epoch=2, **yes
+    )  # fmt: skip
+    yield Stream("epoch", "2"), reward_changes.RewardAdjusted(
+        epoch=2, original_epoch=1, correction_id=late.id, account_id="acct_provider", delta=3,
+        reason="odd", **yes,
     )  # fmt: skip
 
 

@@ -20,6 +20,7 @@ from projections import (
     epochs,
     leases,
     movements,
+    rewards,
     statements,
     tables,
 )
@@ -342,13 +343,20 @@ def test_weights_of_an_epoch_are_burned_credits_and_confirmed_burns_of_cash(
 def test_an_epoch_is_read_from_opening_to_claim(connection: psycopg.Connection[Any]) -> None:
     first, second = epochs.read_epochs(connection)
     assert (first.state, second.state) == ("settled", "open")
-    assert (first.emission, first.compute_pool, first.rewards, first.minted) == (100, 70, 77, 100)
+    assert (first.emission, first.compute_pool, first.rewards, first.minted) == (109, 79, 86, 109)
     assert epochs.read_epochs(connection, after=1) == [second]
-    rewards = epochs.read_rewards(connection, epoch=1)
-    assert [(r.account_id, r.credited, r.matured) for r in rewards] == [
-        ("acct_provider", 67, 67),
-        ("treasury", 10, 10),
+    paid = epochs.read_rewards(connection, epoch=1)
+    assert [(r.account_id, r.credited, r.matured, r.slashed) for r in paid] == [
+        ("acct_provider", 67, 67, 0),
+        ("acct_walletless", 9, 5, 4),
+        ("treasury", 10, 10, 0),
     ]
+    lifetimes = epochs.read_lifetimes(connection)
+    assert [(t.account_id, t.credited, t.matured) for t in lifetimes] == [
+        ("acct_provider", 67, 67),
+        ("acct_walletless", 9, 0),
+        ("treasury", 10, 14),
+    ], "what was forfeited has no leaf, what was slashed is in the treasury's"
     lifetime = epochs.read_lifetimes(connection, account_id="acct_provider")[0]
     assert (lifetime.credited, lifetime.matured, lifetime.claimed) == (67, 67, 67)
     assert [root.state for root in epochs.read_roots(connection)] == ["vetoed", "accepted"]
@@ -359,6 +367,23 @@ def test_an_epoch_is_read_from_opening_to_claim(connection: psycopg.Connection[A
     assert (claim.amount, claim.cumulative) == (67, 67)
     burn = epochs.read_burns(connection)[0]
     assert (burn.state, burn.tx_hash, burn.credits) == ("confirmed", "0xbb", 1_000)
+
+
+def test_corrections_of_rewards_are_read_in_order_with_what_came_of_them(
+    connection: psycopg.Connection[Any],
+) -> None:
+    told = rewards.read_corrections(connection)
+    assert [
+        (one.kind, one.delta, one.slashed, one.adjusted, one.adjusted_epoch) for one in told
+    ] == [
+        ("slash", -4, 4, 0, None),
+        ("adjustment", 3, 0, 3, 2),
+        ("adjustment", -(2**62), None, None, None),
+    ]
+    assert rewards.read_corrections(connection, after=told[1].position) == told[2:]
+    assert rewards.read_correction(connection, told[0].correction_id) == told[0]
+    left = rewards.read_forfeitable(connection, 1, treasury="treasury", limit=9)
+    assert "acct_walletless" not in {one.account_id for one in left}, "all of it was forfeited"
 
 
 # --- the index of facts ----------------------------------------------------------------------
