@@ -549,14 +549,14 @@ def has_credited(epoch: Epoch, chunk: int, rewards: Sequence[Reward]) -> bool:
     return known and epoch.chunk_hashes[chunk - 1] == _chunk_hash(rewards)
 
 
-def less_slashed(epoch: Epoch, rewards: Sequence[Reward]) -> tuple[Reward, ...]:
+def less_slashed(changes: RewardChanges, rewards: Sequence[Reward]) -> tuple[Reward, ...]:
     """What matures of a credited chunk; an account that has nothing left of it is not among it."""
-    slashed = epoch.changes.slashed
+    slashed = changes.slashed
     left = [
         Reward(one.account_id, token(one.amount.units - slashed.get(one.account_id, 0)))
         for one in rewards
     ]
-    assert all(one.amount.units >= 0 for one in left), (epoch.opened, left)
+    assert all(one.amount.units >= 0 for one in left), left
     return tuple(one for one in left if one.amount.units)
 
 
@@ -595,7 +595,9 @@ def decide_mature(command: MatureRewards, world: World) -> list[Change]:
         raise Refused(Reason.REWARDS_MISMATCH, epoch=command.epoch, chunk=command.chunk)
     if command.chunk <= epoch.matured_count:
         return []
-    fact = RewardsMatured(**{**_chunk(command), "rewards": less_slashed(epoch, command.rewards)})
+    fact = RewardsMatured(
+        **{**_chunk(command), "rewards": less_slashed(epoch.changes, command.rewards)}
+    )
     return [Change(stream_of(command.epoch), fact)]
 
 

@@ -5,6 +5,7 @@
                   of the seal before, what the books had unissued at the seal and recyclable at the
                   cut
     EpochSealed, RewardsCredited, RewardsMatured, EpochMintConfirmed  == what that settlement gives
+        (and matures less what was slashed of it)
     no account of the books is ever below zero
 
 Facts come in order of their positions; nothing else is read but the epoch files. Whether the nodes
@@ -20,12 +21,14 @@ from hashlib import sha256
 from typing import Any
 
 from domain.epoch import (
+    CHUNK_MAX,
     EpochClosing,
     EpochOpened,
     EpochSealed,
     RewardsCredited,
     RewardsMatured,
     chunks_of,
+    less_slashed,
     openings,
     rewards_of,
     sealed_fact,
@@ -35,6 +38,14 @@ from domain.payout import EpochMintConfirmed
 from domain.pin import UsagePinned
 from domain.policy import PolicyPublished
 from domain.refusal import Refused
+from domain.reward_changes import (
+    UNCHANGED,
+    RewardAdjusted,
+    RewardChanges,
+    RewardsForfeited,
+    RewardSlashed,
+    evolve_changes,
+)
 from domain.settlement import Settlement, settle
 from ledger.chart import kind_of
 from ledger.postings import entries_for
@@ -80,6 +91,7 @@ class _Epoch:
     settlement: Settlement | None = None
     credited: int = 0
     matured: int = 0
+    changes: RewardChanges = UNCHANGED
 
 
 @dataclass(slots=True)
@@ -109,6 +121,10 @@ class EpochReplay:
                 yield from self._seal(fact)
             case RewardsCredited() | RewardsMatured():
                 yield from self._chunk(fact)
+            case RewardSlashed():
+                yield from self._slash(fact)
+            case RewardAdjusted() | RewardsForfeited():
+                yield from self._change(fact)
             case EpochMintConfirmed():
                 yield from self._mint(fact)
         yield from self.books.book(position, fact)
@@ -160,7 +176,7 @@ class EpochReplay:
         recyclable = self.books.fed_until(cut.cut_position) - released
         if cut.terms.release_tau is None:  # nothing is released, whatever there is
             recyclable = cut.openings.recyclable
-        due = openings(sealed_before, self.books.unissued(), recyclable)
+        due = openings(sealed_before, self.books.unissued(), recyclable, epoch.changes)
         for name in ("unissued", "recyclable", "compute_carry", "availability_carry"):
             said, known = getattr(cut.openings, name), getattr(due, name)
             if said != known:
@@ -183,8 +199,34 @@ class EpochReplay:
             yield f"{where} is out of order"
         if epoch.settlement is not None:
             chunks = chunks_of(rewards_of(epoch.settlement))
-            if not 1 <= fact.chunk <= len(chunks) or fact.rewards != chunks[fact.chunk - 1]:
+            due = chunks[fact.chunk - 1] if 1 <= fact.chunk <= len(chunks) else None
+            if due is not None and isinstance(fact, RewardsMatured):
+                due = less_slashed(epoch.changes, due)
+            if fact.rewards != due:
                 yield f"{where} is not what the epoch pays"
+
+    def _slash(self, fact: RewardSlashed) -> Iterator[str]:
+        """At most what was credited, and before it matured."""
+        epoch = self._epoch(fact.epoch)
+        if epoch.settlement is None:  # its file is told to be missing
+            return
+        who = fact.account_id
+        ids = [one for one, _ in epoch.settlement.rewards]
+        credited = dict(epoch.settlement.rewards).get(who, 0)
+        taken = epoch.changes.slashed.get(who, 0) + fact.amount.units
+        if not 0 < fact.amount.units <= taken <= credited:
+            yield f"epoch {fact.epoch}: slashed {taken} of {who}, credited {credited}"
+        elif not epoch.matured <= ids.index(who) // CHUNK_MAX < epoch.credited:
+            yield f"epoch {fact.epoch}: slashed {who} outside of its holdback"
+        else:
+            epoch.changes = evolve_changes(epoch.changes, fact)
+
+    def _change(self, fact: RewardAdjusted | RewardsForfeited) -> Iterator[str]:
+        """Of the open epoch alone: its settlement starts from it."""
+        epoch = self._epoch(fact.epoch)
+        if epoch.opened is None or epoch.closing:
+            yield f"epoch {fact.epoch}: {type(fact).__name__} while it is not open"
+        epoch.changes = evolve_changes(epoch.changes, fact)
 
     def _mint(self, fact: EpochMintConfirmed) -> Iterator[str]:
         sealed = self._epoch(fact.epoch).sealed

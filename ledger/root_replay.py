@@ -13,12 +13,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from domain.account import WalletLinked
 from domain.epoch import RewardsCredited, RewardsMatured
 from domain.payout import EpochMintConfirmed, PayoutRootBuilt
 from domain.payout_leaf import LeafBook
+from domain.reward_changes import RewardsForfeited, RewardSlashed
 from domain.settlement import TREASURY
 
 TREASURY_ADDRESS = "the treasury's address"
@@ -44,6 +45,9 @@ class RootDue:
     totals: dict[str, int]
 
 
+Told: TypeAlias = WalletLinked | RewardsMatured | RewardSlashed | RewardsForfeited
+
+
 @dataclass(slots=True)
 class RootReplay:
     """Give it the facts in order, with the head after each; it answers with the roots due."""
@@ -52,7 +56,7 @@ class RootReplay:
     book: LeafBook = field(
         default_factory=lambda: LeafBook(wallets={TREASURY: [(TREASURY_ADDRESS, 0)]})
     )
-    waiting: deque[tuple[int, WalletLinked | RewardsMatured]] = field(default_factory=deque)
+    waiting: deque[tuple[int, Told]] = field(default_factory=deque)
     credited: dict[int, RootCut] = field(default_factory=dict)  # by epoch, the last so far
     minted: dict[int, RootCut] = field(default_factory=dict)
     taken: dict[int, RootDue] = field(default_factory=dict)
@@ -60,7 +64,7 @@ class RootReplay:
     def take(self, position: int, head: bytes, fact: Any) -> Iterator[RootDue | str]:
         """One fact. Yields the root it builds with its totals, or what is wrong with it."""
         match fact:
-            case WalletLinked():
+            case WalletLinked() | RewardSlashed() | RewardsForfeited():
                 self.waiting.append((position, fact))
             case RewardsMatured():
                 self.waiting.append((position, fact))
@@ -80,8 +84,11 @@ class RootReplay:
         cut = max(credited, minted, key=lambda one: one.position)
         before = self.taken.get(built.epoch)
         if before is None:  # built again after a veto, it is the same
-            self._read_to(cut.position)
-            self.book.take(cut.at_us)
+            try:
+                self._read_to(cut.position)
+                self.book.take(cut.at_us)
+            except AssertionError as error:
+                return f"epoch {built.epoch}: a leaf falls: {error}"
             before = RootDue(position, built, cut, dict(self.book.totals))
             self.taken[built.epoch] = before
         return RootDue(position, built, before.cut, before.totals)
@@ -89,8 +96,14 @@ class RootReplay:
     def _read_to(self, position: int) -> None:
         while self.waiting and self.waiting[0][0] <= position:
             _, fact = self.waiting.popleft()
-            if isinstance(fact, WalletLinked):
-                self.book.link(fact.account_id, fact.address, fact.effective_at_us)
-            else:
-                for reward in fact.rewards:
-                    self.book.mature(reward.account_id, reward.amount.units)
+            match fact:
+                case WalletLinked():
+                    self.book.link(fact.account_id, fact.address, fact.effective_at_us)
+                case RewardSlashed():
+                    self.book.mature(TREASURY, fact.amount.units)
+                case RewardsMatured():
+                    for reward in fact.rewards:
+                        self.book.mature(reward.account_id, reward.amount.units)
+                case RewardsForfeited():
+                    for reward in fact.rewards:
+                        self.book.forfeit(reward.account_id, reward.amount.units)

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import pytest
+
 from api import settlement
+from api.payout_leaves import leaves_of
+from api.reward_corrections import acceptance
+from contracts.deployment import Deployment
+from contracts.devnet import Devnet
 from domain.epoch import (
     CloseEpoch,
     CreditRewards,
@@ -16,10 +24,16 @@ from domain.epoch import (
     rewards_of,
     settlement_of,
 )
-from domain.epoch_file import file_sha256
+from domain.epoch_file import epoch_file, file_sha256
+from domain.money import token
 from domain.policy import PublishPolicy
-from domain.reward_terms import REWARD_TERMS
+from domain.reward_changes import RewardSlashed
+from domain.reward_correction import SLASH, ProposeRewardCorrection
+from domain.reward_terms import NO_TERMS, REWARD_TERMS
 from domain.settlement import Settlement
+from ledger.epoch_replay import EpochReplay
+from tests.api import chain_scene
+from tests.api.chain_scene import EMISSION, OWNER
 from tests.api.scene import Scene
 from tests.api.test_grants import second, seen
 from tests.domain.epochs import CUT, END_US, POLICY, START_US, WEEK_US, nodes_of, pin
@@ -137,3 +151,77 @@ def test_two_people_slash_and_adjust_and_what_nobody_can_be_paid_goes_back(scene
     assert third.cut.openings.compute_carry == carry + unpaid
     assert balance(scene, "pool:compute:carry") == third.compute_carry
     assert ledger.books.books_balanced()
+
+    files = {one.epoch: epoch_file(one) for one in (first, settled, third)}
+    assert replayed(scene, files) == []
+    tampered = replayed(scene, files, lambda fact: replace(fact, amount=token(share * 2)))
+    assert any(f"slashed {share * 2} of {worker}" in one for one in tampered), tampered
+
+
+def replayed(scene: Scene, files: dict[int, bytes], change: Any = None) -> list[str]:
+    """What executing the log again finds wrong with it, its slashes changed first."""
+    replay, found = EpochReplay(files.get), list[str]()
+    for recorded in scene.service.ledger.market.read_facts(0, 10_000):
+        is_changed = change is not None and isinstance(recorded.fact, RewardSlashed)
+        fact = change(recorded.fact) if is_changed else recorded.fact
+        found += replay.take(recorded.position, fact)
+    return [one for one in found if " cut " not in one]
+
+
+@pytest.fixture(scope="module")
+def chain() -> Generator[tuple[Devnet, Deployment], None, None]:
+    with chain_scene.deployed() as made:
+        yield made
+
+
+def test_a_slash_and_a_forfeit_are_in_the_leaves_and_in_what_is_sealed_next(
+    database: str, chain: tuple[Devnet, Deployment], tmp_path: Path
+) -> None:
+    """The owner earns, is slashed by half, and links a wallet only after it has forfeited."""
+    with chain_scene.scene(database, chain, tmp_path) as scene:
+        scene.found(holdback_epochs=1, rewards=replace(NO_TERMS, forfeit_epochs=1))
+        scene.buy(100)
+        scene.jobs().step(scene.now_us)
+        scene.lease("a", "burn", 3_600)
+        _end(scene, 1)
+        earned = scene.balance(f"party:{OWNER}:unmatured")
+        half, correction = earned // 2, "correction_" + "1" * 32
+        scene.handle(
+            ProposeRewardCorrection(
+                correction_id=correction, kind=SLASH, epoch=1, account_id=OWNER, delta=-half,
+                reason="half of it was spoofed", evidence_position=None, by="mem_a",
+                at_us=scene.now_us,
+            )
+        )  # fmt: skip
+        scene.handle(acceptance(scene.ledger, correction, "mem_b", scene.now_us))
+        _end(scene, 2)
+        assert scene.balance(f"party:{OWNER}:matured") == earned - half
+        scene.travel(chain_scene.DAY_S)
+        forfeits = settlement.forfeit_rewards(scene.ledger, scene.connection, scene.now_us)
+        assert forfeits == 1
+        scene.link()
+        _end(scene, 3)
+        sealed = settlement.epoch_state(scene.ledger, 3).sealed
+        assert sealed is not None
+        second_seal = settlement.epoch_state(scene.ledger, 2).sealed
+        assert second_seal is not None
+        carried = second_seal.compute_carry.units + earned - half
+        assert sealed.compute_carry_before.units == carried
+        assert settlement.settlement_at(scene.ledger, scene.connection, 3).epoch == 3
+        leaves = leaves_of(scene.ledger, scene.connection, 1, scene.treasury.address)
+        assert leaves is not None, "the root of epoch 1 was taken before anything matured"
+        assert leaves.totals == []
+        scene.jobs().step(scene.now_us)
+        newest = leaves_of(scene.ledger, scene.connection, 2, scene.treasury.address)
+        assert newest is not None
+        (treasury,) = newest.leaves
+        assert treasury.account_id == "treasury"
+        assert treasury.total >= EMISSION // 10 + half
+        assert scene.ledger.books.books_balanced()
+
+
+def _end(scene: chain_scene.Scene, epoch: int) -> None:
+    scene.end_epoch(epoch)
+    scene.jobs().step(scene.now_us)
+    assert scene.settle_epochs() == ()
+    scene.jobs().step(scene.now_us)
