@@ -837,6 +837,38 @@ class ConsumedReportPage(TypedDict):
     data: list[ConsumedReport]
 
 
+class Correction(TypedDict):
+    """`slashed` was taken of what had not matured; `adjusted` settles with
+    `adjusted_epoch`.
+    """
+
+    correction_id: str
+    kind: Literal["slash", "adjustment"]
+    state: Literal["proposed", "accepted"]
+    epoch: int
+    account_id: str
+    delta: str
+    reason: str
+    evidence_position: NotRequired[int]
+    proposed_by: str
+    proposed_at: str
+    accepted_by: NotRequired[str]
+    accepted_at: NotRequired[str]
+    slashed: NotRequired[Money]
+    adjusted: NotRequired[str]
+    adjusted_epoch: NotRequired[int]
+    position: NotRequired[int]
+
+
+class CorrectionPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Correction]
+
+
 class Cost(TypedDict):
     """A job with all that is part of it: `charge` is the sum over their leases, as accrued."""
 
@@ -3099,6 +3131,15 @@ class NewAccount(TypedDict):
     ]
 
 
+class NewAdjustment(TypedDict):
+    """`delta`: what the account is to be given, or (below zero) to give back."""
+
+    account_id: str
+    delta: str
+    reason: str
+    evidence_position: NotRequired[int | None]
+
+
 class NewApiKey(TypedDict):
     """`member_id` absent: in the name of the caller."""
 
@@ -3603,6 +3644,15 @@ class NewSigningKey(TypedDict):
     public_key: str
 
 
+class NewSlash(TypedDict):
+    """At most what has not matured is taken, and goes to the treasury."""
+
+    account_id: str
+    amount: Money
+    reason: str
+    evidence_position: NotRequired[int | None]
+
+
 class NewSnapshot(TypedDict):
     """No fields: `{}`."""
 
@@ -3672,6 +3722,10 @@ class NewWindow(TypedDict):
     version: int
     window_seconds: int
     effective_from: str
+
+
+class NoFields(TypedDict):
+    """No fields: `{}`."""
 
 
 class Node(TypedDict):
@@ -4917,6 +4971,7 @@ class Reward(TypedDict):
     chunk: int
     credited: Money
     matured: Money
+    slashed: NotRequired[Money]
 
 
 class RewardPage(TypedDict):
@@ -9100,6 +9155,84 @@ class Client(_Calls):
             _at("/v1/grants/{grant_id}", grant_id=grant_id),
         )
         return cast("Grant", found)
+
+    def propose_slash(
+        self,
+        epoch: int,
+        body: NewSlash,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Correction:
+        """Propose to take what has not matured of a reward; a second person accepts it."""
+        found = self._call(
+            "POST",
+            _at("/v1/epochs/{epoch}/slashes", epoch=epoch),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Correction", found)
+
+    def propose_reward_adjustment(
+        self,
+        epoch: int,
+        body: NewAdjustment,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Correction:
+        """Propose to give or to take for a sealed epoch, in the open one; a second person
+        accepts.
+        """
+        found = self._call(
+            "POST",
+            _at("/v1/epochs/{epoch}/adjustments", epoch=epoch),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Correction", found)
+
+    def accept_reward_correction(
+        self,
+        correction_id: str,
+        body: NoFields,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Correction:
+        """Accept what another member of the governance has proposed: now it moves."""
+        found = self._call(
+            "POST",
+            _at("/v1/reward-corrections/{correction_id}/accept", correction_id=correction_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Correction", found)
+
+    def list_reward_corrections(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> CorrectionPage:
+        """Slashes and adjustments in the order in which they were proposed."""
+        found = self._call(
+            "GET",
+            "/v1/reward-corrections",
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("CorrectionPage", found)
+
+    def read_reward_correction(
+        self,
+        correction_id: str,
+    ) -> Correction:
+        """One correction, and what came of it."""
+        found = self._call(
+            "GET",
+            _at("/v1/reward-corrections/{correction_id}", correction_id=correction_id),
+        )
+        return cast("Correction", found)
 
     def open_promotion(
         self,

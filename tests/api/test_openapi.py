@@ -341,6 +341,8 @@ def _places(scene: Scene, path: str) -> dict[str, str]:
     mine = f"/v1/accounts/{scene.renter.account_id}"
     places = {
         "written_number": "INV-000001",
+        "epoch": "1",
+        "correction_id": "correction_" + "1" * 32,
         "edge_device_id": "edge_" + "1" * 32,
         "account_id": scene.renter.account_id,
         "region_id": scene.provider.region_id,
