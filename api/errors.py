@@ -111,6 +111,7 @@ DOOR: dict[str, tuple[int, str]] = {
     "too_large": (413, "The request is larger than it may be."),
     "unsupported_media_type": (415, "The body must be application/json, not compressed."),
     "invalid": (422, "A field breaks its rule; `errors` names field and rule."),
+    "rehearsal_too_large": (422, "The past is too long for here: `tallystick policy dry-run`."),
     "challenge_unknown": (422, "No such challenge: never made here, used or expired."),
     "signature_invalid": (422, "The signature is not one of this wallet over the challenge."),
     "payment_method_unavailable": (422, "This installation takes no money in this way."),

@@ -72,7 +72,7 @@ def proposed_policy(plain: Any) -> PolicyPublished:
             raise NothingToRehearse("the proposal has no [terms]: it changes no policy")
         return _checked(_of_terms(document.terms))
     try:
-        return _checked(read_policy(plain))
+        return _checked(read_policy({"rewards": None, **plain}))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise NothingToRehearse(f"neither a proposal nor a policy: {error!r}") from error
 

@@ -140,7 +140,8 @@ def _measured(uri: str, seal: tuple[int, int] | None, seconds: float) -> dict[st
     time.sleep(seconds)
     told = None if sealing is None else sealing.answer()
     stop.set()
-    waits = sorted(wait for writer in writers for wait in writer.answer())
+    at_and_waits = [one for writer in writers for one in writer.answer()]
+    waits = sorted(wait for _, wait in at_and_waits)
     found: dict[str, Any] = {
         "appends": len(waits),
         "p50_ms": _at(waits, 0.5),
@@ -148,11 +149,16 @@ def _measured(uri: str, seal: tuple[int, int] | None, seconds: float) -> dict[st
         "max_ms": _at(waits, 1),
         "above_200_ms": sum(wait > WAIT_MAX_MS / 1_000 for wait in waits),
     }
-    return found if told is None else {**found, "told": told}
+    if told is None:
+        return found
+    before = sorted(wait for at, wait in at_and_waits if at < told["sealed_at"])
+    after = sorted(wait for at, wait in at_and_waits if at >= told["sealed_at"])
+    phases = {"max_ms_while_sealed": _at(before, 1), "max_ms_while_credited": _at(after, 1)}
+    return {**found, **phases, "told": told}
 
 
 def _write(pipe: Pipe, uri: str, stop: Event, writer: int, name: str) -> None:
-    """Deposits at a steady rate; the seconds each one waited."""
+    """Deposits at a steady rate: when each was asked for, and the seconds it waited."""
     waits = []
     with Ledger(uri, blinding_key=BLINDING_KEY, connections_max=1) as ledger:
         ledger.market.head()  # connected
@@ -168,8 +174,9 @@ def _write(pipe: Pipe, uri: str, stop: Event, writer: int, name: str) -> None:
             )  # fmt: skip
             began = time.perf_counter()
             ledger.handle(command, key=None, now_us=END_US + number)
-            waits.append(time.perf_counter() - began)
-            time.sleep(max(0.0, EVERY_SECONDS - waits[-1]))
+            wait = time.perf_counter() - began
+            waits.append((began, wait))
+            time.sleep(max(0.0, EVERY_SECONDS - wait))
     pipe.send(waits)
 
 
@@ -200,6 +207,7 @@ def _seal(pipe: Pipe, uri: str, count: int, position: int) -> None:
     tenth = max(1, len(times) // 10)
     pipe.send({
         "chunks": len(times),
+        "sealed_at": sealed,
         "seal_seconds": round(sealed - began, 1),
         "credit_seconds": round(credited - sealed, 1),
         "first_chunks_ms": round(1_000 * sum(times[:tenth]) / tenth, 1),

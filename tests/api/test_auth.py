@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from fastapi import APIRouter
 
-from api import auth, keys
+from api import auth, keys, policy_rehearsal
 from api.auth import EXECUTOR, KEY, NODE, PUBLIC, Access
 from api.door import Door
 from api.main import operations
@@ -216,6 +216,7 @@ ROWS: dict[str, Row] = {
     "read_rewards": RENTERS,
     "read_payout_proof": Row("anybody", query="?address=0x" + "1" * 40),
     "propose_grant": Row("operator", None, lambda s: _milestone_grant(s)),
+    "rehearse_policy": Row("operator", None, lambda _s: {"document": policy_rehearsal.EXAMPLE}),
     "propose_milestone": Row(
         "operator", None, lambda _s: {"milestone_id": "api", "evidence": "matrix"}
     ),

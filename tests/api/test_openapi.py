@@ -79,6 +79,7 @@ def test_every_operation_is_there_once_under_a_verb_and_a_noun() -> None:
         "publish",
         "push",
         "quote",
+        "rehearse",
         "read",
         "reclaim",
         "refund",
