@@ -4723,6 +4723,69 @@ class RegionTerms(TypedDict):
     position: NotRequired[int]
 
 
+class Rehearsal(TypedDict):
+    """`holds`: every sum came out and every epoch file is what its own cut gives.
+    `is_same`: no reward would have changed. `kept_emission_plan`: epochs for which the
+    proposal plans no emission. `stopped`: why a next epoch could not follow.
+    """
+
+    epochs: int
+    first_epoch: NotRequired[int]
+    last_epoch: NotRequired[int]
+    holds: bool
+    is_same: bool
+    accounts: int
+    accounts_gaining: int
+    accounts_losing: int
+    largest_difference: NotRequired[RewardDifference]
+    was: RehearsalTotals
+    would_be: RehearsalTotals
+    winners: list[RewardDifference]
+    losers: list[RewardDifference]
+    by_epoch: list[RehearsedEpoch]
+    kept_emission_plan: list[int]
+    not_reproduced: list[int]
+    stopped: NotRequired[str]
+    position: NotRequired[int]
+
+
+class RehearsalAsked(TypedDict):
+    """`document`: a proposal with `terms` as JSON, or a policy like that of an epoch file.
+    Epochs before `from_epoch` keep their policy. `limit`: so many winners, and losers, are
+    named.
+    """
+
+    document: dict[str, Any]
+    from_epoch: NotRequired[int]
+    limit: NotRequired[int]
+
+
+class RehearsalTotals(TypedDict):
+    """The last three are what nobody got, by reason; it was carried on or returned."""
+
+    rewards: Money
+    minted: Money
+    emission: Money
+    release: Money
+    returned: Money
+    treasury: Money
+    rounding: Money
+    zero_weight: Money
+    cap: Money
+
+
+class RehearsedEpoch(TypedDict):
+    """`broken`: what does not hold of it; empty unless there is a bug."""
+
+    epoch: int
+    accounts: int
+    accounts_changed: int
+    largest_difference: NotRequired[RewardDifference]
+    was: RehearsalTotals
+    would_be: RehearsalTotals
+    broken: list[str]
+
+
 class Rejected(TypedDict):
     """Which event of the request, the rule it breaks, and where."""
 
@@ -4972,6 +5035,15 @@ class Reward(TypedDict):
     credited: Money
     matured: Money
     slashed: NotRequired[Money]
+
+
+class RewardDifference(TypedDict):
+    """What an account got, and would have got."""
+
+    account_id: str
+    was: Money
+    would_be: Money
+    delta: SignedMoney
 
 
 class RewardPage(TypedDict):
@@ -7396,6 +7468,18 @@ class Client(_Calls):
             records=True,
         )
         return cast("Snapshot", found)
+
+    def rehearse_policy(
+        self,
+        body: RehearsalAsked,
+    ) -> Rehearsal:
+        """Settle all past epochs once more under a proposal, and compare to the unit."""
+        found = self._call(
+            "POST",
+            "/v1/policies/dry-run",
+            body=body,
+        )
+        return cast("Rehearsal", found)
 
     def open_dispute(
         self,
