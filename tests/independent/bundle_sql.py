@@ -44,7 +44,37 @@ _BURNED = """
         AND position > $after AND position <= $until
 """
 _MATURED = """
-    SELECT account, sum(units) FROM share WHERE is_matured AND position <= $until GROUP BY 1
+    WITH moved AS (
+        SELECT position, account, units FROM share WHERE is_matured
+        UNION ALL
+        SELECT position, 'treasury', CAST(body->'amount'->>'units' AS HUGEINT) FROM fact
+        WHERE name = 'epoch.reward_slashed.v1'
+        UNION ALL
+        SELECT position, account, -units FROM forfeit)
+    SELECT account, sum(units) FROM moved WHERE position <= $until GROUP BY 1
+"""
+_FORFEITS = """
+    CREATE TEMP TABLE forfeit AS
+    SELECT position, epoch, r->>'account_id' AS account,
+        CAST(r->'amount'->>'units' AS HUGEINT) AS units
+    FROM (
+        SELECT position, CAST(body->>'epoch' AS INT) AS epoch,
+            unnest(CAST(body->'rewards' AS JSON[])) AS r
+        FROM fact WHERE name = 'epoch.rewards_forfeited.v1')
+"""
+_MATURED_LESS_SLASHED = """
+    WITH slashed AS (
+        SELECT body->>'account_id' AS account, sum(CAST(body->'amount'->>'units' AS HUGEINT)) AS u
+        FROM fact WHERE name = 'epoch.reward_slashed.v1' AND CAST(body->>'epoch' AS INT) = $epoch
+        GROUP BY 1)
+    SELECT account FROM share LEFT JOIN slashed USING (account) WHERE epoch = $epoch
+    GROUP BY account, u
+    HAVING sum(units) FILTER (WHERE is_matured)
+        <> sum(units) FILTER (WHERE NOT is_matured) - coalesce(u, 0)
+"""
+_ADJUSTED = """
+    SELECT body->>'account_id', sum(CAST(body->>'delta' AS HUGEINT)) FROM fact
+    WHERE name = 'epoch.reward_adjusted.v1' AND CAST(body->>'epoch' AS INT) = $epoch GROUP BY 1
 """
 _WALLETS = """
     SELECT body->>'account_id', arg_max(body->>'address', position) FROM fact
@@ -70,6 +100,7 @@ def differences(bundle: Path) -> list[str]:
         files = [str(path) for path in sorted((bundle / "log").glob("market-*.parquet"))]
         sql.execute(_FACTS, {"files": files})
         sql.execute(_CHUNKS)
+        sql.execute(_FORFEITS)
         return [*_epochs(sql, bundle), *_roots(sql, bundle)]
 
 
@@ -81,6 +112,8 @@ def _bodies(sql: duckdb.DuckDBPyConnection, name: str) -> Iterator[dict[str, Any
 
 def _epochs(sql: duckdb.DuckDBPyConnection, bundle: Path) -> Iterator[str]:
     documents, burned, cut = [], {}, 0
+    adjusted: dict[int, dict[str, int]] = {}
+    forfeited: dict[int, int] = {}
     for seal in _bodies(sql, "epoch.sealed.v1"):
         epoch = seal["epoch"]
         data = (bundle / f"epochs/{epoch}.json").read_bytes()
@@ -93,10 +126,18 @@ def _epochs(sql: duckdb.DuckDBPyConnection, bundle: Path) -> Iterator[str]:
         credited = sql.execute(_CREDITED, {"epoch": epoch}).fetchall()
         if [list(row) for row in credited] != document["rewards"]:
             yield f"epoch {epoch}: credited other rewards than the file's"
+        named = {"epoch": epoch}
+        for (account,) in sql.execute(_MATURED_LESS_SLASHED, named).fetchall():
+            yield f"epoch {epoch}: {account} matured another part than was left of it"
+        rows = sql.execute(_ADJUSTED, named).fetchall()
+        adjusted[epoch] = {account: int(delta) for account, delta in rows}
+        lost = "SELECT coalesce(sum(units), 0) FROM forfeit WHERE epoch = $epoch"
+        ((units,),) = sql.execute(lost, named).fetchall()
+        forfeited[epoch] = int(units)
         until = int(seal["cut_position"])
         ((units,),) = sql.execute(_BURNED, {"after": cut, "until": until}).fetchall()
         burned[epoch], cut = int(units), until
-    yield from breaks(documents, burned)
+    yield from breaks(documents, burned, adjusted, forfeited)
 
 
 def _sealed(seal: Mapping[str, Any], document: Mapping[str, Any]) -> Iterator[str]:

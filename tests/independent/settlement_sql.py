@@ -163,11 +163,13 @@ def breaks(
     documents: Sequence[Mapping[str, Any]],
     burned: Mapping[int, int] | None = None,
     adjusted: Mapping[int, Mapping[str, int]] | None = None,
+    forfeited: Mapping[int, int] | None = None,
 ) -> Iterator[str]:
     """Where an epoch does not go on from the one before; `documents` in order of epochs.
 
     `burned`: TOKEN units that came into the pool between the cut of the epoch before and this
-    one's. `adjusted`: what facts asked accounts to be given or to give back in the same time.
+    one's. `adjusted`: what facts asked accounts to be given or to give back while this epoch was
+    open. `forfeited`: TOKEN units that came back to the compute pool then.
     """
     for before, document in pairwise(documents):
         epoch, opening = document["epoch"], document["openings"]
@@ -178,7 +180,7 @@ def breaks(
             due[account] = str(int(due.get(account, 0)) + delta)
         expected = {
             "unissued": int(before["openings"]["unissued"]) - kept,
-            "compute_carry": int(before["carries"]["compute"]),
+            "compute_carry": int(before["carries"]["compute"]) + (forfeited or {}).get(epoch, 0),
             "availability_carry": int(before["carries"]["availability"]),
         }
         if burned is not None:

@@ -13,6 +13,7 @@ import pytest
 from contracts import manifest
 from domain.epoch import EpochGateOverridden
 from domain.policy import PolicyPublished
+from domain.reward_changes import RewardSlashed
 from tests.independent.payout_root import root_of
 from tests.independent.settlement_sql import breaks, differences
 from tests.independent.year import CHAIN_ID, DISTRIBUTOR, Year, leaves_of, live
@@ -37,7 +38,7 @@ def check_conservation(year: Year) -> None:
     released = sum(s.release - s.returned_release for s in settled)
     minted, rewards = sum(s.minted for s in settled), sum(s.total for s in settled)
     carried = settled[-1].compute_carry + settled[-1].availability_carry
-    assert minted == kept + released == rewards + carried
+    assert minted == kept + released == rewards + carried - sum(year.forfeited.values())
     assert world.balance("emission:unissued") == 590_558_000_000_000 - kept
     assert world.balance("recycle:pool") == sum(year.burned.values()) - released
     assert world.balance("chain:distributor") == minted
@@ -50,7 +51,7 @@ def check_conservation(year: Year) -> None:
 def check_against_sql(year: Year) -> None:
     told = documents(year)
     assert [found for document in told for found in differences(document)] == []
-    assert list(breaks(told, year.burned, {})) == []
+    assert list(breaks(told, year.burned, year.adjusted, year.forfeited)) == []
     for data, totals in zip(year.payouts.values(), leaves_of(year), strict=True):
         assert manifest.decode(data).root == root_of(CHAIN_ID, DISTRIBUTOR, totals)
 
@@ -87,6 +88,9 @@ def test_every_fault_has_happened() -> None:
     }
     assert {("compute", "cap"), ("compute", "rounding"), ("availability", "rounding")} <= reasons
     assert any(s.returned_emission for s in year.settlements.values())
+    assert sum(year.forfeited.values()) > 0
+    assert any(isinstance(fact, RewardSlashed) for fact in facts)
+    assert any(s.adjustments for s in year.settlements.values()), "a debt outlives its epoch"
     assert all(s.release for s in year.settlements.values())
 
 

@@ -4,8 +4,9 @@
 
 Facts are decided by the domain and booked as the ledger books them; only the usage behind the nodes
 is drawn, from a seed. Each fault has its epochs (`FAULTS`): work told too late, no price and so no
-burn, a gate overridden, a dispute, a wallet changed, nodes split and merged, a policy changed with
-notice. Without PostgreSQL: `tests/independent/test_replay.py` puts the same facts into a real log.
+burn, a gate overridden, a dispute, a wallet changed, nodes split and merged, a reward slashed or
+adjusted. A policy is changed with notice, and who has no wallet forfeits. Without PostgreSQL:
+`tests/independent/test_replay.py` puts the same facts into a real log.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Any
 from contracts import manifest
 from contracts.payout_tree import payout_tree
 from domain import rules
-from domain.account import WalletLinked
+from domain.account import AccountOpened, WalletLinked
 from domain.deposit import ConfirmCreditsPurchase
 from domain.emission import EmissionSegment
 from domain.epoch import (
@@ -28,12 +29,15 @@ from domain.epoch import (
     CreditRewards,
     MatureRewards,
     OpenEpoch,
+    Reward,
+    RewardsMatured,
     SealEpoch,
     chunks_of,
     rewards_of,
     settlement_of,
 )
 from domain.epoch_file import epoch_file, file_sha256
+from domain.forfeit import ForfeitRewards
 from domain.money import credit, token
 from domain.payout import (
     NO_ROOT,
@@ -45,6 +49,13 @@ from domain.payout import (
 from domain.payout_leaf import LeafBook
 from domain.pin import UsagePinned
 from domain.policy import EPOCH_LENGTH_US, PublishPolicy
+from domain.reward_changes import RewardAdjusted, RewardsForfeited, RewardSlashed
+from domain.reward_correction import (
+    ADJUSTMENT,
+    SLASH,
+    AcceptRewardCorrection,
+    ProposeRewardCorrection,
+)
 from domain.reward_terms import REWARD_TERMS, UNISSUED, Rated
 from domain.settlement import TREASURY, Attested, NodeCut, Settlement, Use
 from domain.stream import Stream
@@ -65,7 +76,7 @@ PRICE = 1_870_000
 CLASSES = ("datacenter", "professional", "development")
 FAULTS = {
     "late data": 5, "no price": 7, "gate overridden": 6, "dispute": 4, "split": 8, "merged": 9,
-    "wallet changed": 3,
+    "wallet changed": 3, "slashed": 4, "adjusted": 2,
 }  # fmt: skip
 """A fault happens in every so-manieth epoch, from the second on."""
 
@@ -79,6 +90,9 @@ class World:
     versions: dict[Stream, int] = field(default_factory=dict)
     head: bytes = GENESIS_MARKET
     units: dict[str, int] = field(default_factory=dict)
+    book: LeafBook = field(
+        default_factory=lambda: LeafBook(wallets={TREASURY: [(TREASURY_ADDRESS, 0)]})
+    )
 
     def state(self, stream: Stream) -> Any:
         return self.states.get(stream, rules.initial(stream.kind))
@@ -94,10 +108,25 @@ class World:
         name, body = codec.encode(fact, "test", blind)
         self.head = chain(self.head, market_leaf(stream.uuid, version, name, body))
         self.states[stream] = rules.evolve(stream.kind, self.state(stream), fact)
+        self._tell(fact)
         for entry in entries_for(fact):
             for account, units in entry.lines:
                 self.units[account] = self.units.get(account, 0) + units
                 assert self.balance(account) >= 0, (fact, account)
+
+    def _tell(self, fact: Any) -> None:
+        """What the fact is to the lifetime totals."""
+        match fact:
+            case WalletLinked():
+                self.book.link(fact.account_id, fact.address, fact.effective_at_us)
+            case RewardsMatured():
+                for reward in fact.rewards:
+                    self.book.mature(reward.account_id, reward.amount.units)
+            case RewardSlashed():
+                self.book.mature(TREASURY, fact.amount.units)
+            case RewardsForfeited():
+                for reward in fact.rewards:
+                    self.book.forfeit(reward.account_id, reward.amount.units)
 
     def handle(self, command: Any) -> None:
         for change in rules.decide(command, self):
@@ -131,6 +160,8 @@ class Year:
     epoch_files: dict[int, bytes] = field(default_factory=dict)
     payouts: dict[int, bytes] = field(default_factory=dict)
     burned: dict[int, int] = field(default_factory=dict)
+    adjusted: dict[int, dict[str, int]] = field(default_factory=dict)
+    forfeited: dict[int, int] = field(default_factory=dict)
     seconds: float = 0.0
 
     @property
@@ -146,6 +177,7 @@ def policies(epochs: int) -> tuple[PublishPolicy, PublishPolicy]:
         release_tau=7,
         release_cap=164_400_000_000,
         cap_multiple_ppm=20_000_000,
+        forfeit_epochs=2,
     )
     first = PublishPolicy(
         version=1,
@@ -171,7 +203,7 @@ def policies(epochs: int) -> tuple[PublishPolicy, PublishPolicy]:
         source_weights=(Rated("burned", 1_000_000), Rated("cash", 900_000)),
     )
     second = replace(
-        first, version=2, effective_from_epoch=epochs // 2 + 1, compute_base="gpu_time",
+        first, version=2, effective_from_epoch=max(epochs // 2 + 1, 5), compute_base="gpu_time",
         compute_ppm=650_000, availability_ppm=250_000, rewards=tighter,
     )  # fmt: skip
     return first, second
@@ -180,21 +212,23 @@ def policies(epochs: int) -> tuple[PublishPolicy, PublishPolicy]:
 def live(epochs: int, nodes: int, seed: int = 1, *, order: int = 0) -> Year:
     """Run so many epochs of a network of so many nodes. `order` shuffles the nodes of each cut."""
     drawn, shuffled = random.Random(seed), random.Random(order)
-    year, book = Year(World()), LeafBook(wallets={TREASURY: [(TREASURY_ADDRESS, 0)]})
+    year = Year(World())
     world = year.world
     first, second = policies(epochs)
     world.handle(first)
     world.handle(OpenEpoch(epoch=1, start_us=START_US, at_us=START_US))
     machines = [_machine(drawn, index) for index in range(nodes)]
     for index in range(0, nodes, 3):
-        _link(world, book, f"acct_{index // 3:05d}", START_US, "")
+        _open(world, index // 3)
     for epoch in range(1, epochs + 1):
         end_us = START_US + epoch * EPOCH_LENGTH_US
         faults = {name for name, every in FAULTS.items() if epoch > 1 and epoch % every == 0}
-        if epoch == max(second.effective_from_epoch - 4, 1):  # four epochs of notice
+        if epoch == second.effective_from_epoch - 4:  # so many epochs of notice
             world.handle(replace(second, at_us=end_us - 5))
         if "wallet changed" in faults:
-            _link(world, book, "acct_00000", end_us - HOUR_US, f"again in {epoch}")
+            _link(world, "acct_00000", end_us - HOUR_US, f"again in {epoch}")
+        _correct(year, epoch, end_us - HOUR_US, faults)
+        _forfeit(year, epoch, end_us - HOUR_US)
         machines = _reshaped(machines, faults)
         cut = [_work(drawn, machine, faults) for machine in machines]
         before = world.balance("recycle:pool")
@@ -205,8 +239,8 @@ def live(epochs: int, nodes: int, seed: int = 1, *, order: int = 0) -> Year:
         position = _cut_position(world)
         shuffled.shuffle(cut)
         _seal(year, epoch, position, cut, recyclable, end_us + HOUR_US)
-        _credit_and_mature(year, book, epoch, end_us + 2 * HOUR_US)
-        _pay_out(year, book, epoch, end_us + 3 * HOUR_US)
+        _credit_and_mature(year, epoch, end_us + 2 * HOUR_US)
+        _pay_out(year, epoch, end_us + 3 * HOUR_US)
     return year
 
 
@@ -265,14 +299,89 @@ def _reshaped(machines: Sequence[Machine], faults: set[str]) -> list[Machine]:
 # --- the steps of an epoch -------------------------------------------------------------------
 
 
-def _link(world: World, book: LeafBook, account_id: str, at_us: int, salt: str) -> None:
+def _open(world: World, number: int) -> None:
+    """An account; every fifth never has a wallet."""
+    account_id = f"acct_{number:05d}"
+    fact = AccountOpened(account_id=account_id, kind="party", opened_by="key_op", at_us=START_US)
+    world.record(Stream("account", account_id), fact)
+    if number % 5 != 4:
+        _link(world, account_id, START_US, "")
+
+
+def _link(world: World, account_id: str, at_us: int, salt: str) -> None:
     address = "0x" + sha256(f"{account_id}{salt}".encode()).hexdigest()[:40]
     fact = WalletLinked(
         account_id=account_id, address=address, message="", signature="",
         effective_at_us=at_us, at_us=at_us,
     )  # fmt: skip
     world.record(Stream("account", account_id), fact)
-    book.link(account_id, address, at_us)
+
+
+def _correct(year: Year, epoch: int, at_us: int, faults: set[str]) -> None:
+    """Two people put right what the epoch before paid: a part is taken while it is held back, more
+    than is left of it is claimed back, somebody is given something.
+    """
+    before = year.settlements.get(epoch - 1)
+    paid = [one for one in before.rewards if one[0] != TREASURY] if before else []
+    year.adjusted[epoch] = {}
+    if "slashed" in faults:
+        account_id, units = paid[0]
+        _put_right(year, epoch, SLASH, account_id, -units // 2, at_us)
+    if "adjusted" in faults:
+        account_id, units = paid[1]
+        _put_right(year, epoch, ADJUSTMENT, account_id, -3 * units, at_us)
+        _put_right(year, epoch, ADJUSTMENT, paid[2][0], 12_345_678, at_us)
+
+
+def _put_right(year: Year, epoch: int, kind: str, account_id: str, delta: int, at_us: int) -> None:
+    name = f"fix_{epoch}_{kind}_{account_id}"
+    proposed = ProposeRewardCorrection(
+        correction_id=name, kind=kind, epoch=epoch - 1, account_id=account_id, delta=delta,
+        reason="measured again", evidence_position=1, by="key_one", at_us=at_us,
+    )  # fmt: skip
+    year.world.handle(proposed)
+    chunks = chunks_of(rewards_of(year.settlements[epoch - 1]))
+    number, chunk = next(
+        (n, chunk)
+        for n, chunk in enumerate(chunks, 1)
+        if account_id in {reward.account_id for reward in chunk}
+    )
+    accept = AcceptRewardCorrection(
+        correction_id=name, open_epoch=epoch, chunk=number, rewards=chunk, by="key_two",
+        at_us=at_us,
+    )  # fmt: skip
+    year.world.handle(accept)
+    for _, fact in year.world.facts[-2:]:
+        if isinstance(fact, RewardAdjusted) and fact.correction_id == name:
+            due = year.adjusted[epoch]
+            due[fact.account_id] = due.get(fact.account_id, 0) + fact.delta
+
+
+def _forfeit(year: Year, epoch: int, at_us: int) -> None:
+    """What matured three epochs ago for accounts without a wallet."""
+    year.forfeited[epoch] = 0
+    through = epoch - 5  # two held back, two to find a wallet, and the open one
+    if through < 1:
+        return
+    poor = {f"acct_{number:05d}" for number in range(4, len(year.settlements[1].nodes), 5)}
+    lost = [
+        reward
+        for chunk in _matured(year.world, through)
+        for reward in chunk
+        if reward.account_id in poor
+    ]
+    if lost:
+        command = ForfeitRewards(
+            epoch=epoch, through_epoch=through, after=0, rewards=tuple(lost[:100]), at_us=at_us
+        )
+        year.world.handle(command)
+        year.forfeited[epoch] = sum(reward.amount.units for reward in lost[:100])
+
+
+def _matured(world: World, epoch: int) -> Iterator[tuple[Reward, ...]]:
+    for _, fact in world.facts:
+        if isinstance(fact, RewardsMatured) and fact.epoch == epoch:
+            yield fact.rewards
 
 
 def _purchase(world: World, epoch: int, tokens: int, end_us: int) -> None:
@@ -321,19 +430,17 @@ def _seal(
     year.world.handle(command)
 
 
-def _credit_and_mature(year: Year, book: LeafBook, epoch: int, at_us: int) -> None:
+def _credit_and_mature(year: Year, epoch: int, at_us: int) -> None:
     for chunk, rewards in enumerate(chunks_of(rewards_of(year.settlements[epoch])), 1):
         year.world.handle(CreditRewards(epoch=epoch, chunk=chunk, rewards=rewards, at_us=at_us))
     due = epoch - year.settlements[epoch].cut.policy.holdback_epochs
     if due >= 1:
         for chunk, rewards in enumerate(chunks_of(rewards_of(year.settlements[due])), 1):
             year.world.handle(MatureRewards(epoch=due, chunk=chunk, rewards=rewards, at_us=at_us))
-            for reward in rewards:
-                book.mature(reward.account_id, reward.amount.units)
 
 
-def _pay_out(year: Year, book: LeafBook, epoch: int, at_us: int) -> None:
-    world, settlement = year.world, year.settlements[epoch]
+def _pay_out(year: Year, epoch: int, at_us: int) -> None:
+    world, settlement, book = year.world, year.settlements[epoch], year.world.book
     mint = ConfirmEpochMint(
         epoch=epoch, amount=token(settlement.minted), settlement_id=file_sha256(settlement),
         tx_hash=f"0x{epoch:064x}", block_number=epoch, at_us=at_us,
