@@ -12,11 +12,12 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
+import msgspec
+
 from domain.duration import DAY_US
 from domain.gpu_time import GPU_HOUR_US
 from domain.settlement import Attested, NodeCut, Use
 from domain.trust import Evidence, Identity, Metered, Place, standing
-from projections import read
 from projections.epochs import Preview, read_burned_tokens
 from projections.runner import Connection
 from projections.scores import read_standings
@@ -30,6 +31,15 @@ def read_nodes(
 
     In development simulated devices are judged by what they can have (`domain/trust.py`).
     """
+    with connection.transaction():
+        # A week of a large network's hours is sorted and hashed here, once.
+        connection.execute("SET LOCAL work_mem = '128MB'")
+        return _nodes(connection, preview, cut_position, development)
+
+
+def _nodes(
+    connection: Connection, preview: Preview, cut_position: int, development: bool
+) -> list[NodeCut]:
     epoch = preview.epoch
     _require_read(connection, epoch, cut_position)
     uses: dict[str, list[Use]] = defaultdict(list)
@@ -41,10 +51,8 @@ def read_nodes(
     known = read_owners(connection)
     accounts.update({node: known[node] for node in attested if node not in accounts})
     tokens = read_burned_tokens(connection, epoch)
-    ended_us = read.number(connection, _END, epoch=epoch)
-    standings = read_standings(
-        connection, sorted(accounts), as_of=cut_position, day=ended_us // DAY_US
-    )
+    day = _asked(connection, epoch, cut_position)["end_us"] // DAY_US
+    standings = read_standings(connection, sorted(accounts), as_of=cut_position, day=day)
     scores = {node_id: one.score_ppm for node_id, one in standings.items()}
     return [
         NodeCut(
@@ -59,7 +67,6 @@ def read_nodes(
     ]
 
 
-_END = "SELECT end_us FROM proj_availability.epoch WHERE epoch = %(epoch)s"
 _UNREAD = """
     SELECT p.source FROM proj_availability.position p LEFT JOIN proj_availability.cut c
         ON p.source = 'usage/' || c.lane AND c.epoch = %(epoch)s
@@ -87,44 +94,37 @@ def read_owners(connection: Connection) -> dict[str, str]:
 
 # An hour of this epoch counts up to what its cut holds; of an earlier one, only what an earlier
 # cut did not hold. Time from before the first epoch, or from before the device joined, never.
-_SPAN = """
-    WITH span AS (
-        SELECT e.epoch, e.start_us, e.end_us, (
-            SELECT min(start_us) FROM proj_availability.epoch) AS first_us
-        FROM proj_availability.epoch e WHERE e.epoch = %(epoch)s)
-"""
-_THERE = f"""{_SPAN}, joined AS (
-        SELECT device_id, min(at_us) AS at_us FROM proj_availability.registered
-        WHERE position <= %(cut)s GROUP BY 1
-    ), hours AS (
-        SELECT t.node_id, t.board_id, t.device_id, t.hour_us, sum(t.us) AS us, 0::numeric AS before
-        FROM span CROSS JOIN proj_availability.there t
-        WHERE t.hour_us >= span.start_us AND t.hour_us < span.end_us AND t.cut <= span.epoch
-        GROUP BY 1, 2, 3, 4
-        UNION ALL
-        SELECT t.node_id, t.board_id, t.device_id, t.hour_us, sum(t.us),
-            coalesce(sum(t.us) FILTER (WHERE t.cut < span.epoch), 0)
-        FROM span CROSS JOIN proj_availability.there late
-        JOIN proj_availability.there t USING (node_id, board_id, device_id, hour_us)
-        WHERE late.cut = span.epoch AND late.hour_us < span.start_us
-            AND late.hour_us >= span.first_us AND t.cut <= span.epoch
-        GROUP BY 1, 2, 3, 4
-    ), boards AS (
+_KNOWN = """known AS MATERIALIZED (
+        SELECT r.device_id AS board_id, r.node_id, r.hardware_class, j.at_us AS joined_us
+        FROM proj_availability.registered r JOIN (
+            SELECT device_id, min(at_us) AS at_us FROM proj_availability.registered
+            WHERE position <= %(cut)s GROUP BY 1) j USING (device_id)
+        WHERE r.position <= %(cut)s)"""
+_COUNTED = f"""boards AS (
         SELECT node_id, board_id, hour_us, max(least(us, {GPU_HOUR_US})) AS us,
             max(least(before, {GPU_HOUR_US})) AS before
-        FROM hours GROUP BY 1, 2, 3
-    ), totals AS (
-        SELECT b.node_id, b.board_id, r.hardware_class, min(j.at_us) AS joined_us,
-            sum(b.us - b.before)::bigint AS us
-        FROM boards b JOIN proj_availability.registered r
-            ON r.device_id = b.board_id AND r.node_id = b.node_id AND r.position <= %(cut)s
-        JOIN joined j ON j.device_id = b.board_id AND b.hour_us + {GPU_HOUR_US} > j.at_us
-        GROUP BY 1, 2, 3
-    )
-    SELECT node_id, board_id, hardware_class, us,
-        greatest(0, span.end_us - greatest(span.start_us, joined_us)) AS promised_us,
-        sum(us) OVER (PARTITION BY board_id)::bigint AS everywhere_us
-    FROM totals CROSS JOIN span WHERE us > 0 ORDER BY node_id, board_id
+        FROM hours GROUP BY 1, 2, 3)
+    SELECT node_id, board_id, hardware_class, joined_us, sum(us - before)::bigint
+    FROM boards JOIN known USING (node_id, board_id)
+    WHERE hour_us + {GPU_HOUR_US} > joined_us GROUP BY 1, 2, 3, 4"""
+_THERE = f"""
+    WITH {_KNOWN}, hours AS (
+        SELECT node_id, board_id, device_id, hour_us, sum(us) AS us, 0 AS before
+        FROM proj_availability.there
+        WHERE hour_us >= %(start_us)s AND hour_us < %(end_us)s AND cut <= %(epoch)s
+        GROUP BY 1, 2, 3, 4
+    ), {_COUNTED}
+"""
+_LATE = f"""
+    WITH {_KNOWN}, hours AS (
+        SELECT t.node_id, t.board_id, t.device_id, t.hour_us, sum(t.us) AS us,
+            coalesce(sum(t.us) FILTER (WHERE t.cut < %(epoch)s), 0) AS before
+        FROM proj_availability.there late
+        JOIN proj_availability.there t USING (node_id, board_id, device_id, hour_us)
+        WHERE late.cut = %(epoch)s AND late.hour_us < %(start_us)s
+            AND late.hour_us >= %(first_us)s AND t.cut <= %(epoch)s
+        GROUP BY 1, 2, 3, 4
+    ), {_COUNTED}
 """
 
 
@@ -137,59 +137,82 @@ def read_attested(
     nodes as its time is, so that the part of it that was kept is the same on each.
     """
     tiers = read_tiers(connection, epoch, cut_position, development=development)
+    asked = _asked(connection, epoch, cut_position)
+    here: dict[tuple[str, str], int] = defaultdict(int)
+    everywhere: dict[str, int] = defaultdict(int)
+    told: dict[tuple[str, str], tuple[str, int]] = {}
+    for sql in (_THERE, _LATE):
+        for node_id, board_id, name, joined_us, us in connection.execute(sql.encode(), asked):
+            here[node_id, board_id] += us
+            everywhere[board_id] += us
+            told[node_id, board_id] = (name, joined_us)
     found: dict[str, list[Attested]] = defaultdict(list)
-    asked = {"epoch": epoch, "cut": cut_position}
-    for node_id, board_id, name, us, promised_us, everywhere_us in connection.execute(
-        _THERE.encode(), asked
-    ):
-        here_us = promised_us if us == everywhere_us else -(-promised_us * us // everywhere_us)
-        tier = tiers.get((node_id, board_id), 1)
-        found[node_id].append(Attested(name, tier, us, here_us))
+    for (node_id, board_id), us in here.items():
+        if us:
+            name, joined_us = told[node_id, board_id]
+            promised_us = max(0, asked["end_us"] - max(asked["start_us"], joined_us))
+            part_us = -(-promised_us * us // everywhere[board_id])
+            tier = tiers.get((node_id, board_id), 1)
+            found[node_id].append(Attested(name, tier, us, part_us))
     return {node_id: sorted(devices) for node_id, devices in found.items()}
+
+
+def _asked(connection: Connection, epoch: int, cut_position: int) -> dict[str, int]:
+    row = connection.execute(
+        "SELECT start_us, end_us, (SELECT min(start_us) FROM proj_availability.epoch)"
+        " FROM proj_availability.epoch WHERE epoch = %s",
+        (epoch,),
+    ).fetchone()
+    assert row is not None, epoch
+    start_us, end_us, first_us = map(int, row)
+    return {
+        "epoch": epoch, "cut": cut_position, "start_us": start_us, "end_us": end_us,
+        "first_us": first_us,
+    }  # fmt: skip
 
 
 # --- tiers -----------------------------------------------------------------------------------
 
-_METERED = f"""{_SPAN}
+_METERED = """
     SELECT m.node_id, m.device_id, min(m.board_id), min(m.lane), max(m.last_position),
         sum(m.rows)::bigint, least(sum(m.available_us), 9e18)::bigint,
         least(sum(m.energy_us), 9e18)::bigint, least(sum(m.energy_mj), 9e18)::bigint,
         sum(m.power_rows)::bigint, coalesce(min(m.power_mw_min), 0),
         coalesce(max(m.power_mw_max), 0), sum(m.busy_rows)::bigint,
         coalesce(min(m.busy_ppm_min), 0), coalesce(max(m.busy_ppm_max), 0)
-    FROM span CROSS JOIN proj_availability.metered m
-    WHERE m.hour_us >= span.start_us AND m.hour_us < span.end_us AND m.cut <= span.epoch
+    FROM proj_availability.metered m
+    WHERE m.hour_us >= %(start_us)s AND m.hour_us < %(end_us)s AND m.cut <= %(epoch)s
     GROUP BY 1, 2
 """
 _IDENTITIES = """
-    SELECT DISTINCT ON (node_id, device_id) node_id, device_id, told, lane, position
+    SELECT DISTINCT ON (node_id, device_id) node_id, device_id, told::text, lane, position
     FROM proj_availability.identity WHERE cut <= %(epoch)s ORDER BY node_id, device_id, cut DESC
 """
 # As `projections/trust.py` has it: nobody is accused of what happened at the device's home.
-_ELSEWHERE = f"""{_SPAN}
+_ELSEWHERE = """
     SELECT m.node_id, m.device_id, array_agg(DISTINCT o.node_id ORDER BY o.node_id)
-    FROM span CROSS JOIN proj_availability.metered m
+    FROM proj_availability.metered m
     JOIN proj_availability.metered o USING (device_id, hour_us)
     LEFT JOIN LATERAL (
         SELECT node_id FROM proj_availability.home
         WHERE device_id = m.board_id AND position <= %(cut)s ORDER BY position DESC LIMIT 1
     ) h ON true
-    WHERE m.device_id = ANY(%(twice)s) AND m.hour_us >= span.start_us AND m.hour_us < span.end_us
-        AND m.cut <= span.epoch AND o.cut <= span.epoch AND o.node_id <> m.node_id
+    WHERE m.device_id = ANY(%(twice)s) AND m.hour_us >= %(start_us)s AND m.hour_us < %(end_us)s
+        AND m.cut <= %(epoch)s AND o.cut <= %(epoch)s AND o.node_id <> m.node_id
         AND h.node_id IS DISTINCT FROM m.node_id
         AND greatest(m.from_us, o.from_us) < least(m.to_us, o.to_us)
     GROUP BY 1, 2
 """
-_FASTER = f"""{_SPAN}
+_FASTER = """
     SELECT f.node_id, unnest(h.device_ids), f.position
-    FROM span CROSS JOIN proj_availability.faster f JOIN proj_availability.held h USING (lease_id)
-    WHERE f.at_us >= span.start_us AND f.at_us < span.end_us AND f.position <= %(cut)s
+    FROM proj_availability.faster f JOIN proj_availability.held h USING (lease_id)
+    WHERE f.at_us >= %(start_us)s AND f.at_us < %(end_us)s AND f.position <= %(cut)s
         AND h.position <= %(cut)s
 """
-_PROOFS = f"""{_SPAN}
+_PROOFS = """
     SELECT DISTINCT ON (node_id, device_id, kind) node_id, device_id, kind, verdict, position
-    FROM span CROSS JOIN proj_availability.proof
-    WHERE at_us >= span.start_us AND at_us < span.end_us AND position <= %(cut)s
+    FROM proj_availability.proof
+    WHERE at_us >= %(start_us)s AND at_us < %(end_us)s AND position <= %(cut)s
     ORDER BY node_id, device_id, kind, position DESC
 """
 _LIBRARIES = """
@@ -197,6 +220,7 @@ _LIBRARIES = """
         SELECT DISTINCT ON (driver, sha256) driver, sha256, known FROM proj_availability.library
         WHERE position <= %(cut)s ORDER BY driver, sha256, position DESC) l WHERE known
 """
+_identity = msgspec.json.Decoder(Identity).decode
 _QUARANTINED = "SELECT node_id FROM proj_availability.quarantined WHERE position <= %(cut)s"
 
 
@@ -208,7 +232,7 @@ def read_tiers(
     A board whose parts are judged each for itself has the highest of their tiers: a challenge is
     passed on a part. But one part that is not believed at all is enough to believe none.
     """
-    asked: dict[str, Any] = {"epoch": epoch, "cut": cut_position, "twice": []}
+    asked: dict[str, Any] = {**_asked(connection, epoch, cut_position), "twice": []}
 
     def rows(sql: str) -> Any:
         return connection.execute(sql.encode(), asked)
@@ -224,7 +248,7 @@ def read_tiers(
     for node_id, device_id, told, lane, position in rows(_IDENTITIES):
         if (node_id, device_id) in found:
             found[node_id, device_id] |= {
-                "identity": Identity(**told), "told_at": Place(lane, position)
+                "identity": _identity(told), "told_at": Place(lane, position)
             }  # fmt: skip
     asked["twice"] = [device_id for device_id, nodes in nodes_of.items() if nodes > 1]
     if asked["twice"]:

@@ -73,7 +73,8 @@ _TABLES = (
         burn_id bigint PRIMARY KEY, first_position bigint NOT NULL, last_position bigint NOT NULL,
         credits bigint NOT NULL, tokens bigint NOT NULL, price_micro_usd bigint NOT NULL,
         state text NOT NULL, tx_hash text, at_us bigint NOT NULL, position bigint NOT NULL,
-        confirmed_position bigint);
+        confirmed_position bigint, charged bigint);
+    COMMENT ON COLUMN own.burn.charged IS 'What it covers, without what was given back of that';
     CREATE TABLE own.disputed (
         position bigint, source text COLLATE "C", payer_id text COLLATE "C",
         dispute_id text COLLATE "C" NOT NULL, node_id text COLLATE "C" NOT NULL,
@@ -361,7 +362,8 @@ _RULES = (
         " price_micro_usd bigint, at_us bigint",
         """INSERT INTO own.burn
         SELECT burn_id, first_position, last_position, (credits->>'units')::bigint,
-            (tokens->>'units')::bigint, price_micro_usd, 'intended', NULL, at_us, position, NULL
+            (tokens->>'units')::bigint, price_micro_usd, 'intended', NULL, at_us, position,
+            NULL, NULL
         FROM facts""",
     ),
     Rule(
@@ -369,6 +371,9 @@ _RULES = (
         "burn_id bigint, tokens json, tx_hash text",
         """UPDATE own.burn b SET tx_hash = f.tx_hash,
             tokens = coalesce((f.tokens->>'units')::bigint, b.tokens),
+            charged = (SELECT coalesce(sum(g.units), 0) FROM own.burning g
+                WHERE g.position BETWEEN b.first_position AND b.last_position
+                    AND g.position < b.position AND g.units > 0),
             state = CASE f.topic WHEN 'burn.confirmed.v1' THEN 'confirmed' ELSE 'failed' END,
             confirmed_position = CASE f.topic WHEN 'burn.confirmed.v1' THEN f.position END
         FROM facts f WHERE b.burn_id = f.burn_id""",
@@ -629,6 +634,7 @@ class Burn:
     at_us: int
     position: int
     confirmed_position: int | None
+    charged: int | None  # once it is confirmed: what it covers, without what was given back of that
 
 
 class Weight(NamedTuple):
@@ -713,7 +719,7 @@ def read_preview(connection: Connection, epoch: int | None = None) -> Preview:
 
 
 _BURNT_NOW = """
-    SELECT t.node_id, b.tokens, b.credits, t.credits, coalesce((
+    SELECT t.node_id, b.tokens, greatest(b.credits, b.charged), t.credits, coalesce((
         SELECT sum(o.credits) FROM proj_epochs.burnt o
         WHERE o.burn_id = t.burn_id AND o.node_id = t.node_id AND o.epoch < t.epoch), 0)::bigint
     FROM proj_epochs.burnt t JOIN proj_epochs.burn b USING (burn_id) WHERE t.epoch = %(epoch)s
