@@ -28,6 +28,7 @@ from api.models import Told
 from api.operation import Operation
 from api.paging import Place, next_link
 from api.positions import AsOf
+from api.preconditions import read_if_match
 from api.service import Service
 from api.waiting import ProjectionBehind
 from domain.refusal import STORED_REFUSALS, Reason, Refused
@@ -88,6 +89,10 @@ class Call:
     now_us: int
     account: str  # scopes the key; set by the one call that has no account of its own
 
+    def if_match(self) -> int:
+        """The version that the caller has read of what they change. Raises Problem: 428, 400."""
+        return read_if_match(self.request.headers)
+
     # --- recording ---------------------------------------------------------------------------
 
     def id(self, kind: str, ordinal: int = 0) -> str:
@@ -103,12 +108,14 @@ class Call:
         reveal: Callable[[], dict[str, Any]] | None = None,
         again_on: frozenset[Reason] = frozenset(),
         reads: Reads | None = None,
+        tag: Callable[[dict[str, Any]], int] | None = None,
     ) -> Response:
         """Record what the commands lead to and answer; a request known already is answered alike.
 
         `commands` is asked only when the request is new, at every attempt, and may raise Refused;
         `again_on` names refusals after which it is asked once more. `told` makes the stored
         answer; `reveal` adds what is shown and never stored. `reads`: streams to load together.
+        `tag` takes the version for the ETag out of the answer.
         """
         key = self._command_key()
         outcome = self._known(key) or self._handle(key, commands, told, again_on, reads)
@@ -118,6 +125,8 @@ class Call:
         if outcome.replayed:
             headers[REPLAYED] = "true"
         body = {**json.loads(outcome.answer.body), "position": outcome.position}
+        if tag is not None:
+            headers["ETag"] = errors.etag(tag(body))
         if reveal is not None:
             body |= reveal()
         return _json(body, outcome.answer.status, headers)

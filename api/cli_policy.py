@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import tomllib
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from api.cli_terminal import EXIT_NO, AsJson, InputUnusable, columns, group, tell
+from api.cli_remote import Limit, Remote, reads, records
+from api.cli_terminal import EXIT_NO, AsJson, InputUnusable, columns, facts, group, tell
 
 if TYPE_CHECKING:
+    from api.client import NewProposal, Scheduling
     from domain.policy_lint import Report
 
 app = group(
@@ -62,3 +65,160 @@ def document_of(file: Path) -> Any:
         return json.loads(text) if file.suffix == ".json" else tomllib.loads(text)
     except (OSError, ValueError, RecursionError) as error:
         raise InputUnusable(f"{file}: {error}") from None
+
+
+Number = Annotated[int, typer.Argument(metavar="NUMBER", help="The proposal's number.")]
+Seen = Annotated[
+    int | None,
+    typer.Option("--seen", help="`changes` of what was read, so that nobody votes on another."),
+]
+Reason = Annotated[str, typer.Option(help="Why.")]
+_SHOWN = (
+    "number", "title", "category", "created", "status", "revision", "changes", "proposed_by",
+    "policy_version", "effective_from_epoch",
+)  # fmt: skip
+
+
+@app.command("propose", epilog="Example: tallystick policy propose proposal.toml")
+@records
+def propose(remote: Remote, file: File) -> None:
+    """Propose a document (governance). Two others make it the next policy: `policy approve`."""
+    body: NewProposal = {"document": document_of(file)}
+    told = remote.ask(lambda c: c.propose_policy(body, idempotency_key=remote.key))
+    remote.tell(told, _lines(told))
+
+
+@app.command("revise", epilog="Example: tallystick policy revise proposal.toml")
+@records
+def revise(remote: Remote, file: File, seen: Seen = None) -> None:
+    """Propose another document under its number (who proposed it). Votes begin again."""
+    document = document_of(file)
+    body: NewProposal = {"document": document}
+    try:
+        number = int(document["proposal"]["number"])
+    except (TypeError, KeyError, ValueError):
+        raise InputUnusable(f"{file}: [proposal] has no number") from None
+    tag = _tag(remote, number, seen)
+    told = remote.ask(
+        lambda c: c.revise_policy_proposal(number, body, if_match=tag, idempotency_key=remote.key)
+    )
+    remote.tell(told, _lines(told))
+
+
+@app.command("versions", epilog="Example: tallystick policy versions --json")
+@reads
+def versions(remote: Remote, limit: Limit = 50) -> None:
+    """Every version of the policy, and which one is in force."""
+    found = remote.list(lambda c, size, cursor: c.list_policies(limit=size, cursor=cursor), limit)
+    names = ("version", "in_force", "effective_from_epoch", "proposal", "compute_ppm",
+             "availability_ppm", "treasury_ppm", "published_at")  # fmt: skip
+    remote.tell(found, columns(found["data"], names))
+
+
+@app.command("list", epilog="Example: tallystick policy list --json")
+@reads
+def list_proposals(remote: Remote, limit: Limit = 50) -> None:
+    """Every proposal."""
+    found = remote.list(
+        lambda c, size, cursor: c.list_policy_proposals(limit=size, cursor=cursor), limit
+    )
+    names = ("number", "status", "title", "category", "created", "policy_version")
+    remote.tell(found, columns(found["data"], names))
+
+
+@app.command("show", epilog="Example: tallystick policy show 5")
+@reads
+def show(remote: Remote, number: Number) -> None:
+    """One proposal: what the lint finds, and who said what and when."""
+    told = remote.ask(lambda c: c.read_policy_proposal(number))
+    lines = _lines(told)
+    if told["findings"]:
+        lines += columns(told["findings"], ("severity", "rule", "field", "message"))
+    remote.tell(told, lines)
+
+
+@app.command("review", epilog='Example: tallystick policy review 5 "In Render Team Review"')
+@records
+def review(
+    remote: Remote,
+    number: Number,
+    stage: Annotated[str, typer.Argument(metavar="STAGE", help="In the reviewers' words.")],
+    seen: Seen = None,
+) -> None:
+    """Say that a proposal is being reviewed (governance)."""
+    tag = _tag(remote, number, seen)
+    told = remote.ask(
+        lambda c: c.open_policy_review(
+            number, {"stage": stage}, if_match=tag, idempotency_key=remote.key
+        )
+    )
+    remote.tell(told, _lines(told))
+
+
+@app.command("approve", epilog="Example: tallystick policy approve 5")
+@records
+def approve(remote: Remote, number: Number, seen: Seen = None) -> None:
+    """Say yes to somebody else's proposal (governance)."""
+    tag = _tag(remote, number, seen)
+    told = remote.ask(
+        lambda c: c.approve_policy_proposal(number, {}, if_match=tag, idempotency_key=remote.key)
+    )
+    remote.tell(told, _lines(told))
+
+
+@app.command("reject", epilog='Example: tallystick policy reject 5 --reason "It sums to 90 %"')
+@records
+def reject(remote: Remote, number: Number, reason: Reason, seen: Seen = None) -> None:
+    """Say no to somebody else's proposal (governance)."""
+    tag = _tag(remote, number, seen)
+    told = remote.ask(
+        lambda c: c.reject_policy_proposal(
+            number, {"reason": reason}, if_match=tag, idempotency_key=remote.key
+        )
+    )
+    remote.tell(told, _lines(told))
+
+
+@app.command("withdraw", epilog='Example: tallystick policy withdraw 5 --reason "Another comes"')
+@records
+def withdraw(remote: Remote, number: Number, reason: Reason, seen: Seen = None) -> None:
+    """Take back one's own proposal, as long as it is not scheduled."""
+    tag = _tag(remote, number, seen)
+    told = remote.ask(
+        lambda c: c.withdraw_policy_proposal(
+            number, {"reason": reason}, if_match=tag, idempotency_key=remote.key
+        )
+    )
+    remote.tell(told, _lines(told))
+
+
+@app.command("schedule", epilog="Example: tallystick policy schedule 24 --from-epoch 60")
+@records
+def schedule(
+    remote: Remote,
+    number: Number,
+    from_epoch: Annotated[
+        int | None, typer.Option(min=1, help="Else the earliest that is allowed.")
+    ] = None,
+    seen: Seen = None,
+) -> None:
+    """Publish an approved proposal as the next version (governance)."""
+    tag = _tag(remote, number, seen)
+    body: Scheduling = {} if from_epoch is None else {"effective_from_epoch": from_epoch}
+    told = remote.ask(
+        lambda c: c.schedule_policy_proposal(number, body, if_match=tag, idempotency_key=remote.key)
+    )
+    remote.tell(told, _lines(told))
+
+
+def _tag(remote: Remote, number: int, seen: int | None) -> str:
+    """The ETag of what was read, or of the proposal as it is now."""
+    if seen is None:
+        seen = remote.ask(lambda c: c.read_policy_proposal(number))["changes"]
+    return f'"v{seen}"'
+
+
+def _lines(told: Mapping[str, Any]) -> list[str]:
+    shown = {name: told.get(name) for name in _SHOWN}
+    shown["authors"] = ", ".join(told["authors"])
+    return facts(shown) + columns(told["history"], ("status", "by", "at", "note"))

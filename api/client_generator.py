@@ -81,11 +81,14 @@ class _Calls:
         body: Any = None,
         idempotency_key: str | None = None,
         records: bool = False,
+        if_match: str | None = None,
         media_type: str | None = None,
     ) -> Any:
         headers = dict(self._headers)
         if media_type is not None:
             headers["Content-Type"] = media_type
+        if if_match is not None:
+            headers["If-Match"] = if_match
         if records:
             headers["Idempotency-Key"] = idempotency_key or secrets.token_hex(16)
         elif method == "GET" and self.position:
@@ -234,6 +237,8 @@ def _method(method: str, path: str, operation: Schema) -> str:
     arguments = ["self", *(f"{name}: {_of(parameters, name)}" for name in in_path)]
     arguments += [f"body: {body}"] if body else []
     by_name = [f"{_name(one['name'])}: {_of_query(one)}" for one in in_query]
+    guarded = any(one["name"] == "If-Match" for one in parameters)
+    by_name += ["if_match: str"] if guarded else []
     by_name += ["idempotency_key: str | None = None"] if records else []
     arguments += ["*", *by_name] if by_name else []
     answer = _answer_type(operation)
@@ -248,6 +253,7 @@ def _method(method: str, path: str, operation: Schema) -> str:
     passed += ["body=body"] if body else []
     media_type = _media_type(operation) if body else _JSON
     passed += [f'media_type="{media_type}"'] if media_type != _JSON else []
+    passed += ["if_match=if_match"] if guarded else []
     passed += ["idempotency_key=idempotency_key", "records=True"] if records else []
     call = "".join(f"            {each},\n" for each in passed)
     return f"\n{signature}{doc}        found = self._call(\n{call}        )\n" + (

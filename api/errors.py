@@ -39,7 +39,7 @@ _NOT_FOUND = (
     Reason.PROMOTION_UNKNOWN, Reason.PAYER_UNKNOWN, Reason.GRANT_UNKNOWN,
     Reason.GROUP_UNKNOWN, Reason.CLIENT_UNKNOWN, Reason.TASK_UNKNOWN,
     Reason.LINE_UNKNOWN,
-    Reason.DISPUTE_UNKNOWN, Reason.ADJUSTMENT_UNKNOWN,
+    Reason.DISPUTE_UNKNOWN, Reason.ADJUSTMENT_UNKNOWN, Reason.PROPOSAL_UNKNOWN,
 )  # fmt: skip
 _CONFLICT = (
     Reason.ACCOUNT_EXISTS, Reason.ACCOUNT_CLOSED, Reason.ACCOUNT_NOT_EMPTY, Reason.MEMBER_EXISTS,
@@ -65,6 +65,8 @@ _CONFLICT = (
     Reason.MATURITY_WINDOW, Reason.EARNING_MATURED, Reason.EARNINGS_STATE,
     Reason.INVOICE_EXISTS, Reason.NOTHING_TO_INVOICE, Reason.CREDIT_NOTE_EXISTS,
     Reason.CREDIT_ABOVE_LINE, Reason.CASH_OUT_HELD, Reason.CASH_OUT_STATE,
+    Reason.PROPOSAL_NEEDED, Reason.PROPOSAL_EXISTS, Reason.PROPOSAL_STATE, Reason.PROPOSAL_LINT,
+    Reason.PROPOSAL_WITHOUT_TERMS, Reason.PROPOSAL_NOTICE, Reason.VOTED_ALREADY,
     Reason.POLICY_VERSION, Reason.EPOCH_STATE, Reason.EPOCH_NOT_OVER, Reason.EPOCH_OUT_OF_ORDER,
     Reason.CUT_INCOMPLETE, Reason.CHUNK_OUT_OF_ORDER, Reason.REWARDS_MISMATCH,
     Reason.REWARD_CORRECTION_STATE, Reason.NOTHING_UNMATURED, Reason.FORFEIT_NOT_DUE,
@@ -86,6 +88,7 @@ STATUS: dict[Reason, int] = {
     **dict.fromkeys(_NOT_FOUND, 404),
     **dict.fromkeys(_CONFLICT, 409),
     Reason.CREDIT_TOO_LOW: 402,
+    Reason.PROPOSAL_MOVED: 412,
     Reason.NOT_PERMITTED: 403,
     Reason.CLIENT_NOT_AUTHORISED: 403,
 }
@@ -108,6 +111,7 @@ DOOR: dict[str, tuple[int, str]] = {
     "method_not_allowed": (405, "The address does not know this method."),
     "idempotency_in_progress": (409, "The same request is being handled. Ask again shortly."),
     "not_covered": (409, "No signed checkpoint covers this event yet. Ask again shortly."),
+    "if_match_missing": (428, "The call needs an If-Match: the ETag of what you have read."),
     "too_large": (413, "The request is larger than it may be."),
     "unsupported_media_type": (415, "The body must be application/json, not compressed."),
     "invalid": (422, "A field breaks its rule; `errors` names field and rule."),
@@ -175,6 +179,7 @@ def meaning_of(code: str) -> str:
         403: "The rule does not let this account do this.",
         404: "What the request names does not exist, or you may not see it.",
         409: "The state of what the request names does not allow this now.",
+        412: "What the request names has changed since it was read.",
         422: "The request is well-formed, but a rule of the marketplace refuses what it asks.",
     }[status_of(code)]
     return f"{kind} The rule is called {title_of(code).lower()!r}; `facts` says what it looked at."
@@ -217,12 +222,20 @@ def problem(code: str, detail: str = "", **headers: str) -> Problem:
     return Problem(status_of(code), code, detail, headers=named)
 
 
+def etag(version: object) -> str:
+    """The ETag of something whose stream has so many facts."""
+    return f'"v{version}"'
+
+
 def of_refusal(refused: Refused) -> Problem:
     """The problem a refusal is answered with."""
     facts = {name: str(value) for name, value in refused.facts.items() if value is not None}
     told = ", ".join(f"{name}={value}" for name, value in facts.items())
+    headers = {"ETag": etag(refused.facts["found"])} if STATUS[refused.reason] == 412 else {}
     detail = f"{title_of(refused.reason.value)}: {told}" if told else title_of(refused.reason.value)
-    return Problem(STATUS[refused.reason], refused.reason.value, detail, facts=facts)
+    return Problem(
+        STATUS[refused.reason], refused.reason.value, detail, facts=facts, headers=headers
+    )
 
 
 def of_failure(error: Exception) -> Problem | None:

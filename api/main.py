@@ -60,6 +60,7 @@ from api import (
     openapi_document,
     oracle,
     payouts,
+    policies,
     policy_rehearsal,
     pools,
     pricing,
@@ -88,6 +89,7 @@ from api.node_keys import REFRESH_SECONDS
 from api.operation import Operation, Resource
 from api.paging import Cursors
 from api.positions import MIN_POSITION, MIN_USAGE
+from api.preconditions import IF_MATCH
 from api.service import Service
 from api.usage import Asgi, Message, Receive, Scope, Send, fast, node_of
 from api.waiting import HeadWait
@@ -129,6 +131,7 @@ RESOURCES: tuple[Resource, ...] = (
     escrows.resource,
     payouts.resource,
     tariffs.resource,
+    policies.resource,
     trust.resource,
     audit.resource,
     funding.resource,
@@ -256,6 +259,9 @@ def _extra(operation: Operation) -> dict[str, Any]:
             _header("Idempotency-Key", True, {"type": "string", "minLength": 1, "maxLength": 255,
                                               "pattern": "^[!#-~]+$"})
         )  # fmt: skip
+        if operation.guarded:
+            tag = {"type": "string", "pattern": '^"v(0|[1-9][0-9]{0,14})"$'}
+            headers.append(_header(IF_MATCH, True, tag))
     elif operation.method == "GET":
         digits = {"type": "string", "pattern": "^(0|[1-9][0-9]{0,14})$"}
         headers.append(_header(MIN_POSITION, False, digits))

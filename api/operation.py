@@ -66,6 +66,7 @@ class Operation:
     raw_items: type[BaseModel] | None = None  # form of each item of a body that we read ourselves
     items_max: int = 64
     one_media_type: str | None = None  # of a body that is one item and no list
+    guarded: bool = False  # needs an If-Match: the ETag of what it changes
 
     @property
     def name(self) -> str:
@@ -105,6 +106,7 @@ class Operation:
         if self.records:
             door += ["idempotency_key_missing", "idempotency_key_invalid"]
             door += ["idempotency_in_progress", "idempotency_key_reused"]
+            door += ["if_match_missing"] if self.guarded else []
         else:
             door.append("projection_behind")
         return tuple(dict.fromkeys([*self.problems, *door]))
@@ -169,11 +171,12 @@ class Resource:
         raw_items: type[BaseModel] | None = None,
         items_max: int = 64,
         one_media_type: str | None = None,
+        guarded: bool = False,
     ) -> Callable[[Endpoint], Endpoint]:
         """An operation that records, unless it says otherwise."""
         return self._add(
             "POST", path, access, answers, status, problems, records, media_type, raw_items,
-            items_max, one_media_type,
+            items_max, one_media_type, guarded,
         )  # fmt: skip
 
     def delete(
@@ -195,12 +198,13 @@ class Resource:
         raw_items: type[BaseModel] | None = None,
         items_max: int = 64,
         one_media_type: str | None = None,
+        guarded: bool = False,
     ) -> Callable[[Endpoint], Endpoint]:
         def add(endpoint: Endpoint) -> Endpoint:
             codes = tuple(each.value if isinstance(each, Reason) else each for each in problems)
             operation = Operation(
                 method, path, endpoint, access, answers, status, codes, self.tag, records,
-                media_type, raw_items, items_max, one_media_type,
+                media_type, raw_items, items_max, one_media_type, guarded,
             )  # fmt: skip
             for code in codes:
                 errors.status_of(code)  # an unknown code stops the service here

@@ -74,7 +74,9 @@ class PolicyPublished:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishPolicy:
-    """A next version. The first is for epoch 1; later ones are for epochs not yet opened."""
+    """The first version, for epoch 1. Later ones come of approved proposals alone
+    (`domain/policy_vote.py`), which name themselves in `proposal`.
+    """
 
     version: int
     epoch_length_us: int
@@ -165,11 +167,15 @@ def policy_version(world: World, version: int) -> PolicyPublished:
 
 
 def decide_publish(command: PublishPolicy, world: World) -> list[Change]:
-    """Raises Refused: POLICY_VERSION, POLICY_INVALID, BAD_SEGMENT, SEGMENTS_OVERLAP."""
+    """The first version, by an operator. Raises Refused: POLICY_VERSION, PROPOSAL_NEEDED,
+    POLICY_INVALID, BAD_SEGMENT, SEGMENTS_OVERLAP.
+    """
     published = policies_of(world)
     fact = _fact(command)
     if 1 <= fact.version <= len(published) and _same(published[fact.version - 1], fact):
         return []
+    if published and fact.version == len(published) + 1:
+        raise Refused(Reason.PROPOSAL_NEEDED, version=fact.version)
     return [next_version(command, world)]
 
 
@@ -183,12 +189,22 @@ def next_version(command: PublishPolicy, world: World) -> Change:
     if fact.version != len(published) + 1:
         raise Refused(Reason.POLICY_VERSION, version=fact.version, expected=len(published) + 1)
     _check_start(fact, published, world)
+    check_version(command, world)
+    return Change(NETWORK, fact)
+
+
+def check_version(command: PublishPolicy, world: World) -> None:
+    """All that can be said of a next version's numbers before it is known when it is published.
+
+    Raises Refused: POLICY_INVALID, BAD_SEGMENT, SEGMENTS_OVERLAP.
+    """
+    published = policies_of(world)
+    fact = _fact(command)
     _check_numbers(fact)
     if published:
         _check_constants(fact, published[0])
     check_segments(fact.segments)
     _check_cap((*published, fact))
-    return Change(NETWORK, fact)
 
 
 def governance_of(policy: PolicyPublished) -> PolicyGovernance:

@@ -19,6 +19,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from domain.emission import EmissionSegment
 from domain.policy import PolicyGovernance
+from domain.reward_terms import RewardTerms
 
 FORMAT = "tallystick-policy-v1"
 DOCUMENT_BYTES_MAX = 32_000
@@ -61,6 +62,7 @@ class Terms:
     holdback_epochs: int
     effective_from_epoch: int
     governance: PolicyGovernance | None = None
+    rewards: RewardTerms | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,12 +184,14 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Who gets what of a charge, and the most TOKEN a node is paid for a TOKEN burned for it."""
+    """Who gets what of a charge, and the most TOKEN a node is paid for a TOKEN burned for it; where
+    that is not said, it is what the terms say.
+    """
 
     name: str
     provider_ppm: int
     burn_ppm: int
-    cap_multiple_ppm: int = 1_000_000
+    cap_multiple_ppm: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,8 +303,9 @@ def _check_heading(heading: Heading, faults: list[Fault]) -> None:
 
 @cache
 def _shape(kind: Any) -> tuple[tuple[str, Any, bool], ...]:
+    """Names, types, and whether a default stands in for what is missing."""
     hints = get_type_hints(kind)
-    return tuple((one.name, hints[one.name], one.default is MISSING) for one in fields(kind))
+    return tuple((one.name, hints[one.name], one.default is not MISSING) for one in fields(kind))
 
 
 def _read(kind: Any, plain: Any, place: str, faults: list[Fault]) -> Any:
@@ -313,11 +318,13 @@ def _read(kind: Any, plain: Any, place: str, faults: list[Fault]) -> Any:
     known = {name for name, _, _ in shape}
     unknown = [str(name) for name in plain if name not in known]
     faults += [Fault(_at(place, name), "is not known here") for name in unknown]
-    values = {}
-    for name, hint, is_required in shape:
+    values: dict[str, Any] = {}
+    for name, hint, has_default in shape:
         if name in plain:
             values[name] = _value(hint, plain[name], _at(place, name), faults)
-        elif is_required:
+        elif not has_default and _NONE in get_args(hint):
+            values[name] = None
+        elif not has_default:
             faults.append(Fault(_at(place, name), "is missing"))
     return None if len(faults) > before else kind(**values)
 
@@ -355,8 +362,8 @@ def _number(plain: Any, place: str, faults: list[Fault]) -> Any:
 def _text(plain: Any, place: str, faults: list[Fault]) -> Any:
     if not isinstance(plain, str) or len(plain) > TEXT_MAX:
         return _fault(place, f"is a text of at most {TEXT_MAX} characters", faults)
-    if any(ord(one) < 32 and one not in "\n\t" for one in plain):
-        return _fault(place, "has no control characters", faults)
+    if any((ord(one) < 32 and one not in "\n\t") or "\ud800" <= one <= "\udfff" for one in plain):
+        return _fault(place, "has no control characters and no half characters", faults)
     return plain
 
 
@@ -365,4 +372,5 @@ def _fault(place: str, message: str, faults: list[Fault]) -> None:
 
 
 def _at(place: str, name: str) -> str:
-    return f"{place}.{name}" if place else name
+    shown = name if name.isascii() and name.isprintable() else ascii(name)
+    return f"{place}.{shown[:60]}" if place else shown[:60]

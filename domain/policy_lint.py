@@ -20,6 +20,7 @@ from domain.policy_document import (
     Document,
     NodeReward,
     Part,
+    Split,
     Terms,
     canonical,
     digest,
@@ -28,6 +29,8 @@ from domain.policy_document import (
 )
 from domain.policy_formula import read_formula
 from domain.policy_split import Gain, best_split
+from domain.refusal import Refused
+from domain.reward_terms import RewardTerms, check_terms
 
 ERROR, WARNING = "error", "warning"
 PAID_OUT_MAX_PPM = 950_000
@@ -35,6 +38,7 @@ PAID_OUT_MAX_PPM = 950_000
 whoever trades with himself (economics 13).
 """
 BONUS_MAX_PPM = 2_000_000
+"""With the weight itself, 10^6."""
 
 RULES: dict[str, str] = {
     "form": "the document can be read",
@@ -55,6 +59,7 @@ RULES: dict[str, str] = {
     "bonus_bounded": "a bonus has bounds",
     "segments_overlap": "segments of the emission do not overlap",
     "totals_within_cap": "all segments together stay within the hard cap",
+    "rewards_missing": "the terms say who shares in an epoch, and up to what bound",
     "terms_invalid": "the terms are ones that can be kept",
 }
 """Every rule, and what holds where it finds nothing."""
@@ -87,6 +92,11 @@ class Report:
     @property
     def warnings(self) -> int:
         return len(self.findings) - self.errors
+
+    @property
+    def first_error(self) -> str:
+        """The rule of the first error; empty when it passes."""
+        return next((one.rule for one in self.findings if one.severity == ERROR), "")
 
     @property
     def sha256(self) -> str:
@@ -156,6 +166,31 @@ def _terms(document: Document) -> Iterator[Finding]:
         yield _error("terms_invalid", "terms.governance", told)
     if not terms.epoch_length_seconds:
         yield _error("terms_invalid", "terms.epoch_length_seconds", "is at least 1")
+    if terms.rewards is None:
+        told = "without them nobody is paid for being available, and nothing is capped"
+        yield _warning("rewards_missing", "terms.rewards", told)
+    else:
+        yield from _rewards(terms.rewards, has_splits=bool(document.splits))
+
+
+def _rewards(rewards: RewardTerms, *, has_splits: bool) -> Iterator[Finding]:
+    place = "terms.rewards"
+    if PPM + rewards.bonus_max_ppm > BONUS_MAX_PPM:
+        told = f"{PPM} + {rewards.bonus_max_ppm} ppm is more than {BONUS_MAX_PPM}"
+        yield _error("bonus_bounded", f"{place}.bonus_max_ppm", told)
+    if rewards.cap_multiple_ppm is None:
+        told = "nothing bounds what a node is paid for what it burned by renting from itself"
+        yield _error("cap_multiple", f"{place}.cap_multiple_ppm", told)
+    elif not has_splits:
+        told = "is not judged: no [[splits]] say what providers get and what is burned"
+        yield _warning("cap_multiple", f"{place}.cap_multiple_ppm", told)
+    if rewards.availability_cap_per_node is not None:
+        told = f"{rewards.availability_cap_per_node} a node is twice that for one shown as two"
+        yield _warning("flat_node_cap", f"{place}.availability_cap_per_node", told)
+    try:
+        check_terms(rewards)
+    except Refused as refused:
+        yield _error("terms_invalid", place, str(refused.facts["rule"]))
 
 
 def _segments(terms: Terms) -> Iterator[Finding]:
@@ -313,17 +348,25 @@ def _arithmetic(place: str, output: str, expression: str, declared: set[str]) ->
 
 def _splits(document: Document) -> Iterator[Finding]:
     for index, table in enumerate(document.splits):
-        paid = table.provider_ppm * PPM + table.burn_ppm * table.cap_multiple_ppm
+        multiple = _multiple(document, table)
+        paid = table.provider_ppm * PPM + table.burn_ppm * multiple
         if paid > PAID_OUT_MAX_PPM * PPM:
             told = (
                 f"{table.name}: {table.provider_ppm} + {table.burn_ppm} x"
-                f" {table.cap_multiple_ppm} / {PPM} = {-(-paid // PPM)} ppm of a charge come back,"
+                f" {multiple} / {PPM} = {-(-paid // PPM)} ppm of a charge come back,"
                 f" more than {PAID_OUT_MAX_PPM}"
             )
             yield _error("cap_multiple", f"splits[{index}]", told)
         if table.provider_ppm + table.burn_ppm > PPM:
             told = f"{table.name}: provider and burn are more than the charge"
             yield _error("parts_within_available", f"splits[{index}]", told)
+
+
+def _multiple(document: Document, split: Split) -> int:
+    """A split's cap multiple: its own, that of the terms, or 1."""
+    rewards = None if document.terms is None else document.terms.rewards
+    of_terms = None if rewards is None else rewards.cap_multiple_ppm
+    return next((one for one in (split.cap_multiple_ppm, of_terms) if one is not None), PPM)
 
 
 def _node_rewards(document: Document) -> Iterator[Finding]:

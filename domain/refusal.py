@@ -197,6 +197,16 @@ class Reason(Enum):
     TARIFF_NOTICE = "tariff_notice"
     POLICY_VERSION = "policy_version"
     POLICY_INVALID = "policy_invalid"
+    PROPOSAL_NEEDED = "proposal_needed"
+    PROPOSAL_UNKNOWN = "proposal_unknown"
+    PROPOSAL_EXISTS = "proposal_exists"
+    PROPOSAL_MOVED = "proposal_moved"
+    PROPOSAL_STATE = "proposal_state"
+    PROPOSAL_INVALID = "proposal_invalid"
+    VOTED_ALREADY = "voted_already"
+    PROPOSAL_LINT = "proposal_lint"
+    PROPOSAL_WITHOUT_TERMS = "proposal_without_terms"
+    PROPOSAL_NOTICE = "proposal_notice"
     EPOCH_UNKNOWN = "epoch_unknown"
     EPOCH_STATE = "epoch_state"
     EPOCH_NOT_OVER = "epoch_not_over"
@@ -323,6 +333,9 @@ STORED_REFUSALS = frozenset(
         # Money in, epochs, payouts.
         Reason.DEPOSIT_EXISTS, Reason.PAYMENT_UNKNOWN, Reason.PAYMENT_STATE,
         Reason.PAYMENT_TERMS_VERSION, Reason.EPOCH_STATE, Reason.PAYOUT_STATE,
+        Reason.PROPOSAL_UNKNOWN, Reason.PROPOSAL_EXISTS, Reason.PROPOSAL_STATE,
+        Reason.VOTED_ALREADY, Reason.PROPOSAL_LINT, Reason.PROPOSAL_WITHOUT_TERMS,
+        Reason.PROPOSAL_NOTICE,
         Reason.TARIFF_VERSION, Reason.TARIFF_NOTICE, Reason.PRICE_SOURCE_UNKNOWN,
         # Money out.
         Reason.MATURITY_WINDOW, Reason.EARNING_MATURED, Reason.CASH_OUT_UNKNOWN,

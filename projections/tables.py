@@ -39,6 +39,7 @@ from projections.meters import METERS
 from projections.money_out import MONEY_OUT
 from projections.movements import MOVEMENTS
 from projections.payments import PAYMENTS
+from projections.policies import POLICIES
 from projections.pools import POOLS
 from projections.regions import REGIONS
 from projections.reputation import REPUTATION
@@ -76,6 +77,7 @@ PROJECTIONS: tuple[Projection, ...] = (
     WORK,
     DEMAND,
     POOLS,
+    POLICIES,
     BIDS,
     TRUST,
     REGIONS,

@@ -21,7 +21,7 @@ from api.operation import Operation
 from tests.api.scene import Caller, Scene
 
 ABSENT = "f" * 32
-PASSED = {200, 201, 402, 409, 422}
+PASSED = {200, 201, 402, 409, 412, 422}
 """Through the door and past the question whose it is; what the rules say then is not asked here."""
 
 BY_NAME = {operation.name: operation for operation in operations()}
@@ -227,6 +227,17 @@ ROWS: dict[str, Row] = {
     "accept_reward_correction": Row("operator", None, lambda _s: {}),
     "list_reward_corrections": Row("anybody"),
     "read_reward_correction": Row("anybody"),
+    "propose_policy": Row("operator", None, lambda _s: _proposal(7)),
+    "revise_policy_proposal": Row("operator", None, lambda _s: _proposal(5)),
+    "open_policy_review": Row("operator", None, lambda _s: {"stage": "matrix"}),
+    "approve_policy_proposal": Row("operator", None, _nothing),
+    "reject_policy_proposal": Row("operator", None, lambda _s: {"reason": "matrix"}),
+    "withdraw_policy_proposal": Row("operator", None, lambda _s: {"reason": "matrix"}),
+    "schedule_policy_proposal": Row("operator", None, _nothing),
+    "list_policies": Row("anybody"),
+    "read_policy": Row("anybody"),
+    "list_policy_proposals": Row("anybody"),
+    "read_policy_proposal": Row("anybody"),
     "list_grants": Row("anybody"),
     "read_grant": Row("anybody"),
     "list_events": Row("renter"),
@@ -402,7 +413,7 @@ NOTHING_YET = {
     "stop_funding", "read_promotion", "grant_promotion", "list_promotion_grants",
     "close_promotion", "read_cash_out", "cancel_cash_out", "confirm_cash_out",
     "report_cash_out_failed", "close_payout_difference", "confirm_refund", "set_auto_top_up",
-    "add_attribute", "revoke_attribute",
+    "add_attribute", "revoke_attribute", "read_policy",
     "register_client", "revoke_client_key", "finish_task",
     "read_pool_decision",
     "read_auction", "submit_bid", "list_auction_bids", "withdraw_bid", "accept_bid",
@@ -414,6 +425,14 @@ NOTHING_YET = {
 def _pool() -> dict[str, Any]:
     """One without a queue: the nodes of everybody's scene stay there for everybody."""
     return {"name": "matrix", "policy": {"scheduler": "immediate"}}
+
+
+def _proposal(number: int) -> dict[str, Any]:
+    heading = {
+        "number": number, "title": "matrix", "category": "Core", "authors": ["matrix"],
+        "created": "2026-11-20",
+    }  # fmt: skip
+    return {"document": {"format": "tallystick-policy-v1", "proposal": heading}}
 
 
 def _credit_note() -> dict[str, Any]:
@@ -599,6 +618,7 @@ def places(shared: Scene) -> dict[str, str]:
     payments = f"/v1/accounts/{shared.renter.account_id}/payments"
     payment = shared.renter.made(payments, _payment(25_000_000))
     webhook = shared.renter.made("/v1/webhooks", {"url": "https://hooks.invalid/a"})
+    shared.operator.made("/v1/policies/proposals", _proposal(5))
     renter_key = keys.key_id(shared.renter.key or "")
     assert renter_key is not None
     return {
@@ -624,6 +644,8 @@ def places(shared: Scene) -> dict[str, str]:
         "usage_position": "1",
         "period": "2026-11",
         "grant_id": shared.operator.made("/v1/grants", _milestone_grant(shared))["grant_id"],
+        "proposal_number": "5",
+        "policy_version": "1",
         "written_number": "INV-000001",
         "dispute_id": "dispute_" + "1" * 32,
         "adjustment_id": "adj_" + "1" * 32,
@@ -686,7 +708,10 @@ def _call(scene: Scene, operation: Operation, caller: Caller, places: dict[str, 
     if operation.method == "DELETE":
         return caller.delete(path)
     assert row.body is not None
-    return caller.post(path, row.body(scene), **{"Content-Type": operation.media_type})
+    headers = {"Content-Type": operation.media_type}
+    if operation.guarded:
+        headers["If-Match"] = '"v1"'
+    return caller.post(path, row.body(scene), **headers)
 
 
 def test_every_operation_has_a_row_in_the_matrix() -> None:

@@ -5,10 +5,15 @@ from __future__ import annotations
 import json
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from api.client import Client
 from tests.api.cli_scene import tallystick
+from tests.api.test_cli_remote import Server, server
+
+__all__ = ["server"]
 
 POLICIES = Path(__file__).parents[1] / "policies"
 
@@ -36,3 +41,47 @@ def test_a_file_that_cannot_be_read_is_wrong_usage(tmp_path: Path, text: str) ->
     file.write_bytes(text.encode("latin-1"))
     assert tallystick("policy", "lint", file).code == 2
     assert tallystick("policy", "lint", tmp_path / "missing.toml").code == 2
+
+
+def member(server: Server) -> str:
+    """The key of another member of the operator's account, who may govern."""
+    with Client(server.url, server.operator_key) as client:
+        listed = client.list_accounts()["data"]
+        account = next(one["account_id"] for one in listed if one["kind"] == "operator")
+        made = client.add_member(account, {"role": "member"})
+        asked: Any = {"scopes": ["governance"], "member_id": made["member_id"]}
+        return client.create_api_key(account, asked)["key"]
+
+
+def test_a_file_becomes_the_next_policy_by_the_word_of_two_others(server: Server) -> None:
+    proposed = server.run("policy", "propose", POLICIES / "clean.toml", "--json").document
+    assert (proposed["number"], proposed["status"]) == (24, "linted")
+    own = server.run("policy", "approve", 24, "--json")
+    assert (own.code, own.document["code"]) == (1, "second_person_needed")
+    boris, cleo = member(server), member(server)
+    assert server.run("policy", "review", 24, "In review", key=boris).code == 0
+    stale = server.run("policy", "approve", 24, "--seen", 2, "--json", key=boris)
+    assert (stale.code, stale.document["code"]) == (1, "proposal_moved")
+    for key in (boris, cleo):
+        told = server.run("policy", "approve", 24, "--json", key=key).document
+    assert told["status"] == "approved"
+    scheduled = server.run("policy", "schedule", 24, "--json").document
+    assert (scheduled["policy_version"], scheduled["effective_from_epoch"]) == (2, 9)
+    rows = server.run("policy", "versions", "--json").document["data"]
+    assert [(row["version"], row["in_force"]) for row in rows] == [(1, True), (2, False)]
+    shown = server.run("policy", "show", 24)
+    assert "approval 2 of 2" in shown.out
+    assert "version 2 from epoch 9" in shown.out
+    assert server.run("policy", "revise", POLICIES / "clean.toml").code == 1
+    late = server.run("policy", "withdraw", 24, "--reason", "Too late", "--json")
+    assert late.document["code"] == "proposal_state"
+    other = server.run("policy", "propose", POLICIES / "rnp_005.toml", "--json").document
+    assert (
+        other["lint"]["findings_sha256"]
+        == tallystick("policy", "lint", POLICIES / "rnp_005.toml", "--json").document[
+            "findings_sha256"
+        ]
+    )
+    no = server.run("policy", "reject", 5, "--reason", "It makes 90 %", "--json", key=boris)
+    assert no.document["code"] == "proposal_state", "a draft is not voted on"
+    assert "Beam Compute Client" in server.run("policy", "list").out

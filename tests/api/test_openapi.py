@@ -47,6 +47,7 @@ def test_every_operation_is_there_once_under_a_verb_and_a_noun() -> None:
         "add",
         "admit",
         "answer",
+        "approve",
         "cancel",
         "close",
         "confirm",
@@ -82,6 +83,7 @@ def test_every_operation_is_there_once_under_a_verb_and_a_noun() -> None:
         "rehearse",
         "read",
         "reclaim",
+        "reject",
         "refund",
         "register",
         "release",
@@ -211,6 +213,10 @@ NOT_AS_THEY_STAND = {
     "join_node": "needs a code that was just issued",
     "confirm_node": "needs the key of a real machine",
     "link_wallet": "needs a real signature",
+    "approve_policy_proposal": "needs a second person",
+    "reject_policy_proposal": "needs a second person",
+    "schedule_policy_proposal": "needs a proposal that was approved",
+    "revise_policy_proposal": "needs a document with the number of the address",
     "countersign_usage": "needs a real signature",
     "acknowledge_command": "needs the hash of the job",
     "end_work": "needs work that was taken up",
@@ -311,7 +317,9 @@ def test_an_example_does_what_it_shows(
         places["node_id"] = dear.node_id
     if name == "report_price":
         caller.made("/v1/oracle/sources", {"sources": [example["source"]]})
-    response = caller.post(path.format(**places), _with_ids(example, shared))
+    guarded = next(one.guarded for one in operations() if one.name == name)
+    headers = {"If-Match": '"v2"'} if guarded else {}
+    response = caller.post(path.format(**places), _with_ids(example, shared), **headers)
     if name in NOT_AS_THEY_STAND:
         assert response.json()["code"] not in ("invalid", "malformed_json")
         if "lease_id" in places and "/tasks/" not in path:
@@ -386,6 +394,15 @@ def _places(scene: Scene, path: str) -> dict[str, str]:
             "milestones": [{"milestone_id": "api-integration", "share_ppm": 100_000}],
         }  # fmt: skip
         places["grant_id"] = scene.operator.made("/v1/grants", asked)["grant_id"]
+    if "{proposal_number}" in path:
+        number = scene.head()
+        heading = {
+            "number": number, "title": "shown", "category": "Core", "authors": ["A"],
+            "created": "2026-11-20",
+        }  # fmt: skip
+        document = {"format": "tallystick-policy-v1", "proposal": heading}
+        scene.operator.made("/v1/policies/proposals", {"document": document})
+        places["proposal_number"] = str(number)
     if "{client_id}" in path:
         places |= {"client_id": scene.client().account_id, "instance_id": "ci"}
     if "{group_id}" in path:

@@ -81,7 +81,7 @@ def test_every_published_slip_is_found_by_its_rule(
     ("place", "value", "rule"),
     [
         ("terms.compute_ppm", 650_001, "weights_sum"),
-        ("terms.hard_cap", "590557999999999", "totals_within_cap"),
+        ("terms.hard_cap", "500557999999999", "totals_within_cap"),
         ("terms.segments.1.start_epoch", 52, "segments_overlap"),
         ("terms.compute_base", "hope", "terms_invalid"),
         ("terms.governance.approvals", 1, "terms_invalid"),
@@ -89,6 +89,10 @@ def test_every_published_slip_is_found_by_its_rule(
         ("milestones.0.remainder_ppm", 0, "milestones_whole"),
         ("splits.0.cap_multiple_ppm", 1_000_002, "cap_multiple"),
         ("splits.1.burn_ppm", 400_001, "cap_multiple"),
+        ("terms.rewards.cap_multiple_ppm", 1_000_002, "cap_multiple"),
+        ("terms.rewards.bonus_max_ppm", 1_000_001, "bonus_bounded"),
+        ("terms.rewards.cap_goes_to", "me", "terms_invalid"),
+        ("terms.rewards.availability_cap_per_node", 10, "flat_node_cap"),
         ("bonuses.0.at_most_ppm", 2_000_001, "bonus_bounded"),
         ("node_rewards.0.flat", 1, "splitting_gains_nothing"),
         ("node_rewards.0.tiers.1.ppm", 999_999, "splitting_gains_nothing"),
@@ -124,6 +128,14 @@ def test_a_bonus_without_a_bound_and_a_cap_of_nothing_are_found() -> None:
     unbounded = copy.deepcopy(CLEAN)
     del unbounded["bonuses"][0]["at_most_ppm"]
     assert rules(lint(unbounded)) == ["bonus_bounded"]
+    uncapped = copy.deepcopy(CLEAN)
+    del uncapped["terms"]["rewards"]["cap_multiple_ppm"]
+    assert rules(lint(uncapped)) == ["cap_multiple"]
+    del uncapped["terms"]["rewards"]
+    silent = lint(uncapped)
+    assert (rules(silent), silent.passes) == (["rewards_missing"], True)
+    unjudged = {name: table for name, table in CLEAN.items() if name != "splits"}
+    assert (rules(lint(unjudged)), lint(unjudged).passes) == (["cap_multiple"], True)
 
 
 def test_the_tables_of_what_providers_and_burns_get_back_end_at_ninety_five_percent() -> None:

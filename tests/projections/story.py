@@ -74,6 +74,7 @@ from ledger.postings import entries_for
 from tests.projections.bidding_story import bidding
 from tests.projections.demand_story import GROUP, INNER, demanding
 from tests.projections.funding_story import funding
+from tests.projections.policies_story import policies
 from tests.projections.pools_story import POOLS, pools
 from tests.projections.supply_story import supplied
 
@@ -138,6 +139,7 @@ def _story(size: Size, charges: list[int]) -> Iterator[Told]:
     yield from bidding(_at)
     yield from supplied(tuple(map(size.node, range(size.nodes))), _at(0))
     yield from demanding(_at(0))
+    yield from policies(_at(0))
     yield from _shared_escrow()
     yield from _dealings(size)
     yield from _trust(size)
