@@ -65,11 +65,14 @@ class _Calls:
         body: Any = None,
         idempotency_key: str | None = None,
         records: bool = False,
+        if_match: str | None = None,
         media_type: str | None = None,
     ) -> Any:
         headers = dict(self._headers)
         if media_type is not None:
             headers["Content-Type"] = media_type
+        if if_match is not None:
+            headers["If-Match"] = if_match
         if records:
             headers["Idempotency-Key"] = idempotency_key or secrets.token_hex(16)
         elif method == "GET" and self.position:
@@ -513,6 +516,10 @@ class BankConfirmation(TypedDict):
 class BankReversal(TypedDict):
     amount: Money
     reference: str
+    reason: str
+
+
+class Because(TypedDict):
     reason: str
 
 
@@ -2800,6 +2807,21 @@ class LinePage(TypedDict):
     data: list[Line]
 
 
+class Lint(TypedDict):
+    passes: bool
+    errors: int
+    warnings: int
+    document_sha256: str
+    findings_sha256: str
+
+
+class LintFinding(TypedDict):
+    rule: str
+    severity: Literal["error", "warning"]
+    field: str
+    message: str
+
+
 class LiveLease(TypedDict):
     """What accruing one lease now would charge, from the reports received so far."""
 
@@ -3556,6 +3578,12 @@ class NewPromotionGrant(TypedDict):
     expires_at: NotRequired[str | None]
 
 
+class NewProposal(TypedDict):
+    """`document`: what `tallystick policy lint` reads, as JSON."""
+
+    document: dict[str, Any]
+
+
 class NewProvider(TypedDict):
     kind: Literal["physical", "gcp"]
 
@@ -4178,6 +4206,42 @@ class PlanAsked(TypedDict):
     run_seconds: NotRequired[int | None]
 
 
+class Policy(TypedDict):
+    """`in_force`: the newest epoch was opened under it. `proposal`: absent of the first
+    version, which an operator published. Without `rewards` nobody is paid for being
+    available.
+    """
+
+    version: int
+    effective_from_epoch: int
+    in_force: bool
+    epoch_length_seconds: int
+    hard_cap: Money
+    segments: list[Segment]
+    compute_ppm: int
+    availability_ppm: int
+    treasury_ppm: int
+    compute_base: str
+    holdback_epochs: int
+    rewards: NotRequired[RewardTerms]
+    approvals: int
+    notice_epochs: int
+    proposal: NotRequired[int]
+    published_at: str
+    published_position: int
+    by: str
+    position: NotRequired[int]
+
+
+class PolicyPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Policy]
+
+
 class Pool(TypedDict):
     """`accelerators`: absent in lists."""
 
@@ -4482,6 +4546,66 @@ class Proof(TypedDict):
     position: NotRequired[int]
 
 
+class Proposal(TypedDict):
+    """`changes` counts its facts: If-Match of a next call is `"v<changes>"`. Votes are
+    those on the newest revision.
+    """
+
+    number: int
+    title: str
+    category: str
+    authors: list[str]
+    created: str
+    status: Literal[
+        "draft",
+        "linted",
+        "in_review",
+        "approved",
+        "rejected",
+        "withdrawn",
+        "scheduled",
+        "effective",
+    ]
+    revision: int
+    changes: int
+    proposed_by: str
+    proposed_at: str
+    approved_by: list[str]
+    rejected_by: list[str]
+    lint: Lint
+    policy_version: NotRequired[int]
+    effective_from_epoch: NotRequired[int]
+    history: list[ProposalStep]
+    position: NotRequired[int]
+
+
+class ProposalPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Proposal]
+
+
+class ProposalStep(TypedDict):
+    """One line of the history; `note` in words."""
+
+    status: Literal[
+        "draft",
+        "linted",
+        "in_review",
+        "approved",
+        "rejected",
+        "withdrawn",
+        "scheduled",
+        "effective",
+    ]
+    by: str
+    at: str
+    note: NotRequired[str]
+
+
 class Provider(TypedDict):
     provider_id: str
     account_id: str
@@ -4526,6 +4650,13 @@ class QuoteAcceptance(TypedDict):
     """Which quote is taken."""
 
     quote_id: str
+
+
+class Rated(TypedDict):
+    """What one unit weighs, in parts per million."""
+
+    name: str
+    ppm: int
 
 
 class Readiness(TypedDict):
@@ -5029,6 +5160,12 @@ class RevenueShares(TypedDict):
     position: NotRequired[int]
 
 
+class ReviewOpening(TypedDict):
+    """`stage`: in the words of whoever reviews."""
+
+    stage: str
+
+
 class Reward(TypedDict):
     account_id: str
     chunk: int
@@ -5053,6 +5190,28 @@ class RewardPage(TypedDict):
     next_cursor: NotRequired[str]
     position: int
     data: list[Reward]
+
+
+class RewardTerms(TypedDict):
+    """Who shares in an epoch, and up to what bound; a cap that is absent is none."""
+
+    source_weights: list[Rated]
+    class_ratings: list[Rated]
+    cap_multiple_ppm: NotRequired[int]
+    cap_goes_to: str
+    zero_weight_goes_to: str
+    bonus_from_ppm: int
+    bonus_range_ppm: int
+    bonus_max_ppm: int
+    availability_min_tier: int
+    availability_min_uptime_ppm: int
+    availability_cap_per_gpu_hour: NotRequired[Money]
+    availability_cap_per_node: NotRequired[Money]
+    owner_cap: NotRequired[Money]
+    release_tau: NotRequired[int]
+    release_cap: Money
+    min_wait_us: str
+    forfeit_epochs: NotRequired[int]
 
 
 class Role(TypedDict):
@@ -5123,6 +5282,18 @@ class Scale(TypedDict):
     """Within `min_members` and `max_members` of the job's plan."""
 
     members: int
+
+
+class Scheduling(TypedDict):
+    """Without an epoch: the earliest that notice and document allow."""
+
+    effective_from_epoch: NotRequired[int | None]
+
+
+class Segment(TypedDict):
+    start_epoch: int
+    n_epochs: int
+    total: Money
 
 
 class Sent(TypedDict):
@@ -5828,6 +5999,39 @@ class WholeDecision(TypedDict):
     recomputed: NotRequired[str]
     holds: bool
     position: int
+
+
+class WholeProposal(TypedDict):
+    """With its document, and what the lint finds in it."""
+
+    number: int
+    title: str
+    category: str
+    authors: list[str]
+    created: str
+    status: Literal[
+        "draft",
+        "linted",
+        "in_review",
+        "approved",
+        "rejected",
+        "withdrawn",
+        "scheduled",
+        "effective",
+    ]
+    revision: int
+    changes: int
+    proposed_by: str
+    proposed_at: str
+    approved_by: list[str]
+    rejected_by: list[str]
+    lint: Lint
+    policy_version: NotRequired[int]
+    effective_from_epoch: NotRequired[int]
+    history: list[ProposalStep]
+    position: NotRequired[int]
+    document: dict[str, Any]
+    findings: list[LintFinding]
 
 
 class WhyFailed(TypedDict):
@@ -8899,6 +9103,207 @@ class Client(_Calls):
             records=True,
         )
         return cast("Tariff", found)
+
+    def propose_policy(
+        self,
+        body: NewProposal,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Proposal:
+        """Propose a policy, or anything else that others shall say yes to; its lint is
+        recorded.
+        """
+        found = self._call(
+            "POST",
+            "/v1/policies/proposals",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Proposal", found)
+
+    def list_policy_proposals(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> ProposalPage:
+        """Proposals in the order in which they were made."""
+        found = self._call(
+            "GET",
+            "/v1/policies/proposals",
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("ProposalPage", found)
+
+    def revise_policy_proposal(
+        self,
+        proposal_number: int,
+        body: NewProposal,
+        *,
+        if_match: str,
+        idempotency_key: str | None = None,
+    ) -> Proposal:
+        """Propose another document under the same number; votes on the one before end."""
+        found = self._call(
+            "POST",
+            _at("/v1/policies/proposals/{proposal_number}/revise", proposal_number=proposal_number),
+            body=body,
+            if_match=if_match,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Proposal", found)
+
+    def open_policy_review(
+        self,
+        proposal_number: int,
+        body: ReviewOpening,
+        *,
+        if_match: str,
+        idempotency_key: str | None = None,
+    ) -> Proposal:
+        """Say that a proposal is being reviewed, also one that fails the lint."""
+        found = self._call(
+            "POST",
+            _at("/v1/policies/proposals/{proposal_number}/review", proposal_number=proposal_number),
+            body=body,
+            if_match=if_match,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Proposal", found)
+
+    def approve_policy_proposal(
+        self,
+        proposal_number: int,
+        body: Nothing,
+        *,
+        if_match: str,
+        idempotency_key: str | None = None,
+    ) -> Proposal:
+        """Say yes to a proposal of somebody else."""
+        found = self._call(
+            "POST",
+            _at(
+                "/v1/policies/proposals/{proposal_number}/approve", proposal_number=proposal_number
+            ),
+            body=body,
+            if_match=if_match,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Proposal", found)
+
+    def reject_policy_proposal(
+        self,
+        proposal_number: int,
+        body: Because,
+        *,
+        if_match: str,
+        idempotency_key: str | None = None,
+    ) -> Proposal:
+        """Say no to a proposal of somebody else."""
+        found = self._call(
+            "POST",
+            _at("/v1/policies/proposals/{proposal_number}/reject", proposal_number=proposal_number),
+            body=body,
+            if_match=if_match,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Proposal", found)
+
+    def withdraw_policy_proposal(
+        self,
+        proposal_number: int,
+        body: Because,
+        *,
+        if_match: str,
+        idempotency_key: str | None = None,
+    ) -> Proposal:
+        """Take back what one has proposed, as long as it is not scheduled."""
+        found = self._call(
+            "POST",
+            _at(
+                "/v1/policies/proposals/{proposal_number}/withdraw", proposal_number=proposal_number
+            ),
+            body=body,
+            if_match=if_match,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Proposal", found)
+
+    def schedule_policy_proposal(
+        self,
+        proposal_number: int,
+        body: Scheduling,
+        *,
+        if_match: str,
+        idempotency_key: str | None = None,
+    ) -> Proposal:
+        """Publish an approved proposal as the next version, for an epoch far enough ahead."""
+        found = self._call(
+            "POST",
+            _at(
+                "/v1/policies/proposals/{proposal_number}/schedule", proposal_number=proposal_number
+            ),
+            body=body,
+            if_match=if_match,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Proposal", found)
+
+    def read_policy_proposal(
+        self,
+        proposal_number: int,
+    ) -> WholeProposal:
+        """One proposal: its document, the lint's findings, who said what and when."""
+        found = self._call(
+            "GET",
+            _at("/v1/policies/proposals/{proposal_number}", proposal_number=proposal_number),
+        )
+        return cast("WholeProposal", found)
+
+    def list_policies(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        as_of_position: int | None = None,
+        as_of: str | None = None,
+    ) -> PolicyPage:
+        """Every version of the policy, oldest first, as known now or at a moment of the
+        past.
+        """
+        found = self._call(
+            "GET",
+            "/v1/policies",
+            query={
+                "limit": limit,
+                "cursor": cursor,
+                "as_of_position": as_of_position,
+                "as_of": as_of,
+            },
+        )
+        return cast("PolicyPage", found)
+
+    def read_policy(
+        self,
+        policy_version: int,
+        *,
+        as_of_position: int | None = None,
+        as_of: str | None = None,
+    ) -> Policy:
+        """One version of the policy."""
+        found = self._call(
+            "GET",
+            _at("/v1/policies/{policy_version}", policy_version=policy_version),
+            query={"as_of_position": as_of_position, "as_of": as_of},
+        )
+        return cast("Policy", found)
 
     def read_node_trust(
         self,
