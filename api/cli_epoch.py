@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from api.cli_arguments import NodeId
-from api.cli_remote import Limit, Remote, Url, reads
+from api.cli_remote import Limit, Remote, Url
 from api.cli_settings import ConfigFile, DataDir, opened
 from api.cli_terminal import AnswerIsNo, AsJson, amount, columns, facts, group, tell
 
@@ -55,53 +55,50 @@ def preview(
 
 
 @app.command(epilog="Example: tallystick epoch explain 3 node_1f0c...")
-@reads
 def explain(
-    remote: Remote,
     epoch: Annotated[int, typer.Argument(min=1, metavar="EPOCH", help="Its number.")],
     node_id: NodeId,
+    url: Url = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Why a node earned in an epoch what it did: inputs, formula, result."""
-    told = _explained(remote, epoch, node_id)
-    remote.tell(told, facts(told))
+    """Why a node got what it got in a sealed epoch: inputs, formula, result. Needs no key."""
+    told = Remote(url, None).ask(lambda c: c.explain_epoch(epoch, node_id))
+    tell(told, _explanation(told), as_json=as_json)
 
 
-def _explained(remote: Remote, epoch: int, node_id: str) -> dict[str, Any]:
-    """Put together from the epoch, the node's earnings and the weights at the cut."""
-    split = remote.ask(lambda c: c.read_epoch(epoch))
-    earned = remote.ask(lambda c: c.list_earnings(by="node_id,epoch", node_id=node_id, epoch=epoch))
-    if not earned["data"]:
-        raise AnswerIsNo(f"{node_id} earned nothing in epoch {epoch}, or it is not yours")
-    row = earned["data"][0]
-    account_id = row["account_id"]
-    weights = remote.ask(lambda c: c.preview_epoch(epoch=epoch))
-    burned = {each["account_id"]: int(each["burned"]) for each in weights["weights"]}
-    rewards = remote.list(
-        lambda c, size, cursor: c.list_epoch_rewards(epoch, limit=size, cursor=cursor), REWARDS_MAX
-    )["data"]
-    credited = [each["credited"] for each in rewards if each["account_id"] == account_id]
-    pool = sum(
-        int(part["units"])
-        for part in (split.get("compute_pool"), split.get("compute_carry_before"))
-        if part is not None
+SHARE = ("pool", "weight", "all_weight", "share", "cap", "paid")
+
+
+def _explanation(told: Mapping[str, Any]) -> list[str]:
+    """What a person reads; `--json` has every number."""
+    head = ("node_id", "account_id", "paid", "policy_version", "cut_position", "bonus_ppm")
+    lines = facts({name: told[name] for name in head})
+    lines += told["reasons"]
+    pools = [{"kind": kind, **_amounts(told[kind])} for kind in ("compute", "availability")]
+    lines += ["", "share = floor(pool x weight / all_weight); paid = share, or cap if lower"]
+    lines += columns(pools, ("kind", *SHARE))
+    if told["uses"]:
+        lines += ["", *columns(told["uses"], ("source", "burned", "gpu_us", "weight_ppm"))]
+    if told["devices"]:
+        names = ("hardware_class", "tier", "attested_us", "promised_us", "rating_ppm", "reason")
+        lines += ["", *columns(told["devices"], names)]
+    raised = ", ".join(told["signals"]["raised"])
+    return [*lines, "", f"looks like wash trade: {raised or 'no'}"]
+
+
+@app.command("signals", epilog="Example: tallystick epoch signals 3")
+def list_signals(
+    epoch: Annotated[int, typer.Argument(min=1, metavar="EPOCH", help="Its number.")],
+    limit: Limit = 50,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """How much of each node's use one customer made, or related ones. Needs no key."""
+    told = Remote(url, None).list(
+        lambda c, size, cursor: c.list_wash_signals(epoch, limit=size, cursor=cursor), limit
     )
-    told = {
-        "epoch": epoch,
-        "state": split["state"],
-        "is_final": weights["is_final"],
-        "node_id": node_id,
-        "account_id": account_id,
-        "gpu_us": row["gpu_us"],
-        "charge": row["charge"],
-        "provider_part": row["provider"],
-        "burn_weight_of_node": row["burn"]["units"],
-        "burn_weight_of_account": str(burned.get(account_id, 0)),
-        "burn_weight_of_all": str(sum(burned.values())),
-        "pool": {"asset": "TOKEN", "units": str(pool)} if "compute_pool" in split else None,
-        "reward_of_account": credited[0] if credited else None,
-        "formula": "reward = floor(pool x weight of account / weight of all)",
-    }
-    return {name: value for name, value in told.items() if value is not None}
+    names = ("node_id", "gpu_us", "customers", "largest_ppm", "related_ppm", "raised")
+    tell(told, columns(told["data"], names), as_json=as_json)
 
 
 @app.command(epilog="Example: tallystick epoch close 3")

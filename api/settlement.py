@@ -23,6 +23,7 @@ from typing import Any
 import psycopg
 
 from api.collecting import collecting_later
+from api.epoch_files import epoch_path
 from api.epoch_gate import missing_for
 from api.leading import keeping_out
 from contracts.outbox import write_durably
@@ -78,11 +79,6 @@ def epoch_state(ledger: Ledger, epoch: int) -> Epoch:
     state = ledger.market.load(epochs.stream_of(epoch)).state
     assert isinstance(state, Epoch)
     return state
-
-
-def epoch_path(data_dir: Path, epoch: int) -> Path:
-    """Where the canonical epoch file is kept."""
-    return data_dir / "epochs" / f"{epoch}.json"
 
 
 # --- closing ---------------------------------------------------------------------------------

@@ -26,6 +26,7 @@ from projections.access import ACCESS
 from projections.audit_index import AUDIT_INDEX
 from projections.availability import AVAILABILITY
 from projections.bids import BIDS
+from projections.counterparties import COUNTERPARTIES
 from projections.countersigned import COUNTERSIGNED
 from projections.demand import DEMAND
 from projections.disputes import DISPUTES
@@ -65,6 +66,7 @@ PROJECTIONS: tuple[Projection, ...] = (
     UTILISATION,
     EARNINGS,
     EPOCHS,
+    COUNTERPARTIES,
     INVOICES,
     MONEY_OUT,
     FUNDING,

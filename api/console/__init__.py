@@ -10,7 +10,7 @@ from fastapi import FastAPI
 from fastapi.responses import RedirectResponse
 from nicegui import ui
 
-from api.console import bill, earnings
+from api.console import bill, earnings, epoch
 from api.console.reading import Asgi, read_from
 
 PATH = "/console"
@@ -24,4 +24,5 @@ def add(app: FastAPI, asgi: Asgi) -> None:
     ui.page("/")(bill.page)
     ui.page("/bill")(bill.page)
     ui.page("/earnings")(earnings.page)
+    ui.page("/epoch")(epoch.page)
     ui.run_with(app, mount_path=PATH, title="tallystick", show_welcome_message=False)

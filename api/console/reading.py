@@ -28,10 +28,10 @@ def read_from(asgi: Asgi) -> None:
 
 
 class Reader:
-    """Reads with one visitor's key."""
+    """Reads with one visitor's key; without one, what everybody may read."""
 
     def __init__(self, key: str) -> None:
-        self._headers = {"Authorization": f"Bearer {key.strip()}"}
+        self._headers = {"Authorization": f"Bearer {key.strip()}"} if key.strip() else {}
 
     async def read(self, path: str, **query: str | int) -> Told:
         """The answer of a GET. Raises Refused."""
@@ -87,10 +87,7 @@ def month_of(text: str) -> tuple[str, str]:
 def frame(title: str, show: Callable[[Reader, str, str, str, str], Awaitable[None]]) -> None:
     """A page: a key, a month, a button, and what `show(reader, account, month, from, to)` draws."""
     ui.page_title(f"tallystick: {title}")
-    with ui.header().classes("items-center"):
-        ui.label("tallystick").classes("text-xl font-bold")
-        ui.link("Bill", "/console/bill").classes("text-white")
-        ui.link("Earnings", "/console/earnings").classes("text-white")
+    header()
     with ui.column().classes("w-full max-w-6xl mx-auto"):
         ui.label(title).classes("text-2xl")
         with ui.row().classes("items-end"):
@@ -110,6 +107,14 @@ def frame(title: str, show: Callable[[Reader, str, str, str, str], Awaitable[Non
                 ui.label(str(refused)).classes("text-negative")
 
     button.on_click(shown)
+
+
+def header() -> None:
+    """What every page has at its top."""
+    with ui.header().classes("items-center"):
+        ui.label("tallystick").classes("text-xl font-bold")
+        for heading, path in (("Bill", "bill"), ("Earnings", "earnings"), ("Epoch", "epoch")):
+            ui.link(heading, f"/console/{path}").classes("text-white")
 
 
 def table(title: str, columns: list[tuple[str, str]], rows: list[Told], name: str) -> ui.table:

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from api import settlement
+from api.epoch_files import epoch_path
 from api.leading import leading
-from api.settlement import SealDiffers, close_epoch, epoch_path, seal_epoch, settle_due
+from api.settlement import SealDiffers, close_epoch, seal_epoch, settle_due
 from contracts.deployment import Deployment
 from contracts.devnet import Devnet
 from contracts.tally import TOKEN_UNIT

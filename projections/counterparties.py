@@ -1,0 +1,98 @@
+"""Who used whose nodes, epoch by epoch: what signs of wash trade are computed from.
+
+    sum of gpu_us over an epoch == GPU time that its accruals metered
+
+An accrual belongs to the epoch whose cut is the first at or after it. A use is related when the
+node's owner is the renter, or paid for it: it would be its own customer. Nothing is judged here:
+`domain/wash_signals.py` has the formulas. Source: design economics 13.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from projections import read
+from projections.earnings import CUT_RULE, CUTS, EPOCH_OF
+from projections.runner import Connection, Projection, Rule
+
+_TABLES = (
+    CUTS
+    + """
+    CREATE TABLE own.used (
+        epoch int, node_id text COLLATE "C", account_id text COLLATE "C",
+        provider_account_id text COLLATE "C", is_related boolean, gpu_us bigint NOT NULL,
+        CHECK (gpu_us >= 0),
+        PRIMARY KEY (epoch, node_id, account_id, provider_account_id, is_related)
+    ) WITH (fillfactor = 70);
+    COMMENT ON TABLE own.used IS 'GPU time of a renter on a node, as accrued';
+"""
+)
+_INDEXES = "CREATE INDEX ON own.used (epoch, account_id);"
+
+_RULES = (
+    CUT_RULE,
+    Rule(
+        ("lease.usage_accrued.v1",),
+        "account_id text, provider_account_id text, node_id text, gpu_us_new bigint, drawn json",
+        f"""INSERT INTO own.used AS u
+        SELECT {EPOCH_OF}, node_id, account_id, provider_account_id, account_id =
+            provider_account_id OR EXISTS (
+                SELECT FROM json_array_elements(f.drawn) part
+                WHERE part->>'account_id' = provider_account_id), sum(gpu_us_new)
+        FROM facts f WHERE gpu_us_new > 0 GROUP BY 1, 2, 3, 4, 5
+        ON CONFLICT (epoch, node_id, account_id, provider_account_id, is_related)
+        DO UPDATE SET gpu_us = u.gpu_us + excluded.gpu_us""",
+    ),
+)
+
+COUNTERPARTIES = Projection("counterparties", _TABLES, _RULES, _INDEXES)
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """GPU-microseconds of one side with another in an epoch, by whether they are related."""
+
+    related: int
+    others: tuple[int, ...]  # each unrelated counterparty's, largest first
+
+
+def read_used(connection: Connection, epoch: int, *, node_id: str) -> Used:
+    """Who used a node in an epoch."""
+    return _used(connection, epoch, "node_id", node_id, "account_id")
+
+
+def read_rented(connection: Connection, epoch: int, *, account_id: str) -> Used:
+    """Whose nodes a renter used in an epoch, by their owners."""
+    return _used(connection, epoch, "account_id", account_id, "provider_account_id")
+
+
+def _used(connection: Connection, epoch: int, side: str, who: str, other: str) -> Used:
+    sql = f"""SELECT is_related, sum(gpu_us)::bigint FROM proj_counterparties.used
+        WHERE epoch = %s AND {side} = %s GROUP BY is_related, {other} ORDER BY 2 DESC"""
+    rows = connection.execute(sql.encode(), (epoch, who)).fetchall()
+    related = sum(int(gpu_us) for is_related, gpu_us in rows if is_related)
+    return Used(related, tuple(int(gpu_us) for is_related, gpu_us in rows if not is_related))
+
+
+@dataclass(frozen=True, slots=True)
+class Concentrated:
+    """One node of an epoch: what its largest unrelated customer, and its related ones, made."""
+
+    node_id: str
+    gpu_us: int
+    largest_us: int
+    related_us: int
+    customers: int
+
+
+def read_concentrated(
+    connection: Connection, epoch: int, *, after: str = "", limit: int = 50
+) -> list[Concentrated]:
+    """The nodes that were used in an epoch, by id; `after` is the last of the page before."""
+    sql = """SELECT node_id, sum(gpu_us)::bigint AS gpu_us,
+            coalesce(max(gpu_us) FILTER (WHERE NOT is_related), 0)::bigint AS largest_us,
+            coalesce(sum(gpu_us) FILTER (WHERE is_related), 0)::bigint AS related_us,
+            count(DISTINCT account_id)::int AS customers
+        FROM proj_counterparties.used WHERE epoch = %(epoch)s AND node_id > %(after)s
+        GROUP BY node_id ORDER BY node_id LIMIT %(limit)s"""
+    return read.many(connection, Concentrated, sql, epoch=epoch, after=after, limit=limit)
