@@ -6,6 +6,7 @@ SHELL := /bin/bash
 
 PYTHON ?= $(firstword $(foreach p,python3.11 python3.12 python3.13 python3,$(shell command -v $(p) 2>/dev/null)))
 VENV := .venv
+TEST_JOBS ?= 2
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check --quiet
 RUN := $(VENV)/bin
 
@@ -51,7 +52,7 @@ tools:  ## what the tests use of the system: hledger, Chromium, bubblewrap (Debi
 	@.ci/tools
 
 test: tools lint  ## everything a commit must pass
-	@$(RUN)/python -m pytest -m "not long"
+	@$(RUN)/python -m pytest -m "not long" -n $(TEST_JOBS) --dist loadfile
 
 test-long: $(VENV)/.dev  ## fault injection and long simulations
 	@$(RUN)/python -m pytest -m "long" --timeout 3600

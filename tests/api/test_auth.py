@@ -210,6 +210,8 @@ ROWS: dict[str, Row] = {
     "preview_epoch": Row("anybody"),
     "read_epoch": Row("anybody"),
     "list_epoch_rewards": Row("anybody"),
+    "explain_epoch": Row("anybody"),
+    "list_wash_signals": Row("anybody"),
     "read_payout_file": Row("anybody"),
     "list_payouts": Row("anybody"),
     "list_claims": Row("renter"),

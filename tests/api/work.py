@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
+from api import settlement
 from api.accrual import accrue
 from api.usage import MEDIA_TYPE
 from domain import report
-from domain.duration import HOUR_US
+from domain.duration import DAY_US, HOUR_US
+from domain.epoch import OpenEpoch
 from domain.pin import PinUsage
+from domain.policy import PublishPolicy
+from domain.reward_terms import REWARD_TERMS
 from ledger import cut, trees
 from tests.api.scene import NOW_US, Provider, Scene
+from tests.domain.epochs import POLICY
 
 MINUTE_US = 60_000_000
 
@@ -108,3 +113,22 @@ def pin_and_sign(scene: Scene) -> None:
         pin = cut.pin(connection).fact(scene.clock.now_us())
         scene.service.ledger.handle(PinUsage(pin=pin), key=None, now_us=scene.clock.now_us())
     scene.sign_head()
+
+
+def seal_an_epoch_of_work(scene: Scene) -> None:
+    """A day's epoch with one lease hour, paid by GPU time and without a cap; then the next one."""
+    terms = replace(REWARD_TERMS, cap_multiple_ppm=None, min_wait_us=0)
+    policy = replace(
+        POLICY, epoch_length_us=DAY_US, compute_base="gpu_time", rewards=terms, at_us=NOW_US
+    )
+    told: dict[str, Any] = {each.name: getattr(policy, each.name) for each in fields(policy)}
+    ledger = scene.service.ledger
+    clock: Any = scene.clock
+    commands = [PublishPolicy(**told), OpenEpoch(epoch=1, start_us=NOW_US, at_us=NOW_US)]
+    ledger.handle(commands, key=None, now_us=NOW_US)
+    hours_of_work(scene)
+    now_us = clock.move_to(NOW_US + DAY_US + HOUR_US)
+    folder = scene.service.settings.data_dir
+    with scene.service.connect() as connection:
+        settlement.close_epoch(ledger, connection, 1, now_us, "op", override="nobody reports here")
+        settlement.seal_epoch(ledger, connection, 1, now_us, data_dir=folder)

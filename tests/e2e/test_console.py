@@ -17,7 +17,7 @@ from playwright.sync_api import Page, sync_playwright
 
 from tests.api.scene import opened
 from tests.api.test_cli_serve import serving
-from tests.api.work import hours_of_work
+from tests.api.work import hours_of_work, seal_an_epoch_of_work
 
 CHROMIUM = os.environ.get("TALLYSTICK_TEST_CHROMIUM") or shutil.which("chromium")
 QUIET = (
@@ -122,6 +122,30 @@ def test_an_owner_sees_what_was_earned_and_why(
         page.get_by_role("button", name="Show the arithmetic").click()
         assert any(step.endswith("0 875000 875000") for step in texts(page, "steps"))
         pictured(page, "earnings")
+
+
+def test_anybody_sees_why_a_node_got_what_it_got(database: str, tmp_path: Path) -> None:
+    folder = tmp_path / "server"
+    with opened(database, folder) as scene:
+        seal_an_epoch_of_work(scene)
+        node_id = scene.provider.node_id
+    with serving(folder, database, "--no-jobs") as server, browsing(tmp_path) as page:
+        page.goto(f"http://{server.address}/console/epoch")
+        page.get_by_label("Epoch").fill("1")
+        page.get_by_label("Node").fill(node_id)
+        page.get_by_role("button", name="Explain").click()
+        compute, availability = texts(page, "shares")
+        assert compute.startswith("Compute: what it served 79,498.19230768 TOKEN 3600000000")
+        assert compute.endswith("79,498.19230768 TOKEN")
+        assert availability.endswith("0.00000000 TOKEN")
+        assert "availability: " in page.get_by_test_id("reason").first.inner_text()
+        (use,) = texts(page, "uses")
+        assert use == "cash 0.000000 CREDIT 1.000000 100.0000 %"
+        assert "concentration" in page.get_by_test_id("signals").inner_text()
+        pictured(page, "epoch")
+        page.get_by_label("Node").fill("node_0")
+        page.get_by_role("button", name="Explain").click()
+        page.get_by_text("has neither use nor time of node_0").wait_for()
 
 
 def test_a_wrong_key_or_month_is_told_and_shows_nothing(
