@@ -816,6 +816,26 @@ class ComputeClientPage(TypedDict):
     data: list[ComputeClient]
 
 
+class Concentrated(TypedDict):
+    """How the use of a node divides: by its related customers, and its largest other one."""
+
+    node_id: str
+    gpu_us: str
+    customers: int
+    largest_ppm: int
+    related_ppm: int
+    raised: list[str]
+
+
+class ConcentratedPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Concentrated]
+
+
 class ConsumedReport(TypedDict):
     """A signed report that the accrual read, and what its rows of this lease came to.
     `hash` is what the next report of the node names as `prev`; `leaf` stands in the lane's
@@ -1127,6 +1147,17 @@ class DevicePage(TypedDict):
     data: list[Device]
 
 
+class DeviceTime(TypedDict):
+    """One device's attested time. `reason` says why it does not count; absent when it does."""
+
+    hardware_class: str
+    tier: int
+    attested_us: str
+    promised_us: str
+    rating_ppm: int
+    reason: NotRequired[str]
+
+
 class DeviceTrust(TypedDict):
     """One device in the epoch; `simulated`: its driver says so itself."""
 
@@ -1413,6 +1444,32 @@ class Epoch(TypedDict):
     minted: NotRequired[Money]
     mint_tx_hash: NotRequired[str]
     position: NotRequired[int]
+
+
+class EpochExplanation(TypedDict):
+    """The way from GPU-seconds to tokens; `paid` is before the cap of an owner, if there is
+    one.
+    """
+
+    epoch: int
+    node_id: str
+    account_id: str
+    cut_position: int
+    policy_version: int
+    compute_base: str
+    file_sha256: str
+    uses: list[Use]
+    score_ppm: NotRequired[int]
+    bonus_ppm: int
+    burned_tokens: str
+    compute: Share
+    devices: list[DeviceTime]
+    availability: Share
+    owner_cap: NotRequired[Money]
+    paid: Money
+    reasons: list[str]
+    signals: Signals
+    position: int
 
 
 class EpochPage(TypedDict):
@@ -5321,12 +5378,35 @@ class Settings(TypedDict):
     position: int
 
 
+class Share(TypedDict):
+    """share = floor(pool x weight / all_weight); `lost` over `all_weight` is what the floor
+    dropped. `paid` is the share, or the cap where that is lower.
+    """
+
+    pool: Money
+    weight: str
+    all_weight: str
+    share: Money
+    lost: str
+    cap: NotRequired[Money]
+    paid: Money
+
+
 class SharePart(TypedDict):
     """`book`: where it waits because the account was closed."""
 
     account_id: str
     amount: Money
     book: NotRequired[str]
+
+
+class Signals(TypedDict):
+    """`raised` names the signals that are high; absent is what nothing can be divided by."""
+
+    payout_multiple_ppm: NotRequired[int]
+    concentration_ppm: NotRequired[int]
+    related_ppm: NotRequired[int]
+    raised: list[str]
 
 
 class SignedMoney(TypedDict):
@@ -5815,6 +5895,15 @@ class UsageOfGroup(TypedDict):
     gpu_us: str
     charge: Money
     accruals: int
+
+
+class Use(TypedDict):
+    """What one funding source paid for. `weight_ppm`: what the policy lets it weigh."""
+
+    source: str
+    burned: str
+    gpu_us: str
+    weight_ppm: int
 
 
 class Used(TypedDict):
@@ -8974,6 +9063,35 @@ class Client(_Calls):
             _at("/v1/epochs/{epoch}/payout.json", epoch=epoch),
         )
         return cast("dict[str, Any]", found)
+
+    def explain_epoch(
+        self,
+        epoch: int,
+        node_id: str,
+    ) -> EpochExplanation:
+        """Why a node got what it got in a sealed epoch; zero says why, too."""
+        found = self._call(
+            "GET",
+            _at("/v1/epochs/{epoch}/explain/{node_id}", epoch=epoch, node_id=node_id),
+        )
+        return cast("EpochExplanation", found)
+
+    def list_wash_signals(
+        self,
+        epoch: int,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> ConcentratedPage:
+        """How much of each node's use in an epoch came from one customer, or from related
+        ones.
+        """
+        found = self._call(
+            "GET",
+            _at("/v1/epochs/{epoch}/signals", epoch=epoch),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("ConcentratedPage", found)
 
     def fund_escrow(
         self,
