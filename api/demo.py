@@ -472,8 +472,8 @@ def _state(stage: Stage, lease_id: str) -> str:
 
 def _settle_epoch(stage: Stage) -> None:
     """The day is over: cut, split, seal, credit."""
-    stage.progress("closing epoch 1 at a cut, sealing and crediting its rewards")
-    stage.advance_to(START_US + EPOCH_US + MINUTE_US)
+    stage.progress("the policy's wait is over: closing epoch 1 at a cut, sealing and crediting it")
+    stage.advance_to(START_US + EPOCH_US + REWARD_TERMS.min_wait_us + MINUTE_US)
     stage.chain_jobs.step(stage.clock.now_us())
     Jobs(stage.service).run_once()
 
