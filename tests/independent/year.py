@@ -48,7 +48,7 @@ from domain.payout import (
 )
 from domain.payout_leaf import LeafBook
 from domain.pin import UsagePinned
-from domain.policy import EPOCH_LENGTH_US, PublishPolicy
+from domain.policy import EPOCH_LENGTH_US, PublishPolicy, next_version
 from domain.reward_changes import RewardAdjusted, RewardsForfeited, RewardSlashed
 from domain.reward_correction import (
     ADJUSTMENT,
@@ -224,7 +224,9 @@ def live(epochs: int, nodes: int, seed: int = 1, *, order: int = 0) -> Year:
         end_us = START_US + epoch * EPOCH_LENGTH_US
         faults = {name for name, every in FAULTS.items() if epoch > 1 and epoch % every == 0}
         if epoch == second.effective_from_epoch - 4:  # so many epochs of notice
-            world.handle(replace(second, at_us=end_us - 5))
+            # Who proposes and votes is for `tests/domain/test_policy_proposal.py`.
+            change = next_version(replace(second, at_us=end_us - 5), world)
+            world.record(change.stream, change.fact)
         if "wallet changed" in faults:
             _link(world, "acct_00000", end_us - HOUR_US, f"again in {epoch}")
         _correct(year, epoch, end_us - HOUR_US, faults)
