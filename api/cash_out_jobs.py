@@ -14,8 +14,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 
+from api.breakers import why_it_waits
 from api.money_out import ACCOUNTS_MAX, raise_if
 from api.payments import NewPayout, PayoutSeen, Processor, ProcessorAway, ProcessorRefused
+from domain.breakers import CASH_OUT
 from domain.cash_out import (
     POLICY,
     CashOut,
@@ -136,9 +138,15 @@ def _send_one(ledger: Ledger, processor: Processor, cash_out_id: str, now_us: in
         return 0
     if before.processor not in (None, processor.name):
         raise OtherProcessor(f"{cash_out_id} was asked of {before.processor}")
-    ledger.handle(start, key=None, now_us=now_us)
     asked = before.requested
     assert asked is not None
+    # What was started may have been asked of the processor: it goes on whatever the breaker says.
+    if before.status == "requested":
+        waits = why_it_waits(ledger, CASH_OUT, cash_out_id, asked.amount.units, now_us)
+        if waits is not None:
+            logger.info("cash-out %s waits: %s", cash_out_id, waits)
+            return 0
+    ledger.handle(start, key=None, now_us=now_us)
     payout = NewPayout(
         payout_id=cash_out_id,
         account_id=asked.account_id,

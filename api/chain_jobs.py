@@ -23,6 +23,7 @@ from typing import Any
 import psycopg
 
 from api import settlement
+from api.breakers import why_it_waits
 from api.chain_reconcile import reconcile, settled_block, tree_of
 from api.chain_stores import OutboxStore, ScannerStore
 from api.payout_files import payout_path
@@ -38,6 +39,7 @@ from contracts.tally import PriceQuote, Tally
 from domain import burn as burns
 from domain import payout as payouts
 from domain.account import WalletState
+from domain.breakers import MINT, PAYOUT
 from domain.burn import Burn, BurnIntended, ConfirmBurn, FailBurn, IntendBurn
 from domain.deposit import ConfirmCreditsPurchase
 from domain.duration import SECOND_US
@@ -49,6 +51,7 @@ from domain.payout import (
     ConfirmEpochMint,
     ConfirmPayout,
     Payout,
+    PayoutRootBuilt,
     RecordRootAccepted,
     RecordRootProposed,
     RecordRootVetoed,
@@ -385,6 +388,8 @@ class ChainJobs:
                 return
             if self._payout(epoch).mint is None:
                 sealed = state.sealed
+                if self._is_held_up(MINT, f"mint/{epoch}", sealed.minted):
+                    return
                 file_hash = bytes.fromhex(sealed.file_sha256)
                 call = self._tally.mint_epoch(epoch, sealed.minted, file_hash)
                 self._send(f"mint/{epoch}", self._emitter, call)
@@ -485,11 +490,31 @@ class ChainJobs:
                 self._report.differences = found
                 self._report.waiting.append(f"{purpose}: chain and ledger differ")
                 return
+            if self._is_held_up(PAYOUT, f"payout/{epoch}", self._promised_anew(epoch, root)):
+                return
         manifest_hash = bytes.fromhex(root.manifest_sha256)
         call = self._tally.propose_root(
             root.seq, _bytes(root.root), manifest_hash, root.committed.units
         )
         self._send(purpose, self._proposer, call)
+
+    def _promised_anew(self, epoch: int, root: PayoutRootBuilt) -> int:
+        """What a root commits to beyond the one before it, in TOKEN units."""
+        return root.committed.units - self._committed_before(epoch)
+
+    def _committed_before(self, epoch: int) -> int:
+        for earlier in range(epoch - 1, 0, -1):
+            root = self._payout(earlier).root
+            if root is not None:
+                return root.committed.units
+        return 0
+
+    def _is_held_up(self, breaker: str, ref: str, units: int) -> bool:
+        """Whether a breaker does not let an amount pass now; why is told, and in the log."""
+        waits = why_it_waits(self._ledger, breaker, ref, units, self._now_us)
+        if waits is not None:
+            self._report.waiting.append(f"{ref}: {waits}")
+        return waits is not None
 
     def _accept(self, epoch: int, payout: Payout) -> None:
         proposed = payout.proposed

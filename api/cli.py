@@ -23,6 +23,7 @@ from api import (
     cli_audit,
     cli_bid,
     cli_billing,
+    cli_breaker,
     cli_cash_out,
     cli_demand,
     cli_dispute,
@@ -100,6 +101,7 @@ app.add_typer(cli_meters.device, name="device")
 app.add_typer(cli_meters.storage, name="storage")
 app.add_typer(cli_grant.app, name="grant")
 app.add_typer(cli_reward.app, name="reward")
+app.add_typer(cli_breaker.app, name="breaker")
 app.add_typer(cli_job.job, name="job")
 app.add_typer(cli_demand.client, name="client")
 app.add_typer(cli_demand.groups, name="group")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from api.cli_remote import Remote, credits_of, reads, records
+from api.cli_remote import Limit, Remote, credits_of, reads, records
 from api.cli_terminal import columns, facts, group
 
 if TYPE_CHECKING:
@@ -50,6 +50,16 @@ def observe(
         body["observed_at"] = observed_at
     told = remote.ask(lambda c: c.report_price(body, idempotency_key=remote.key))
     remote.tell(told, facts(told))
+
+
+@app.command("snapshots", epilog="Example: tallystick oracle snapshots --limit 10")
+@reads
+def snapshots(remote: Remote, limit: Limit = 50) -> None:
+    """Every snapshot in order: what the price was when a burn or a seal needed it."""
+    found = remote.list(
+        lambda c, size, cursor: c.list_price_snapshots(limit=size, cursor=cursor), limit
+    )
+    remote.tell(found, columns(found["data"], _SHOWN))
 
 
 @app.command("snapshot", epilog="Example: tallystick oracle snapshot --json")

@@ -19,9 +19,11 @@ from api.models import (
     Told_at,
     moment,
     moment_or_none,
+    page_of,
     with_examples,
 )
 from api.operation import Resource
+from api.paging import LIST_LIMIT, Cursor, Limit
 from domain.duration import SECOND_US
 from domain.oracle import LIMITS
 from domain.price_feed import (
@@ -39,6 +41,7 @@ from domain.price_feed import (
     sources_of,
 )
 from domain.refusal import Reason
+from projections.rewards import REWARDS, read_snapshots
 
 resource = Resource("oracle")
 WRITE = with_scope("operator", "oracle:write")
@@ -173,6 +176,23 @@ def report_price(body: NewObservation, call: Caller) -> Response:
         )  # fmt: skip
 
     return call.record(lambda: command, told)
+
+
+@resource.get(
+    "/v1/oracle/snapshots", everybody(), page_of(SnapshotTold), problems=["cursor_invalid"]
+)
+def list_price_snapshots(
+    call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
+) -> Response:
+    """Every snapshot in order: what all sources said when a burn or a seal needed a price."""
+    place = call.place(cursor, [0])
+    with call.read(REWARDS) as view:
+        rows = read_snapshots(view.connection, after=place.after[0], limit=limit + 1)
+        market = call.service.ledger.market
+        return call.page(
+            view, place, rows, limit, lambda row: [row.number],
+            lambda row: _snapshot(market.read_facts(row.position - 1, 1)[0].fact),
+        )  # fmt: skip
 
 
 @resource.post("/v1/oracle/snapshots", WRITE, SnapshotTold, status=201)

@@ -1,4 +1,5 @@
-"""What changed rewards after their seal? Corrections, asked for and accepted, and forfeits.
+"""What changed rewards after their seal? Corrections, asked for and accepted, and forfeits. And
+where are the prices that seals and burns tell of?
 
 delta of an accepted adjustment == adjusted - slashed;   a slash has no `adjusted`
 """
@@ -22,6 +23,8 @@ _TABLES = """
     CREATE TABLE own.forfeited (
         position bigint, account_id text COLLATE "C", epoch int NOT NULL,
         through_epoch int NOT NULL, units bigint NOT NULL, PRIMARY KEY (position, account_id));
+    CREATE TABLE own.snapshot (number int PRIMARY KEY, position bigint NOT NULL);
+    COMMENT ON TABLE own.snapshot IS 'Where the snapshots of the price are';
     COMMENT ON TABLE own.forfeited IS 'Matured by through_epoch, back in the pool in epoch';
 """
 
@@ -57,6 +60,11 @@ _RULES = (
             (reward->'amount'->>'units')::bigint
         FROM facts, json_array_elements(rewards) reward""",
     ),
+    Rule(
+        ("oracle.snapshot_taken.v1",),
+        "number int",
+        "INSERT INTO own.snapshot SELECT number, position FROM facts",
+    ),
 )
 
 REWARDS = Projection("rewards", _TABLES, _RULES, _INDEXES)
@@ -91,6 +99,14 @@ class Forfeitable:
     units: int
 
 
+@dataclass(frozen=True, slots=True)
+class SnapshotAt:
+    """A snapshot of the price by its number, and the position of its fact."""
+
+    number: int
+    position: int
+
+
 _FORFEITABLE = """
     SELECT m.account_id, (m.units - coalesce(f.units, 0))::bigint AS units
     FROM (
@@ -119,6 +135,12 @@ def read_correction(connection: Connection, correction_id: str) -> Correction | 
     """One by its id."""
     sql = "SELECT * FROM proj_rewards.correction WHERE correction_id = %(id)s"
     return read.one(connection, Correction, sql, id=correction_id)
+
+
+def read_snapshots(connection: Connection, *, after: int = 0, limit: int = 50) -> list[SnapshotAt]:
+    """In order; `after` is the last number of the page before."""
+    sql = "SELECT * FROM proj_rewards.snapshot WHERE number > %(a)s ORDER BY number LIMIT %(n)s"
+    return read.many(connection, SnapshotAt, sql, a=after, n=limit)
 
 
 def read_forfeitable(

@@ -224,6 +224,11 @@ ROWS: dict[str, Row] = {
     ),
     "propose_clawback": Row("operator", None, lambda _s: {"scope": "unearned", "reason": "matrix"}),
     "accept_grant": Row("operator", None, lambda _s: {"what": "opening"}),
+    "list_breakers": Row("anybody"),
+    "list_price_snapshots": Row("anybody"),
+    "set_breaker": Row(
+        "operator", None, lambda _s: {"limit": "1", "window_seconds": 1, "reason": "matrix"}
+    ),
     "propose_slash": Row("operator", None, lambda s: _slash(s)),
     "propose_reward_adjustment": Row("operator", None, lambda s: _reward_adjustment(s)),
     "accept_reward_correction": Row("operator", None, lambda _s: {}),
@@ -652,6 +657,7 @@ def places(shared: Scene) -> dict[str, str]:
         "dispute_id": "dispute_" + "1" * 32,
         "adjustment_id": "adj_" + "1" * 32,
         "correction_id": "correction_" + "1" * 32,
+        "breaker": "payout",
         "program": "matrix",
         "cash_out_id": "cashout_" + "1" * 32,
         "difference_id": "difference_" + "1" * 32,

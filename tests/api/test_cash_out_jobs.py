@@ -25,6 +25,7 @@ from api.payments import (
     SavedCharge,
 )
 from domain.account_closing import CloseAccount, books_of
+from domain.breakers import BreakerTripped, SetBreaker
 from domain.cash_out import (
     CashOutFailed,
     CashOutPaid,
@@ -184,6 +185,23 @@ def test_below_the_minimum_earnings_add_up_until_they_are_enough(paying: Paying)
         wanted = 1 if half == 2 else 2
         assert len(till.moved) == wanted, "12 hours are 15.18 credits, 24 are enough"
     assert paying.books()[2] == 0
+
+
+def test_a_breaker_holds_a_cash_out_until_its_limit_is_raised(paying: Paying) -> None:
+    till = earn(paying)
+    limit = SetBreaker(
+        breaker="cash_out", limit=EARNED - 1, window_us=DAY_US, reason="a test", by="mem",
+        at_us=paying.clock.now_us(),
+    )  # fmt: skip
+    paying.market.do(limit.at_us, limit)
+    for _ in range(2):
+        paying.run(jobs="maturity sweep cash_out")
+    assert till.moved == {}
+    (tripped,) = paying.market.facts(BreakerTripped)
+    assert (tripped.amount, tripped.reason) == (EARNED, "breaker_limit")
+    paying.market.do(limit.at_us, replace(limit, limit=EARNED))
+    paying.run(jobs="cash_out")
+    assert len(till.moved) == 1
 
 
 @pytest.mark.parametrize("crash", ["crash_before", "crash_after"])

@@ -26,6 +26,7 @@ from contracts.scanner import FinalityBroken
 from contracts.tally import TOKEN_UNIT
 from domain import burn as burns
 from domain.account import WALLET_DELAY_US
+from domain.breakers import SetBreaker
 from domain.chain_tx import stream_of
 from domain.duration import SECOND_US
 from domain.payout import stream_of as payout_stream
@@ -646,3 +647,38 @@ def test_leaves_follow_from_the_log_alone(scene: Scene) -> None:
         treasury.lower(): TREASURY,
     }
     assert payout_leaves.leaves_of(scene.ledger, scene.connection, 2, treasury) is None
+
+
+def set_breaker(scene: Scene, breaker: str, limit: int | None) -> None:
+    scene.handle(
+        SetBreaker(
+            breaker=breaker, limit=limit, window_us=7 * 86_400 * SECOND_US, reason="a test",
+            by="mem_a", at_us=scene.now_us,
+        )
+    )  # fmt: skip
+
+
+def test_a_breaker_holds_up_minting_and_paying_until_its_limit_is_raised(scene: Scene) -> None:
+    """Nothing is minted before its epoch is sealed, nor past the limit; each says why it waits."""
+    set_breaker(scene, "mint", EMISSION - 1)
+    set_breaker(scene, "payout", 1)
+    scene.end_epoch(1)
+    jobs = scene.jobs()
+    jobs.step(scene.now_us)
+    assert scene.balance("chain:distributor") == 0, "not sealed yet"
+    assert scene.facts("chain.tx_intended", "breaker.") == ["breaker.set.v1"] * 2
+    assert scene.settle_epochs() == ()
+    for _ in range(2):
+        waiting = jobs.step(scene.now_us).waiting
+        told = f"breaker_limit: 0 of {EMISSION - 1} have passed, needed {EMISSION}"
+        assert waiting == [f"mint/1: {told}"]
+    assert scene.facts("breaker.")[2:] == ["breaker.tripped.v1"], "told once"
+    assert scene.balance("chain:distributor") == 0
+    set_breaker(scene, "mint", EMISSION)
+    waiting = jobs.step(scene.now_us).waiting
+    assert scene.balance("chain:distributor") == EMISSION
+    assert [one.split(":")[0] for one in waiting] == ["payout/1"]
+    assert scene.facts("payout.root_proposed") == []
+    set_breaker(scene, "payout", None)
+    jobs.step(scene.now_us)
+    assert scene.facts("payout.root_proposed") == ["payout.root_proposed.v1"]

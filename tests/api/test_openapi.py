@@ -352,6 +352,7 @@ def _places(scene: Scene, path: str) -> dict[str, str]:
         "written_number": "INV-000001",
         "epoch": "1",
         "correction_id": "correction_" + "1" * 32,
+        "breaker": "payout",
         "edge_device_id": "edge_" + "1" * 32,
         "account_id": scene.renter.account_id,
         "region_id": scene.provider.region_id,

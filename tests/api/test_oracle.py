@@ -112,3 +112,18 @@ def test_a_key_that_only_reports_prices_can_do_nothing_else(scene: Scene) -> Non
     mine = f"/v1/accounts/{scene.renter.account_id}/api-keys"
     renters = scene.renter.post(mine, {"scopes": ["oracle:write"]})
     assert (renters.status_code, renters.json()["code"]) == (403, "not_permitted")
+
+
+def test_every_snapshot_is_listed_in_order(scene: Scene) -> None:
+    first = scene.operator.made("/v1/oracle/snapshots", {})
+    healthy(scene)
+    second = scene.operator.made("/v1/oracle/snapshots", {})
+    told = scene.anybody.read("/v1/oracle/snapshots")["data"]
+    assert [(one["snapshot"], one["health"]) for one in told] == [
+        (1, "too_few_sources"),
+        (2, "healthy"),
+    ]
+    assert [one["sources"] for one in told] == [first["sources"], second["sources"]]
+    page = scene.anybody.read("/v1/oracle/snapshots", limit=1)
+    rest = scene.anybody.read("/v1/oracle/snapshots", limit=1, cursor=page["next_cursor"])
+    assert [one["snapshot"] for one in rest["data"]] == [2]
