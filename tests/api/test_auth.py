@@ -421,6 +421,7 @@ NOTHING_YET = {
     "close_promotion", "read_cash_out", "cancel_cash_out", "confirm_cash_out",
     "report_cash_out_failed", "close_payout_difference", "confirm_refund", "set_auto_top_up",
     "add_attribute", "revoke_attribute", "read_policy",
+    "propose_slash", "propose_reward_adjustment", "accept_reward_correction",
     "register_client", "revoke_client_key", "finish_task",
     "read_pool_decision",
     "read_auction", "submit_bid", "list_auction_bids", "withdraw_bid", "accept_bid",
