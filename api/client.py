@@ -631,6 +631,22 @@ class BreakdownPage(TypedDict):
     data: list[Breakdown]
 
 
+class Breaker(TypedDict):
+    """`aggregate` counts against the limit now, and fades within a window."""
+
+    breaker: Literal["mint", "payout", "cash_out"]
+    asset: Literal["TOKEN", "CREDIT"]
+    limit: NotRequired[str]
+    window_seconds: int
+    aggregate: str
+    waiting: list[HeldUp]
+
+
+class Breakers(TypedDict):
+    breakers: list[Breaker]
+    position: NotRequired[int]
+
+
 class Budget(TypedDict):
     """`used`: what went into escrow this month less what came back of it.
     `alerted_percent`: the highest threshold crossed this month.
@@ -1903,6 +1919,16 @@ class Heard(TypedDict):
     half: Literal["initiator", "acceptor"]
     well: bool
     position: NotRequired[int]
+
+
+class HeldUp(TypedDict):
+    """What does not pass yet: `aggregate` and `amount` were more than the limit."""
+
+    ref: str
+    amount: str
+    aggregate: str
+    reason: str
+    since: str
 
 
 class Hold(TypedDict):
@@ -3506,6 +3532,14 @@ NewLicence = TypedDict(
         "until": "NotRequired[str | None]",
     },
 )
+
+
+class NewLimit(TypedDict):
+    """`limit`: units that may pass in a window; absent: no limit."""
+
+    limit: NotRequired[str | None]
+    window_seconds: int
+    reason: str
 
 
 class NewLogPiece(TypedDict):
@@ -5458,6 +5492,15 @@ class Snapshot(TypedDict):
     snapshot: int
     by: str
     position: NotRequired[int]
+
+
+class SnapshotPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Snapshot]
 
 
 class Source(TypedDict):
@@ -7746,6 +7789,22 @@ class Client(_Calls):
         )
         return cast("Observation", found)
 
+    def list_price_snapshots(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> SnapshotPage:
+        """Every snapshot in order: what all sources said when a burn or a seal needed a
+        price.
+        """
+        found = self._call(
+            "GET",
+            "/v1/oracle/snapshots",
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("SnapshotPage", found)
+
     def take_price_snapshot(
         self,
         body: NewSnapshot,
@@ -9840,6 +9899,35 @@ class Client(_Calls):
             _at("/v1/reward-corrections/{correction_id}", correction_id=correction_id),
         )
         return cast("Correction", found)
+
+    def list_breakers(
+        self,
+    ) -> Breakers:
+        """What may be minted, promised and paid out in a while, and what waits for it."""
+        found = self._call(
+            "GET",
+            "/v1/breakers",
+        )
+        return cast("Breakers", found)
+
+    def set_breaker(
+        self,
+        breaker: Literal["mint", "payout", "cash_out"],
+        body: NewLimit,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Breaker:
+        """Set a limit, or take it away: the one way round a breaker, with a reason for
+        ever.
+        """
+        found = self._call(
+            "POST",
+            _at("/v1/breakers/{breaker}/limit", breaker=breaker),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("Breaker", found)
 
     def open_promotion(
         self,
