@@ -315,9 +315,10 @@ class ChainJobs:
 
     def _claimed(self, effect: Observation, told: Mapping[str, str]) -> ConfirmPayout:
         address = told["account"].lower()
+        account_id = self._account_at(address)
         return ConfirmPayout(
             distributor=self._tally.deployment.distributor.lower(),
-            account_id=self._account_at(address),
+            account_id=account_id,
             address=address,
             seq=int(told["seq"]),
             amount=token(int(told["amount"])),
@@ -326,7 +327,17 @@ class ChainJobs:
             log_index=effect.log_index,
             block_number=effect.block_number,
             at_us=self._now_us,
+            granted=self._granted() if account_id == TREASURY else 0,
         )
+
+    def _granted(self) -> int:
+        """What grants hold of the treasury's tokens, less what its claims took of that."""
+        held = (
+            units
+            for name, units in self._ledger.books.balances("grant:").items()
+            if not name.endswith(":fund")  # credits
+        )
+        return sum(held) - self._ledger.books.balance("chain:treasury")
 
     def _account_at(self, address: str) -> str:
         """The account that an address belongs to for ever; the treasury's is configured."""

@@ -4,6 +4,7 @@
     proposed --RootVetoed--> vetoed --PayoutRootBuilt--> built, or proposed again as it was
 
     claimed(account) <= leaf(account) == lifetime total ever matured;   sum(leaves) == committed
+    leaf - claimed == matured, of the treasury: matured + held by grants - chain:treasury
 
 A leaf never falls, so a claim is idempotent and order does not matter. What the chain did is
 recorded once it is final; a repeated observation changes nothing. Not the tree: that is
@@ -16,8 +17,9 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, assert_never
 
 from domain.epoch import epoch_of
-from domain.money import Amount, Asset, token
+from domain.money import Amount, Asset, Big, token
 from domain.refusal import Reason, Refused
+from domain.settlement import TREASURY
 from domain.stream import Change, Stream, World
 
 NO_ROOT = "0x" + "00" * 32
@@ -93,6 +95,7 @@ class PayoutConfirmed:
     log_index: int
     block_number: int
     at_us: int
+    set_aside: Big | None = None  # of it: waits for grants, in the wallet of the treasury
 
 
 PayoutFact = EpochMintConfirmed | PayoutRootBuilt | RootProposed | RootVetoed | RootAccepted
@@ -153,6 +156,10 @@ class RecordRootAccepted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfirmPayout:
+    """`granted`: TOKEN units that grants hold of the treasury's leaf and no claim has taken yet;
+    negative where grants gave back what had been claimed. 0 for anybody else.
+    """
+
     distributor: str
     account_id: str
     address: str
@@ -163,6 +170,7 @@ class ConfirmPayout:
     log_index: int
     block_number: int
     at_us: int
+    granted: int = 0
 
 
 # What we remember.
@@ -334,23 +342,32 @@ def _record(
 def decide_payout(command: ConfirmPayout, world: World) -> list[Change]:
     """A final claim. What was never matured cannot have been claimed: a mismatch stops here.
 
+    A grant sets aside what the treasury's leaf has promised already, so the treasury may claim it:
+    its wallet then holds what the grants wait for.
+
     Raises Refused: REWARDS_MISMATCH, PAYOUT_EXISTS, AMOUNT_NOT_POSITIVE.
     """
-    fact = PayoutConfirmed(**_content(command))
+    matured = world.balance(f"party:{command.account_id}:matured")
+    fact = _confirmed(command, matured)
     stream = claim_stream(command.distributor, command.address, command.cumulative.units)
     state = world.state(stream)
     assert isinstance(state, Claim)
     if state.confirmed is not None:
-        if _same(state.confirmed, fact):
+        if _same(replace(state.confirmed, set_aside=fact.set_aside), fact):
             return []
         raise Refused(Reason.PAYOUT_EXISTS, address=command.address, seq=command.seq)
     amounts = (command.amount, command.cumulative)
     if any(a.asset is not Asset.TOKEN or a.units <= 0 for a in amounts):
         raise Refused(Reason.AMOUNT_NOT_POSITIVE, amount=command.amount.units)
-    matured = world.balance(f"party:{command.account_id}:matured")
-    if command.amount.units > min(matured, command.cumulative.units):
+    granted = command.granted if command.account_id == TREASURY else 0
+    if command.amount.units > min(matured + granted, command.cumulative.units):
         raise Refused(Reason.REWARDS_MISMATCH, amount=command.amount.units, matured=matured)
     return [Change(stream, fact)]
+
+
+def _confirmed(command: ConfirmPayout, matured: int) -> PayoutConfirmed:
+    told = {name: value for name, value in _content(command).items() if name != "granted"}
+    return PayoutConfirmed(**told, set_aside=max(0, command.amount.units - matured) or None)
 
 
 def _content(command: Any) -> dict[str, Any]:

@@ -40,7 +40,7 @@ _ROWS: tuple[tuple[Asset, int, str], ...] = (
     (Asset.CREDIT, CREDIT, r"region:[^:]+:(?:revenue|carry)"),
     (Asset.TOKEN, DEBIT, r"(?:emission|recycle):authority"),
     (Asset.TOKEN, CREDIT, r"emission:unissued|recycle:pool"),
-    (Asset.TOKEN, DEBIT, r"chain:(?:mint_due|distributor)"),
+    (Asset.TOKEN, DEBIT, r"chain:(?:mint_due|distributor|treasury)"),
     (Asset.TOKEN, CREDIT, r"pool:(?:compute|availability)(?::carry)?"),
     (Asset.TOKEN, CREDIT, r"epoch:[0-9]+:unmatured"),
     (Asset.TOKEN, CREDIT, r"party:[^:]+:(?:unmatured|matured|bond)"),

@@ -582,9 +582,14 @@ def _mint(fact: EpochMintConfirmed) -> Iterable[Entry]:
 
 
 def _payout(fact: PayoutConfirmed) -> Iterable[Entry]:
-    units = fact.amount.units
-    matured = f"party:{fact.account_id}:matured"
-    return entry(Asset.TOKEN, (matured, units), ("chain:distributor", -units))
+    """What the treasury claims of grants is still theirs, and now in its wallet."""
+    units, set_aside = fact.amount.units, fact.set_aside or 0
+    return entry(
+        Asset.TOKEN,
+        (f"party:{fact.account_id}:matured", units - set_aside),
+        ("chain:treasury", set_aside),
+        ("chain:distributor", -units),
+    )
 
 
 def _burn(fact: BurnConfirmed) -> Iterable[Entry]:

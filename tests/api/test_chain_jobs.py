@@ -29,6 +29,8 @@ from domain.account import WALLET_DELAY_US
 from domain.breakers import SetBreaker
 from domain.chain_tx import stream_of
 from domain.duration import SECOND_US
+from domain.grant import Milestone, OpenGrant, ProposeGrant
+from domain.money import token
 from domain.payout import stream_of as payout_stream
 from domain.price_feed import ObservePrice, SetPriceSources
 from domain.refusal import Reason, Refused
@@ -175,6 +177,26 @@ def test_the_treasury_claims_like_anybody(scene: Scene) -> None:
     scene.jobs().step(scene.now_us)
     assert scene.balance("party:treasury:matured") == 0
     assert differences(scene) == []
+
+
+def test_the_treasury_claims_what_its_leaf_promised_before_a_grant_set_it_aside(
+    scene: Scene,
+) -> None:
+    """Else one grant would stop every final event after the treasury's next claim."""
+    published(scene)
+    total = token(TREASURY // 2)
+    at: dict[str, Any] = {"grant_id": "grant_a", "at_us": scene.now_us}
+    work_done = (Milestone("all-of-it", 1_000_000),)
+    scene.handle(ProposeGrant(account_id=OWNER, total=total, milestones=work_done, by="anna", **at))
+    scene.handle(OpenGrant(by="boris", **at))
+    scene.claim(1, scene.treasury.address)
+    scene.claim(1, OWNER_WALLET)
+    scene.jobs().step(scene.now_us)
+    assert scene.balance("party:treasury:matured") == 0
+    assert scene.balance("chain:treasury") == scene.balance("grant:grant_a:locked") == total.units
+    assert scene.balance(f"party:{OWNER}:matured") == 0
+    assert differences(scene) == []
+    assert scene.ledger.books.books_balanced()
 
 
 def test_a_new_wallet_gets_what_the_old_one_was_not_promised(scene: Scene) -> None:

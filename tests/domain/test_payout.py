@@ -43,7 +43,10 @@ ROOT = "0x" + "11" * 32
 
 
 def as_fact(kind: type[Any], command: Any) -> Any:
-    return kind(**{field.name: getattr(command, field.name) for field in fields(command)})
+    """The fact with the content of its command; what only one of them has is left out."""
+    known = {field.name for field in fields(kind)}
+    told = {field.name: getattr(command, field.name) for field in fields(command)}
+    return kind(**{name: value for name, value in told.items() if name in known})
 
 
 MINT = ConfirmEpochMint(
@@ -226,6 +229,23 @@ def test_a_claim_is_recorded_once() -> None:
 def test_nobody_is_paid_more_than_matured() -> None:
     OWED.when(replace(CLAIM, amount=token(61))).then_refused(Reason.REWARDS_MISMATCH)
     OWED.when(replace(CLAIM, cumulative=token(59))).then_refused(Reason.REWARDS_MISMATCH)
+
+
+TREASURY_CLAIM = replace(CLAIM, account_id="treasury", granted=40)
+
+
+def test_what_grants_set_aside_of_a_leaf_is_claimed_and_stays_set_aside() -> None:
+    held = Scene().having({"party:treasury:matured": 20})
+    confirmed = replace(as_fact(PayoutConfirmed, TREASURY_CLAIM), set_aside=40)
+    held.when(TREASURY_CLAIM).then((CLAIMS, confirmed))
+    held.given((CLAIMS, confirmed)).when(replace(TREASURY_CLAIM, granted=0)).then_nothing()
+    held.when(replace(TREASURY_CLAIM, granted=39)).then_refused(Reason.REWARDS_MISMATCH)
+    back = Scene().having({"party:treasury:matured": 60})
+    back.when(replace(TREASURY_CLAIM, granted=-1)).then_refused(Reason.REWARDS_MISMATCH)
+
+
+def test_nobody_but_the_treasury_claims_for_grants() -> None:
+    OWED.when(replace(CLAIM, amount=token(61), granted=1)).then_refused(Reason.REWARDS_MISMATCH)
 
 
 def test_a_claim_is_a_positive_amount_of_token() -> None:

@@ -330,10 +330,11 @@ def minted(amount: int) -> payout.EpochMintConfirmed:
     )  # fmt: skip
 
 
-def paid(amount: int) -> payout.PayoutConfirmed:
+def paid(amount: int, set_aside: int | None = None) -> payout.PayoutConfirmed:
     return payout.PayoutConfirmed(
         distributor="0xd", account_id=OWNER, address="0xab", seq=1, amount=token(amount),
         cumulative=token(amount), tx_hash="0x8", log_index=0, block_number=7, at_us=AT_US,
+        set_aside=set_aside,
     )  # fmt: skip
 
 
@@ -561,7 +562,9 @@ FACTS: dict[type[Any], st.SearchStrategy[Any]] = {
     reward_changes.RewardSlashed: slashed,
     reward_changes.RewardsForfeited: forfeited,
     payout.EpochMintConfirmed: positive.map(minted),
-    payout.PayoutConfirmed: positive.map(paid),
+    payout.PayoutConfirmed: positive.flatmap(
+        lambda most: st.builds(paid, st.just(most), st.none() | st.integers(1, most))
+    ),
     burn.BurnConfirmed: st.builds(burned, positive, positive),
     payment.PaymentReceived: st.builds(
         paid_in, holders, positive, st.sampled_from((None, AT_US + 1))
