@@ -51,8 +51,8 @@ class Use(NamedTuple):
 
 class Attested(NamedTuple):
     """Available time of one device at its trust tier, leased or idle. `promised_us`: from its
-    joining (or the epoch's start) to the epoch's end. A device, and not its node, has to have been
-    there: else moving it to a node of its own would pay.
+    joining (or the epoch's start) to the epoch's end; of time that came late, in its own epoch. A
+    device, and not its node, has to have been there: else moving it to a node of its own would pay.
     """
 
     hardware_class: str

@@ -94,37 +94,49 @@ def read_owners(connection: Connection) -> dict[str, str]:
 
 # An hour of this epoch counts up to what its cut holds; of an earlier one, only what an earlier
 # cut did not hold. Time from before the first epoch, or from before the device joined, never.
+# What is late was promised in its own epoch: else time that is held back would add up, and a
+# device that was there for too little of each epoch be paid for every second one.
 _KNOWN = """known AS MATERIALIZED (
         SELECT r.device_id AS board_id, r.node_id, r.hardware_class, j.at_us AS joined_us
         FROM proj_availability.registered r JOIN (
             SELECT device_id, min(at_us) AS at_us FROM proj_availability.registered
             WHERE position <= %(cut)s GROUP BY 1) j USING (device_id)
         WHERE r.position <= %(cut)s)"""
-_COUNTED = f"""boards AS (
+_BOARDS = f"""boards AS (
         SELECT node_id, board_id, hour_us, max(least(us, {GPU_HOUR_US})) AS us,
             max(least(before, {GPU_HOUR_US})) AS before
-        FROM hours GROUP BY 1, 2, 3)
-    SELECT node_id, board_id, hardware_class, joined_us, sum(us - before)::bigint
-    FROM boards JOIN known USING (node_id, board_id)
-    WHERE hour_us + {GPU_HOUR_US} > joined_us GROUP BY 1, 2, 3, 4"""
+        FROM hours GROUP BY 1, 2, 3)"""
 _THERE = f"""
     WITH {_KNOWN}, hours AS (
         SELECT node_id, board_id, device_id, hour_us, sum(us) AS us, 0 AS before
         FROM proj_availability.there
         WHERE hour_us >= %(start_us)s AND hour_us < %(end_us)s AND cut <= %(epoch)s
         GROUP BY 1, 2, 3, 4
-    ), {_COUNTED}
+    ), {_BOARDS}
+    SELECT node_id, board_id, hardware_class, joined_us, sum(us)::bigint
+    FROM boards JOIN known USING (node_id, board_id)
+    WHERE hour_us + {GPU_HOUR_US} > joined_us GROUP BY 1, 2, 3, 4
 """
 _LATE = f"""
-    WITH {_KNOWN}, hours AS (
+    WITH {_KNOWN}, late AS MATERIALIZED (
+        SELECT DISTINCT l.board_id, e.start_us, e.end_us
+        FROM proj_availability.there l JOIN proj_availability.epoch e
+            ON l.hour_us >= e.start_us AND l.hour_us < e.end_us
+        WHERE l.cut = %(epoch)s AND l.hour_us < %(start_us)s AND l.hour_us >= %(first_us)s
+    ), hours AS (
         SELECT t.node_id, t.board_id, t.device_id, t.hour_us, sum(t.us) AS us,
             coalesce(sum(t.us) FILTER (WHERE t.cut < %(epoch)s), 0) AS before
-        FROM proj_availability.there late
-        JOIN proj_availability.there t USING (node_id, board_id, device_id, hour_us)
-        WHERE late.cut = %(epoch)s AND late.hour_us < %(start_us)s
-            AND late.hour_us >= %(first_us)s AND t.cut <= %(epoch)s
-        GROUP BY 1, 2, 3, 4
-    ), {_COUNTED}
+        FROM late l JOIN known USING (board_id)
+        JOIN proj_availability.there t ON t.node_id = known.node_id
+            AND t.board_id = known.board_id AND t.hour_us >= l.start_us AND t.hour_us < l.end_us
+        WHERE t.cut <= %(epoch)s GROUP BY 1, 2, 3, 4
+    ), {_BOARDS}
+    SELECT node_id, board_id, hardware_class, sum(us - before)::bigint,
+        greatest(0, end_us - greatest(start_us, joined_us))::bigint,
+        sum(sum(us)) OVER (PARTITION BY board_id, start_us)::bigint
+    FROM boards JOIN known USING (node_id, board_id) JOIN late USING (board_id)
+    WHERE hour_us >= start_us AND hour_us < end_us AND hour_us + {GPU_HOUR_US} > joined_us
+    GROUP BY node_id, board_id, hardware_class, joined_us, start_us, end_us
 """
 
 
@@ -134,24 +146,25 @@ def read_attested(
     """Available time of every board by node, at the trust tier it has as of the cut.
 
     A board that moved to another node has promised its time once: the promise is divided among its
-    nodes as its time is, so that the part of it that was kept is the same on each.
+    nodes as its time is, so that the part of it that was kept is the same on each. What was late
+    stands for itself, with its part of what its own epoch was promised.
     """
     tiers = read_tiers(connection, epoch, cut_position, development=development)
     asked = _asked(connection, epoch, cut_position)
-    here: dict[tuple[str, str], int] = defaultdict(int)
+    there = connection.execute(_THERE.encode(), asked).fetchall()
     everywhere: dict[str, int] = defaultdict(int)
-    told: dict[tuple[str, str], tuple[str, int]] = {}
-    for sql in (_THERE, _LATE):
-        for node_id, board_id, name, joined_us, us in connection.execute(sql.encode(), asked):
-            here[node_id, board_id] += us
-            everywhere[board_id] += us
-            told[node_id, board_id] = (name, joined_us)
+    for _, board_id, _, _, us in there:
+        everywhere[board_id] += us
+    told = [
+        (node_id, board_id, name, us, max(0, asked["end_us"] - max(asked["start_us"], joined_us)),
+         everywhere[board_id])
+        for node_id, board_id, name, joined_us, us in there
+    ]  # fmt: skip
+    told += connection.execute(_LATE.encode(), asked).fetchall()
     found: dict[str, list[Attested]] = defaultdict(list)
-    for (node_id, board_id), us in here.items():
+    for node_id, board_id, name, us, promised_us, of_all_us in told:
         if us:
-            name, joined_us = told[node_id, board_id]
-            promised_us = max(0, asked["end_us"] - max(asked["start_us"], joined_us))
-            part_us = -(-promised_us * us // everywhere[board_id])
+            part_us = -(-promised_us * us // of_all_us)
             tier = tiers.get((node_id, board_id), 1)
             found[node_id].append(Attested(name, tier, us, part_us))
     return {node_id: sorted(devices) for node_id, devices in found.items()}

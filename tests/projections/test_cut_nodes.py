@@ -105,6 +105,26 @@ def test_a_row_that_comes_after_the_cut_counts_in_the_next_epoch_and_only_there(
     ]  # fmt: skip
 
 
+def test_time_that_is_held_back_for_the_next_cut_keeps_no_promise_of_that_epoch(
+    network: Network,
+) -> None:
+    """A quarter of each epoch is too little, also where two quarters are told together."""
+    network.join(A, gpu(1))
+    network.join(B, gpu(2))
+    one, two = Device(id=gpu(1)), Device(id=gpu(2))
+    network.report(A, (one, 0, QUARTER))
+    network.close()
+    network.report(A, (one, 1, QUARTER), (one, 2, HALF))
+    network.report(B, (two, 0, HALF), (two, 2, HALF))
+    network.close()
+    network.read()
+    found = attested(network, 2)
+    assert found[B] == [Attested("datacenter", 1, HALF, SPAN)] * 2
+    assert found[A] == [  # late, a half of the half hour that it was there in epoch 1
+        Attested("datacenter", 1, QUARTER, SPAN // 2), Attested("datacenter", 1, HALF, SPAN)
+    ]  # fmt: skip
+
+
 def test_parts_of_a_board_count_once_and_a_board_that_is_not_the_nodes_does_not(
     network: Network,
 ) -> None:
