@@ -333,6 +333,7 @@ STORED_REFUSALS = frozenset(
         # Money in, epochs, payouts.
         Reason.DEPOSIT_EXISTS, Reason.PAYMENT_UNKNOWN, Reason.PAYMENT_STATE,
         Reason.PAYMENT_TERMS_VERSION, Reason.EPOCH_STATE, Reason.PAYOUT_STATE,
+        Reason.EPOCH_UNKNOWN, Reason.POLICY_VERSION, Reason.REWARDS_MISMATCH,
         Reason.PROPOSAL_UNKNOWN, Reason.PROPOSAL_EXISTS, Reason.PROPOSAL_STATE,
         Reason.VOTED_ALREADY, Reason.PROPOSAL_LINT, Reason.PROPOSAL_WITHOUT_TERMS,
         Reason.PROPOSAL_NOTICE,

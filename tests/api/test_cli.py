@@ -52,7 +52,6 @@ def test_every_example_is_a_command_that_parses(command: str) -> None:
 def test_commands_of_later_versions_are_not_listed() -> None:
     words = {word for command in HELPS for word in command.split()}
     assert not words & set(LATER)
-    assert "tallystick policy" not in HELPS, "that of a pool is another"
 
 
 def test_every_command_that_prints_a_result_has_json() -> None:

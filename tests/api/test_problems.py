@@ -18,7 +18,7 @@ from tests.api.scene import Caller, Scene
 
 def test_every_reason_has_a_status_and_a_meaning() -> None:
     for reason in Reason:
-        assert errors.STATUS[reason] in (402, 403, 404, 409, 422), reason
+        assert errors.STATUS[reason] in (402, 403, 404, 409, 412, 422), reason
         assert errors.meaning_of(reason.value).endswith(".")
         assert reason.value not in errors.DOOR, "a code means one thing"
 
@@ -37,15 +37,16 @@ def test_every_refusal_by_state_of_a_recording_operation_is_kept_with_its_key() 
 
 
 STRANGERS_ASK = {Reason.JOIN_CODE_UNKNOWN, Reason.JOIN_CODE_USED, Reason.JOIN_CODE_EXPIRED}
-READS_ONLY = {Reason.WALLET_UNKNOWN, Reason.EPOCH_UNKNOWN, Reason.ADJUSTMENT_UNKNOWN}
+READS_ONLY = {Reason.WALLET_UNKNOWN, Reason.ADJUSTMENT_UNKNOWN}
 JOBS_AND_SCRIPTS_ASK_AGAIN = {
     Reason.OPERATOR_EXISTS, Reason.DEVICE_INTERVAL, Reason.ACCRUAL_NOT_DUE,
     Reason.USAGE_POSITION_FELL, Reason.USAGE_INCOMPLETE, Reason.LEASE_NOT_DUE,
-    Reason.PURCHASE_EXISTS, Reason.POLICY_VERSION, Reason.EPOCH_NOT_OVER,
+    Reason.PURCHASE_EXISTS, Reason.PROPOSAL_NEEDED, Reason.EPOCH_NOT_OVER,
     Reason.EPOCH_OUT_OF_ORDER, Reason.CUT_INCOMPLETE, Reason.CHUNK_OUT_OF_ORDER,
-    Reason.REWARDS_MISMATCH, Reason.PAYOUT_EXISTS, Reason.CHAIN_TX_STATE, Reason.BURN_STATE,
+    Reason.PAYOUT_EXISTS, Reason.CHAIN_TX_STATE, Reason.BURN_STATE,
     Reason.EARNINGS_STATE, Reason.STREAM_MOVED, Reason.PAYMENT_NOT_DUE,
     Reason.BREAKER_LIMIT, Reason.PRICE_SNAPSHOT, Reason.ORACLE_DORMANT,
+    Reason.REGION_DAY, Reason.FORFEIT_NOT_DUE,
 }  # fmt: skip
 
 

@@ -44,6 +44,7 @@ from domain import (
     payout,
     payout_matching,
     pin,
+    price_feed,
     provider,
     region_pool,
     region_terms,
@@ -777,6 +778,10 @@ def _epoch_opened(number: int) -> Told:
 def _epoch_end() -> Iterator[Told]:
     """A burn confirmed inside the cut, the cut, and the way to a paid claim."""
     at = START_US + 604_800_000_000
+    yield price_feed.FEED, price_feed.PriceSnapshotTaken(
+        number=1, sources=(), window_us=1, max_age_us=1, max_deviation_bps=1, min_sources=1,
+        health="too_few_sources", by="job", at_us=at,
+    )  # fmt: skip
     burned = Stream("burn", "1")
     amounts: dict[str, Any] = {"credits": credit(1_000), "tokens": token(55)}
     yield burned, burn.BurnIntended(
