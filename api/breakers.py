@@ -73,6 +73,7 @@ class BreakerTold(Told):
     window_seconds: Count
     aggregate: Units
     waiting: list[HeldUpTold]
+    position: Position | None = None
 
 
 class BreakersTold(Told):

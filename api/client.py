@@ -640,6 +640,7 @@ class Breaker(TypedDict):
     window_seconds: int
     aggregate: str
     waiting: list[HeldUp]
+    position: NotRequired[int]
 
 
 class Breakers(TypedDict):
