@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from api.cli_arguments import NodeId
-from api.cli_remote import Limit, Remote, Url
+from api.cli_remote import Limit, Remote, Url, reads
 from api.cli_settings import ConfigFile, DataDir, opened
 from api.cli_terminal import AnswerIsNo, AsJson, amount, columns, facts, group, tell
 
@@ -87,18 +87,24 @@ def _explanation(told: Mapping[str, Any]) -> list[str]:
 
 
 @app.command("signals", epilog="Example: tallystick epoch signals 3")
+@reads
 def list_signals(
+    remote: Remote,
     epoch: Annotated[int, typer.Argument(min=1, metavar="EPOCH", help="Its number.")],
+    renters: Annotated[bool, typer.Option("--renters", help="Of renters; for auditors.")] = False,
     limit: Limit = 50,
-    url: Url = None,
-    as_json: AsJson = False,
 ) -> None:
-    """How much of each node's use one customer made, or related ones. Needs no key."""
-    told = Remote(url, None).list(
-        lambda c, size, cursor: c.list_wash_signals(epoch, limit=size, cursor=cursor), limit
+    """How much of each node's use one renter made, or related ones."""
+    told = remote.list(
+        lambda c, size, cursor: (
+            c.list_renter_signals(epoch, limit=size, cursor=cursor)
+            if renters
+            else c.list_wash_signals(epoch, limit=size, cursor=cursor)
+        ),
+        limit,
     )
-    names = ("node_id", "gpu_us", "customers", "largest_ppm", "related_ppm", "raised")
-    tell(told, columns(told["data"], names), as_json=as_json)
+    names = ("subject_id", "gpu_us", "counterparties", "largest_ppm", "related_ppm", "raised")
+    remote.tell(told, columns(told["data"], names))
 
 
 @app.command(epilog="Example: tallystick epoch close 3")

@@ -833,26 +833,6 @@ class ComputeClientPage(TypedDict):
     data: list[ComputeClient]
 
 
-class Concentrated(TypedDict):
-    """How the use of a node divides: by its related customers, and its largest other one."""
-
-    node_id: str
-    gpu_us: str
-    customers: int
-    largest_ppm: int
-    related_ppm: int
-    raised: list[str]
-
-
-class ConcentratedPage(TypedDict):
-    """One page of a list; `next_cursor` is there when `has_more` is true."""
-
-    has_more: bool
-    next_cursor: NotRequired[str]
-    position: int
-    data: list[Concentrated]
-
-
 class ConsumedReport(TypedDict):
     """A signed report that the accrual read, and what its rows of this lease came to.
     `hash` is what the next report of the node names as `prev`; `leaf` stands in the lane's
@@ -1313,6 +1293,28 @@ class DisputedLine(TypedDict):
     gpu_us: str
     upheld: NotRequired[Money]
     adjustment_id: NotRequired[str]
+
+
+class Divided(TypedDict):
+    """How the use of a node divides among renters, or of a renter among owners of nodes:
+    the part of its largest unrelated counterparty, and of all related ones.
+    """
+
+    subject_id: str
+    gpu_us: str
+    counterparties: int
+    largest_ppm: int
+    related_ppm: int
+    raised: list[str]
+
+
+class DividedPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Divided]
 
 
 class Drain(TypedDict):
@@ -5541,8 +5543,8 @@ class SplitShareRow(TypedDict):
 
 class Standing(TypedDict):
     """Tier (0: none) and what every tier demands, of nodes and owners. `bonus_ppm`, of a
-    node: what its compute weight is multiplied with, by the lesser of its own and its
-    owner's score.
+    node: what its compute weight is multiplied with under the policy of the newest epoch,
+    by the lesser of its own and its owner's score.
     """
 
     tier: int
@@ -9142,8 +9144,8 @@ class Client(_Calls):
         *,
         limit: int | None = None,
         cursor: str | None = None,
-    ) -> ConcentratedPage:
-        """How much of each node's use in an epoch came from one customer, or from related
+    ) -> DividedPage:
+        """How much of each node's use in an epoch came from one renter, or from related
         ones.
         """
         found = self._call(
@@ -9151,7 +9153,24 @@ class Client(_Calls):
             _at("/v1/epochs/{epoch}/signals", epoch=epoch),
             query={"limit": limit, "cursor": cursor},
         )
-        return cast("ConcentratedPage", found)
+        return cast("DividedPage", found)
+
+    def list_renter_signals(
+        self,
+        epoch: int,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> DividedPage:
+        """How much of each renter's use in an epoch went to one owner of nodes, or to
+        related ones.
+        """
+        found = self._call(
+            "GET",
+            _at("/v1/epochs/{epoch}/renter-signals", epoch=epoch),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("DividedPage", found)
 
     def fund_escrow(
         self,

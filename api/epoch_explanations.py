@@ -14,7 +14,7 @@ from pydantic import Field
 
 from api import errors
 from api.amounts import Money, Units, tokens, tokens_or_none
-from api.auth import everybody
+from api.auth import everybody, with_scope
 from api.call import Call, Caller, View
 from api.epoch_files import epoch_path, find_node
 from api.epochs import FOR_EVER
@@ -24,15 +24,9 @@ from api.paging import LIST_LIMIT, Cursor, Limit
 from domain.epoch_explanation import ExplainedShare, Explanation, Totals, explain
 from domain.policy import NETWORK, PolicyPublished
 from domain.refusal import Reason, Refused
-from domain.wash_signals import (
-    CONCENTRATED_PPM,
-    RELATED_HIGH_PPM,
-    Signals,
-    related_share,
-    signals,
-)
+from domain.wash_signals import Signals, of_shares, signals
 from projections import counterparties, epochs
-from projections.counterparties import COUNTERPARTIES, Concentrated
+from projections.counterparties import COUNTERPARTIES, NODES, RENTERS, Divided
 from projections.epochs import EPOCHS, EpochRow
 
 resource = Resource("epochs")
@@ -107,12 +101,14 @@ class EpochExplanationTold(Told):
     position: Position
 
 
-class ConcentratedTold(Told):
-    """How the use of a node divides: by its related customers, and its largest other one."""
+class DividedTold(Told):
+    """How the use of a node divides among renters, or of a renter among owners of nodes: the part
+    of its largest unrelated counterparty, and of all related ones.
+    """
 
-    node_id: NodeId
+    subject_id: str
     gpu_us: Units
-    customers: Count
+    counterparties: Count
     largest_ppm: Ppm
     related_ppm: Ppm
     raised: list[str]
@@ -127,28 +123,43 @@ def explain_epoch(epoch: EpochInPath, node_id: NodeInPath, call: Caller) -> Resp
     with call.read(EPOCHS, COUNTERPARTIES) as view:
         sealed = _sealed(view, epoch)
         told = _explained(call, sealed, node_id)
-        used = counterparties.read_used(view.connection, epoch, node_id=node_id)
+        used = counterparties.read_used(view.connection, epoch, node_id)
         signs = signals(told.paid, told.burned_tokens, used.others, used.related)
         answer = _told(sealed, told, signs, view.position)
         return call.answer(view, answer, headers=FOR_EVER)
 
 
 @resource.get(
-    "/v1/epochs/{epoch}/signals", everybody(), page_of(ConcentratedTold),
+    "/v1/epochs/{epoch}/signals", everybody(), page_of(DividedTold),
     problems=[Reason.EPOCH_UNKNOWN, "cursor_invalid"],
 )  # fmt: skip
 def list_wash_signals(
     epoch: EpochInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
-    """How much of each node's use in an epoch came from one customer, or from related ones."""
+    """How much of each node's use in an epoch came from one renter, or from related ones."""
+    return _signals(call, epoch, NODES, limit, cursor)
+
+
+@resource.get(
+    "/v1/epochs/{epoch}/renter-signals", with_scope("operator", "audit:read"),
+    page_of(DividedTold), problems=[Reason.EPOCH_UNKNOWN, "cursor_invalid"],
+)  # fmt: skip
+def list_renter_signals(
+    epoch: EpochInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
+) -> Response:
+    """How much of each renter's use in an epoch went to one owner of nodes, or to related ones."""
+    return _signals(call, epoch, RENTERS, limit, cursor)
+
+
+def _signals(call: Call, epoch: int, side: str, limit: int, cursor: str | None) -> Response:
     place = call.place(cursor, [""])
     with call.read(COUNTERPARTIES, EPOCHS) as view:
         if epochs.read_epoch(view.connection, epoch) is None:
             raise Refused(Reason.EPOCH_UNKNOWN, epoch=epoch)
-        rows = counterparties.read_concentrated(
-            view.connection, epoch, after=place.after[0], limit=limit + 1
+        rows = counterparties.read_divided(
+            view.connection, epoch, side, after=place.after[0], limit=limit + 1
         )
-        return call.page(view, place, rows, limit, lambda row: [row.node_id], _concentrated)
+        return call.page(view, place, rows, limit, lambda row: [row.subject_id], _divided)
 
 
 def _sealed(view: View, epoch: int) -> EpochRow:
@@ -232,19 +243,9 @@ def _share(share: ExplainedShare) -> ShareTold:
     )  # fmt: skip
 
 
-def _concentrated(row: Concentrated) -> ConcentratedTold:
-    others_us = row.gpu_us - row.related_us
-    largest = related_share(row.largest_us, others_us - row.largest_us) or 0
-    related = related_share(row.related_us, others_us) or 0
-    raised = [
-        name
-        for name, value, high in (
-            ("concentration", largest, CONCENTRATED_PPM),
-            ("related_share", related, RELATED_HIGH_PPM),
-        )
-        if value >= high
-    ]
-    return ConcentratedTold(
-        node_id=row.node_id, gpu_us=str(row.gpu_us), customers=row.customers, largest_ppm=largest,
-        related_ppm=related, raised=raised,
+def _divided(row: Divided) -> DividedTold:
+    largest, related, raised = of_shares(row.largest_us, row.related_us, row.gpu_us)
+    return DividedTold(
+        subject_id=row.subject_id, gpu_us=str(row.gpu_us), counterparties=row.counterparties,
+        largest_ppm=largest, related_ppm=related, raised=list(raised),
     )  # fmt: skip

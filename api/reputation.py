@@ -24,8 +24,9 @@ from api.positions import ReadAsOf
 from domain.calendar import day_text
 from domain.duration import DAY_US
 from domain.money import PPM
+from domain.policy import NETWORK
 from domain.refusal import Reason, Refused
-from domain.reputation import OBSERVATION, InputScore, Rating, bonus_ppm
+from domain.reputation import OBSERVATION, InputScore, Rating, lesser
 from domain.reputation_terms import (
     COMPLETION,
     LEASES_OF,
@@ -36,10 +37,11 @@ from domain.reputation_terms import (
     TierCriteria,
 )
 from domain.reputation_tier import CRITERIA, Shown, missing, tier_of
-from projections import fleet, reputation, scores
+from domain.reward_terms import NO_TERMS, bonus_ppm
+from projections import fleet, policies, reputation, scores
 from projections.fleet import FLEET
+from projections.policies import POLICIES
 from projections.reputation import REPUTATION
-from projections.runner import Connection
 
 resource = Resource("reputation")
 
@@ -93,7 +95,8 @@ class TierTold(Told):
 
 class StandingTold(Told):
     """Tier (0: none) and what every tier demands, of nodes and owners. `bonus_ppm`, of a node: what
-    its compute weight is multiplied with, by the lesser of its own and its owner's score.
+    its compute weight is multiplied with under the policy of the newest epoch, by the lesser of
+    its own and its owner's score.
     """
 
     tier: Count
@@ -151,7 +154,7 @@ def read_node_reputation(
     node_id: NodeInPath, call: Caller, as_of: ReadAsOf, client_id: ClientQuery = None
 ) -> Response:
     """What a node and its devices are known by; `as_of_position` gives what was known there."""
-    with call.read(FLEET, REPUTATION, as_of=as_of) as view:
+    with call.read(FLEET, POLICIES, REPUTATION, as_of=as_of) as view:
         if fleet.read_node(view.connection, node_id) is None:
             raise Refused(Reason.NODE_UNKNOWN, node_id=node_id)
         return _answer(call, view, "node", node_id, client_id)
@@ -168,7 +171,7 @@ def read_provider_reputation(
     client_id: ClientQuery = None,
 ) -> Response:
     """What all nodes of a provider are known by: a second node hides nothing."""
-    with call.read(FLEET, REPUTATION, as_of=as_of) as view:
+    with call.read(FLEET, POLICIES, REPUTATION, as_of=as_of) as view:
         if fleet.read_provider(view.connection, provider_id) is None:
             raise Refused(Reason.PROVIDER_UNKNOWN, provider_id=provider_id)
         return _answer(call, view, "provider", provider_id, client_id)
@@ -208,7 +211,7 @@ def _answer(call: Call, view: View, kind: Any, subject_id: str, client_id: str |
     )
     standing = None
     if kind != RENTER and client_id is None:
-        standing = _standing(connection, kind, subject_id, rating, day, as_of)
+        standing = _standing(call, view, kind, subject_id, rating, day)
     told = ReputationTold(
         kind=kind, subject_id=subject_id, client_id=client_id, good=leases.good // OBSERVATION,
         total=rating.leases, completion_ppm=rating.ratio_ppm(LEASES_OF[kind]),
@@ -230,8 +233,9 @@ def _input(one: InputScore) -> InputTold:
 
 
 def _standing(
-    connection: Connection, kind: str, subject_id: str, rating: Rating, day: int, as_of: int | None
+    call: Call, view: View, kind: str, subject_id: str, rating: Rating, day: int
 ) -> StandingTold:
+    connection, as_of = view.connection, view.as_of
     subject = scores.read_subject(connection, kind, subject_id)
     assert subject is not None, subject_id
     shown = Shown(
@@ -245,11 +249,20 @@ def _standing(
     return StandingTold(
         tier=tier_of(shown), age_days=shown.age_days, uptime_ppm=shown.uptime_ppm,
         owner_score_ppm=None if owner is None else owner.score_ppm,
-        bonus_ppm=None if owner is None else bonus_ppm(
-            rating.score_ppm, owner.score_ppm, rating.is_provisional or owner.is_provisional
-        ),
+        bonus_ppm=None if owner is None else _bonus(call, view, rating, owner),
         tiers=[_tier(criteria, shown) for criteria in REPUTATION_TERMS.tiers],
     )  # fmt: skip
+
+
+def _bonus(call: Call, view: View, node: Rating, owner: Rating) -> int | None:
+    """By the policy of the newest epoch, as its settlement counts; None before there is one."""
+    newest = policies.read_newest_epoch(view.connection, view.as_of)
+    if newest is None:
+        return None
+    policy = call.service.ledger.market.load(NETWORK).state.published[newest.policy_version - 1]
+    is_provisional = node.is_provisional or owner.is_provisional
+    score_ppm = lesser(node.score_ppm, owner.score_ppm, is_provisional=is_provisional)
+    return bonus_ppm(policy.rewards or NO_TERMS, score_ppm)
 
 
 def _tier(criteria: TierCriteria, shown: Shown) -> TierTold:

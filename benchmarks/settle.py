@@ -3,7 +3,8 @@
     python -m benchmarks.settle            full: 1,000,000 nodes, 10,000,000 rows, some minutes
     python -m benchmarks.settle --short    20,000 nodes, 200,000 rows
 
-No database: the cut is made up, the same on every machine. Conditions:
+No database: the cut is made up, the same on every machine, and its rows lie in files by lane. What
+a seal pays to read its cut from the views is measured by `benchmarks/cut_nodes.py`. Conditions:
 
 - 64 lanes, a file of columns each; a row is a node, one of three funding sources, credits burned,
   GPU time and attested time; every node has an account and an address of its own, the worst case
@@ -37,13 +38,8 @@ import numpy as np
 import sha3
 
 from api.collecting import collecting_later
-from contracts.payout_tree import PAYOUT_ENCODING, StandardTree, keccak256, payout_tree
-from domain.epoch_file import epoch_file
-from domain.policy import PolicyPublished, first_policy
-from domain.reward_terms import REWARD_TERMS, Rated
-from domain.settlement import Cut, Openings, Settlement, settle
-from projections.executor import Processes, Serial
-from projections.settle import (
+from benchmarks.executor import Processes, Serial
+from benchmarks.lane_totals import (
     FIELDS,
     SUMS,
     Column,
@@ -53,6 +49,11 @@ from projections.settle import (
     totals,
     write_lane,
 )
+from contracts.payout_tree import PAYOUT_ENCODING, StandardTree, keccak256, payout_tree
+from domain.epoch_file import epoch_file
+from domain.policy import PolicyPublished, first_policy
+from domain.reward_terms import REWARD_TERMS, Rated
+from domain.settlement import Cut, Openings, Settlement, settle
 
 LANES = 64
 SOURCES = ("burned", "cash", "grant.start")

@@ -184,35 +184,14 @@ def posterior_mean(good: int, total: int, terms: ReputationTerms = REPUTATION_TE
     return (good + k * terms.prior_mean_ppm) * PPM // (total + k * PPM)
 
 
-# What a score is good for.
-
-
-def bonus_ppm(
-    node_score_ppm: int,
-    owner_score_ppm: int,
-    is_provisional: bool,
-    terms: ReputationTerms = REPUTATION_TERMS,
-) -> int:
-    """What a compute weight is multiplied with, in ppm: from 10^6 on, without a cliff.
-
-    `is_provisional`: of the node or of its owner; then there is no bonus. The lesser score counts,
-    so that bad leases do not disappear in a second node of the same owner.
+def lesser(node_ppm: int, owner_ppm: int, *, is_provisional: bool) -> int | None:
+    """The score that a node is paid by: the lesser of its own and its owner's, None while either is
+    provisional. So bad leases do not disappear in a second node of the same owner.
     """
-    if is_provisional:
-        return PPM
-    above = min(node_score_ppm, owner_score_ppm) - terms.bonus_from_ppm
-    counted = min(max(above, 0), terms.bonus_span_ppm)
-    return PPM + terms.bonus_max_ppm * counted // terms.bonus_span_ppm
+    return None if is_provisional else min(node_ppm, owner_ppm)
 
 
-# The first cut, which the view still tells.
-
-PRIOR_MEAN_PPM = 800_000
-PRIOR_LEASES, CLIENT_PRIOR_LEASES = 10, 20
-Z_MICRO = 2_706_025
-"""z = 1.645 squared, in micro-observations."""
-MINIMUM = 10
-"""Leases below which a score is provisional."""
+# What a close says of whom.
 
 NOBODY, RENTER, PROVIDER, NETWORK, CLIENT = "none", "renter", "provider", "network", "client"
 PARTIES = (NOBODY, RENTER, PROVIDER, NETWORK, CLIENT)
@@ -235,42 +214,3 @@ def conduct(code: int) -> tuple[int, int]:
         return 0, 1
     is_served = code in SERVED or fault_of(code) == PROVIDER
     return (1, 1) if is_served else (0, 0)
-
-
-@dataclass(frozen=True, slots=True)
-class Tally:
-    """How many leases counted, and how many of them were good."""
-
-    good: int = 0
-    total: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Score:
-    """`completion_ppm`: good / total as it is, None without a lease."""
-
-    good: int
-    total: int
-    completion_ppm: int | None
-    score_ppm: int
-    is_provisional: bool
-
-
-def score(network: Tally, client: Tally | None = None) -> Score:
-    """The score of what was seen: by everybody, or by one client whose part of it is `client`."""
-    seen = network if client is None else client
-    good, total = seen.good * PPM, seen.total * PPM
-    if client is None:
-        bound = lower_bound(good, total)
-    else:
-        others_good, others = (network.good - client.good), (network.total - client.total)
-        assert 0 <= others_good <= others, (network, client)
-        mean_ppm = posterior_mean(others_good * PPM, others * PPM)
-        bound = lower_bound(good, total, mean_ppm, CLIENT_PRIOR_LEASES)
-    return Score(
-        good=seen.good,
-        total=seen.total,
-        completion_ppm=None if not seen.total else seen.good * PPM // seen.total,
-        score_ppm=bound,
-        is_provisional=seen.total < MINIMUM,
-    )

@@ -1,11 +1,11 @@
-"""The numbers of reputation: weights, prior, decay, bonus, tiers and bonds, as one set of terms.
+"""The numbers of reputation: weights, prior, decay, tiers and bonds, as one set of terms.
 
     sum of the weights of a kind == 1,000,000
 
 A network scores by `REPUTATION_TERMS` until a policy version carries others; with the terms of any
 version a past score is computed again. What counts as evidence at all is not here but in the rules
 that count it (`projections/reputation.py`). Source: design economics 16, whose numbers these
-are.
+are. What a score is worth in rewards is in `domain/reward_terms.py`.
 """
 
 from __future__ import annotations
@@ -75,9 +75,6 @@ class ReputationTerms:
     half_life_days: int
     horizon_days: int  # evidence as old as this weighs nothing
     provisional_leases: int  # below so many leases there is no tier and no bonus
-    bonus_max_ppm: int  # on top of the weight, at bonus_from_ppm + bonus_span_ppm and above
-    bonus_from_ppm: int
-    bonus_span_ppm: int
     tiers: tuple[TierCriteria, ...]  # from the lowest, each demands at least as much
     bonds: tuple[BondRates, ...]  # of each tier
 
@@ -103,9 +100,6 @@ REPUTATION_TERMS = ReputationTerms(
     half_life_days=30,
     horizon_days=360,
     provisional_leases=10,
-    bonus_max_ppm=200_000,
-    bonus_from_ppm=800_000,
-    bonus_span_ppm=150_000,
     tiers=(
         TierCriteria(
             tier=1, leases=10, age_days=30, completion_ppm=950_000, uptime_ppm=950_000,
@@ -132,8 +126,6 @@ REPUTATION_TERMS = ReputationTerms(
 
 HALF_LIFE_DAYS_MAX, HORIZON_DAYS_MAX = 400, 4_000
 STRENGTH_MAX = 1_000_000
-BONUS_PPM_MAX = PPM
-"""A bonus at most doubles a weight."""
 
 
 def check_terms(terms: ReputationTerms) -> None:
@@ -145,7 +137,7 @@ def check_terms(terms: ReputationTerms) -> None:
 
 def _rules(terms: ReputationTerms) -> tuple[tuple[str, bool], ...]:
     known = REPUTATION_TERMS
-    ppm = (terms.prior_mean_ppm, terms.bonus_from_ppm, *(
+    ppm = (terms.prior_mean_ppm, *(
         share for one in terms.tiers
         for share in (one.completion_ppm, one.uptime_ppm, one.score_ppm)))  # fmt: skip
     return (
@@ -161,8 +153,6 @@ def _rules(terms: ReputationTerms) -> tuple[tuple[str, bool], ...]:
          and terms.half_life_days <= terms.horizon_days <= HORIZON_DAYS_MAX),
         ("a score is provisional below a number of leases",
          1 <= terms.provisional_leases <= STRENGTH_MAX),
-        ("the bonus is bounded", 0 <= terms.bonus_max_ppm <= BONUS_PPM_MAX
-         and 1 <= terms.bonus_span_ppm <= PPM - terms.bonus_from_ppm),
         ("tiers count from 1 and each demands at least as much", _are_rising(terms.tiers)),
         ("each tier has a bond", len(terms.bonds) == len(terms.tiers)),
     )  # fmt: skip

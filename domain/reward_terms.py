@@ -130,6 +130,10 @@ def check_terms(terms: RewardTerms) -> None:
     for name, least, value, most in _ranges(terms):
         if value is not None and not least <= value <= most:
             raise _invalid(f"{name} lies between {least} and {most}", **{name: value})
+    if terms.bonus_from_ppm + terms.bonus_range_ppm > PPM:
+        raise _invalid(
+            "the whole bonus is within reach: bonus_from_ppm + bonus_range_ppm <= 1000000"
+        )
     if {terms.cap_goes_to, terms.zero_weight_goes_to} - set(DESTINATIONS):
         raise _invalid(f"what nobody gets goes to one of {', '.join(DESTINATIONS)}")
 

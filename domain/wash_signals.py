@@ -69,3 +69,17 @@ def signals(reward: int, burned: int, others: Iterable[int], related: int) -> Si
     )
     raised = tuple(name for name, value, high in told if value is not None and value >= high)
     return Signals(told[0][1], told[1][1], told[2][1], raised)
+
+
+def of_shares(largest: int, related: int, whole: int) -> tuple[int, int, tuple[str, ...]]:
+    """Largest unrelated counterparty and related ones as parts of a use, in ppm, and which of the
+    two is high. Where many are listed: the index of `concentration` needs every counterparty.
+    """
+    assert 0 <= largest + related <= whole, (largest, related, whole)
+    others = whole - related
+    parts = (
+        ("concentration", related_share(largest, others - largest) or 0, CONCENTRATED_PPM),
+        ("related_share", related_share(related, others) or 0, RELATED_HIGH_PPM),
+    )
+    raised = tuple(name for name, value, high in parts if value >= high)
+    return parts[0][1], parts[1][1], raised

@@ -50,49 +50,51 @@ COUNTERPARTIES = Projection("counterparties", _TABLES, _RULES, _INDEXES)
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """GPU-microseconds of one side with another in an epoch, by whether they are related."""
+    """GPU-microseconds of a node in an epoch, by whether who used it is related to its owner."""
 
     related: int
-    others: tuple[int, ...]  # each unrelated counterparty's, largest first
+    others: tuple[int, ...]  # each unrelated renter's, largest first
 
 
-def read_used(connection: Connection, epoch: int, *, node_id: str) -> Used:
+def read_used(connection: Connection, epoch: int, node_id: str) -> Used:
     """Who used a node in an epoch."""
-    return _used(connection, epoch, "node_id", node_id, "account_id")
-
-
-def read_rented(connection: Connection, epoch: int, *, account_id: str) -> Used:
-    """Whose nodes a renter used in an epoch, by their owners."""
-    return _used(connection, epoch, "account_id", account_id, "provider_account_id")
-
-
-def _used(connection: Connection, epoch: int, side: str, who: str, other: str) -> Used:
-    sql = f"""SELECT is_related, sum(gpu_us)::bigint FROM proj_counterparties.used
-        WHERE epoch = %s AND {side} = %s GROUP BY is_related, {other} ORDER BY 2 DESC"""
-    rows = connection.execute(sql.encode(), (epoch, who)).fetchall()
+    sql = """SELECT is_related, sum(gpu_us)::bigint FROM proj_counterparties.used
+        WHERE epoch = %s AND node_id = %s GROUP BY is_related, account_id ORDER BY 2 DESC"""
+    rows = connection.execute(sql, (epoch, node_id)).fetchall()
     related = sum(int(gpu_us) for is_related, gpu_us in rows if is_related)
     return Used(related, tuple(int(gpu_us) for is_related, gpu_us in rows if not is_related))
 
 
+NODES, RENTERS = "node_id", "account_id"
+"""Whose use is divided: that of a node among renters, or that of a renter among owners of nodes."""
+_OTHER = {NODES: "account_id", RENTERS: "provider_account_id"}
+
+
 @dataclass(frozen=True, slots=True)
-class Concentrated:
-    """One node of an epoch: what its largest unrelated customer, and its related ones, made."""
+class Divided:
+    """The use of one node, or of one renter, in an epoch: by whom, in GPU-microseconds."""
 
-    node_id: str
+    subject_id: str
     gpu_us: int
-    largest_us: int
-    related_us: int
-    customers: int
+    largest_us: int  # of one unrelated counterparty
+    related_us: int  # of all related ones
+    counterparties: int
 
 
-def read_concentrated(
-    connection: Connection, epoch: int, *, after: str = "", limit: int = 50
-) -> list[Concentrated]:
-    """The nodes that were used in an epoch, by id; `after` is the last of the page before."""
-    sql = """SELECT node_id, sum(gpu_us)::bigint AS gpu_us,
+def read_divided(
+    connection: Connection, epoch: int, side: str, *, after: str = "", limit: int = 50
+) -> list[Divided]:
+    """The nodes that were used in an epoch, or the renters that used some, by id; `after` is the
+    last one of the page before.
+    """
+    sql = f"""SELECT subject_id, sum(gpu_us)::bigint AS gpu_us,
             coalesce(max(gpu_us) FILTER (WHERE NOT is_related), 0)::bigint AS largest_us,
             coalesce(sum(gpu_us) FILTER (WHERE is_related), 0)::bigint AS related_us,
-            count(DISTINCT account_id)::int AS customers
-        FROM proj_counterparties.used WHERE epoch = %(epoch)s AND node_id > %(after)s
-        GROUP BY node_id ORDER BY node_id LIMIT %(limit)s"""
-    return read.many(connection, Concentrated, sql, epoch=epoch, after=after, limit=limit)
+            count(DISTINCT other_id)::int AS counterparties
+        FROM (
+            SELECT {side} AS subject_id, {_OTHER[side]} AS other_id, is_related,
+                sum(gpu_us) AS gpu_us
+            FROM proj_counterparties.used WHERE epoch = %(epoch)s AND {side} > %(after)s
+            GROUP BY 1, 2, 3) u
+        GROUP BY subject_id ORDER BY subject_id LIMIT %(limit)s"""
+    return read.many(connection, Divided, sql, epoch=epoch, after=after, limit=limit)

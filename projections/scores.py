@@ -16,7 +16,7 @@ from typing import Any
 from domain.decay import WEIGHT_BITS, weights
 from domain.duration import DAY_US
 from domain.money import PPM
-from domain.reputation import Evidence, Rating, bonus_ppm, rate, rate_for_client
+from domain.reputation import Evidence, Rating, lesser, rate, rate_for_client
 from domain.reputation_terms import KINDS, NODE, PROVIDER, REPUTATION_TERMS, ReputationTerms
 from projections.runner import Connection
 
@@ -158,20 +158,18 @@ def read_scores(
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What settlement asks of a node: its score, its owner's, and what follows for its weight."""
+    """What settlement asks of a node: its score and its owner's."""
 
     node_id: str
     owner_id: str
     node_score_ppm: int
     owner_score_ppm: int
-    is_provisional: bool  # of the node or of its owner: no bonus
-    bonus_ppm: int
+    is_provisional: bool  # of the node or of its owner
 
     @property
     def score_ppm(self) -> int | None:
-        """What a settled node carries: the lesser of both scores; None while provisional."""
-        both = self.node_score_ppm, self.owner_score_ppm
-        return None if self.is_provisional else min(both)
+        """What a settled node carries."""
+        return lesser(self.node_score_ppm, self.owner_score_ppm, is_provisional=self.is_provisional)
 
 
 def read_standings(
@@ -182,7 +180,7 @@ def read_standings(
     day: int,
     terms: ReputationTerms = REPUTATION_TERMS,
 ) -> dict[str, Standing]:
-    """Scores and bonus of these nodes as of an epoch's cut: `as_of` the position of its pin, `day`
+    """The scores of these nodes as of an epoch's cut: `as_of` the position of its pin, `day`
     the UTC day of the epoch's end, from which ages count.
 
     Deterministic: the same facts up to `as_of` give the same answer, whenever it is asked. Nodes
@@ -203,9 +201,8 @@ def read_standings(
         node, owner = nodes[node_id], owners[owner_id]
         is_provisional = node.is_provisional or owner.is_provisional
         found[node_id] = Standing(
-            node_id, owner_id, node.score_ppm, owner.score_ppm, is_provisional,
-            bonus_ppm(node.score_ppm, owner.score_ppm, is_provisional, terms),
-        )  # fmt: skip
+            node_id, owner_id, node.score_ppm, owner.score_ppm, is_provisional
+        )
     return found
 
 

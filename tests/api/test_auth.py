@@ -212,6 +212,7 @@ ROWS: dict[str, Row] = {
     "list_epoch_rewards": Row("anybody"),
     "explain_epoch": Row("anybody"),
     "list_wash_signals": Row("anybody"),
+    "list_renter_signals": Row("operator"),
     "read_payout_file": Row("anybody"),
     "list_payouts": Row("anybody"),
     "list_claims": Row("renter"),
@@ -412,6 +413,7 @@ ROWS: dict[str, Row] = {
 
 WITHOUT_ABSENT = {"read_statement"}
 NOTHING_YET = {
+    "list_renter_signals",
     "read_usage_proof", "read_invoice", "read_invoice_html", "read_invoice_pdf",
     "issue_credit_note", "countersign_usage", "revoke_signing_key", "open_dispute", "read_dispute",
     "answer_dispute", "rule_dispute", "create_adjustment", "create_late_usage_adjustment",

@@ -42,11 +42,15 @@ def test_an_owner_reads_the_way_from_gpu_seconds_to_tokens(sealed: Scene) -> Non
     assert told["signals"] == {
         "concentration_ppm": 1_000_000, "related_ppm": 0, "raised": ["concentration"],
     }  # fmt: skip
-    (signal,) = sealed.anybody.read("/v1/epochs/1/signals")["data"]
-    assert signal == {
-        "node_id": node_id, "gpu_us": str(HOUR_US), "customers": 1, "largest_ppm": 1_000_000,
-        "related_ppm": 0, "raised": ["concentration"],
+    parts = {
+        "gpu_us": str(HOUR_US), "counterparties": 1, "largest_ppm": 1_000_000, "related_ppm": 0,
+        "raised": ["concentration"],
     }  # fmt: skip
+    signals = sealed.anybody.read("/v1/epochs/1/signals")["data"]
+    assert signals == [{"subject_id": node_id, **parts}]
+    renters = sealed.operator.read("/v1/epochs/1/renter-signals")["data"]
+    assert renters == [{"subject_id": sealed.renter.account_id, **parts}]
+    assert sealed.anybody.get("/v1/epochs/1/renter-signals").status_code == 401
     assert json.dumps(told).count(sealed.renter.account_id) == 0, "customers are not named"
 
 

@@ -15,6 +15,8 @@ from nacl.signing import SigningKey
 from domain.attribute import message_for
 from domain.device import AccrueCapacity
 from domain.duration import HOUR_US
+from domain.epoch import OpenEpoch
+from domain.policy import first_policy
 from domain.tariff import CLOUDBENDER, UsageFee, publish
 from tests.api.scene import NOW_US, Caller, Scene, opened
 
@@ -435,6 +437,10 @@ def test_reputation_follows_from_facts_decays_and_can_be_read_as_it_was(scene: S
     node = f"/v1/nodes/{scene.provider.node_id}/reputation"
     fresh = scene.renter.read(node)
     assert (fresh["score_ppm"], fresh["provisional"], fresh["total"]) == (540_768, True, 0)
+    assert "bonus_ppm" not in fresh["standing"], "no epoch, no policy that has a bonus"
+    policy = first_policy(by="op", at_us=NOW_US)
+    opened = OpenEpoch(epoch=1, start_us=NOW_US, at_us=NOW_US)
+    scene.service.ledger.handle([policy, opened], key=None, now_us=NOW_US)
     assert fresh["standing"]["tiers"][0]["missing"] == [
         "leases", "age_days", "completion_ppm", "uptime_ppm", "score_ppm"
     ]  # fmt: skip

@@ -18,11 +18,11 @@ from domain.reputation import (
     OBSERVATION,
     PARTIES,
     Evidence,
-    bonus_ppm,
     ceil_sqrt,
     completion,
     conduct,
     fold,
+    lesser,
     lower_bound,
     posterior_mean,
     rate,
@@ -40,6 +40,7 @@ from domain.reputation_terms import (
     check_terms,
 )
 from domain.reputation_tier import Shown, bond, missing, tier_of
+from domain.reward_terms import REWARD_TERMS, bonus_ppm
 
 TODAY = 20_000
 Days = list[tuple[int, int, int]]
@@ -81,7 +82,8 @@ def test_the_worked_node_comes_out_to_the_unit() -> None:
         RESPONSIVENESS: (90_824_116, 92_677_669, 962_469, 917_905),
     }
     assert (rating.score_ppm, rating.is_provisional, rating.leases) == (884_468, False, 70)
-    assert bonus_ppm(rating.score_ppm, rating.score_ppm, rating.is_provisional) == 1_112_624
+    score_ppm = lesser(rating.score_ppm, rating.score_ppm, is_provisional=rating.is_provisional)
+    assert bonus_ppm(REWARD_TERMS, score_ppm) == 1_112_624
     assert lower_bound(36_071_067 // 2, 37_071_067 // 2) == 786_119
 
 
@@ -106,7 +108,8 @@ def test_without_evidence_there_is_a_start_and_no_bonus() -> None:
         rating = rate(kind, {})
         assert (rating.score_ppm, rating.is_provisional, rating.leases) == (540_768, True, 0)
         assert {one.bound_ppm for one in rating.inputs} == {540_768}
-    assert bonus_ppm(PPM, PPM, is_provisional=True) == PPM
+    assert lesser(PPM, PPM, is_provisional=True) is None
+    assert bonus_ppm(REWARD_TERMS, None) == PPM
 
 
 def test_one_lease_proves_little_and_ten_make_a_score_known() -> None:
@@ -214,18 +217,25 @@ def test_moving_bad_leases_to_a_second_node_of_the_same_owner_gains_no_bonus(
     owner = rate("provider", {COMPLETION: _evidence([*good, *bad])})
     together = rate("node", {COMPLETION: _evidence([*good, *bad])})
     apart = rate("node", {COMPLETION: _evidence(good)})
-    before = bonus_ppm(together.score_ppm, owner.score_ppm, together.is_provisional)
-    after = bonus_ppm(apart.score_ppm, owner.score_ppm, apart.is_provisional)
+    before, after = (
+        bonus_ppm(
+            REWARD_TERMS,
+            lesser(node.score_ppm, owner.score_ppm, is_provisional=node.is_provisional),
+        )
+        for node in (together, apart)
+    )
     assert after <= before
 
 
 @given(st.integers(0, PPM), st.integers(0, PPM), st.integers(0, 1_000))
 def test_a_bonus_is_bounded_and_has_no_cliff(node: int, owner: int, more: int) -> None:
-    found = bonus_ppm(node, owner, is_provisional=False)
-    assert PPM <= found <= PPM + REPUTATION_TERMS.bonus_max_ppm
-    better = bonus_ppm(min(PPM, node + more), owner, is_provisional=False)
-    assert found <= better <= found + more * 200_000 // 150_000 + 1
-    assert found == bonus_ppm(owner, node, is_provisional=False)
+    def bonus(one: int, other: int) -> int:
+        return bonus_ppm(REWARD_TERMS, lesser(one, other, is_provisional=False))
+
+    found = bonus(node, owner)
+    assert PPM <= found <= PPM + REWARD_TERMS.bonus_max_ppm
+    assert found <= bonus(min(PPM, node + more), owner) <= found + more * 200_000 // 150_000 + 1
+    assert found == bonus(owner, node)
 
 
 # --- tiers -----------------------------------------------------------------------------------
@@ -272,8 +282,7 @@ def test_other_terms_score_the_same_evidence_otherwise() -> None:
         {"renter_weights": tuple(
             replace(one, ppm=one.ppm - 1) for one in REPUTATION_TERMS.renter_weights)},
         {"prior_mean_ppm": PPM + 1}, {"prior_strength": 0}, {"half_life_days": 0},
-        {"horizon_days": 29}, {"provisional_leases": 0}, {"bonus_max_ppm": PPM + 1},
-        {"bonus_span_ppm": 0}, {"bonus_span_ppm": 200_001},
+        {"horizon_days": 29}, {"provisional_leases": 0},
         {"tiers": REPUTATION_TERMS.tiers[::-1]}, {"bonds": ()},
     ],
 )  # fmt: skip

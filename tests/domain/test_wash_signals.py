@@ -6,7 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.money import PPM
-from domain.wash_signals import Signals, concentration, payout_multiple, related_share, signals
+from domain.wash_signals import (
+    Signals,
+    concentration,
+    of_shares,
+    payout_multiple,
+    related_share,
+    signals,
+)
 
 
 def test_the_worked_concentration() -> None:
@@ -39,3 +46,9 @@ def test_a_washer_raises_every_signal() -> None:
     assert signals(300, 100, [7], 93).raised == (
         "payout_multiple", "concentration", "related_share",
     )  # fmt: skip
+
+
+def test_what_is_listed_says_which_part_is_high() -> None:
+    assert of_shares(90, 0, 100) == (900_000, 0, ("concentration",))
+    assert of_shares(10, 50, 100) == (200_000, 500_000, ("related_share",))
+    assert of_shares(0, 7, 7) == (0, 1_000_000, ("related_share",))

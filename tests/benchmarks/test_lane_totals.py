@@ -9,8 +9,16 @@ import numpy as np
 import pytest
 
 from benchmarks import settle as synthetic
-from projections.executor import Executor, Processes, Serial
-from projections.settle import FIELDS, SUMS, SumTooWide, lane_totals, totals, totals_of, write_lane
+from benchmarks.executor import Executor, Processes, Serial
+from benchmarks.lane_totals import (
+    FIELDS,
+    SUMS,
+    SumTooWide,
+    lane_totals,
+    totals,
+    totals_of,
+    write_lane,
+)
 
 SIZE = synthetic.Size(nodes=640, rows=6_400)
 

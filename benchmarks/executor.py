@@ -1,4 +1,4 @@
-"""Where the lanes of a settlement are added up: here, or in several processes.
+"""Where the lanes of a made-up cut are added up: here, or in several processes.
 
     list(executor.map(function, lanes)) == [function(lane) for lane in lanes]
 
