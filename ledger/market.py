@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import resources
+from pathlib import Path
 from threading import Lock
 from typing import Any, LiteralString, Protocol, cast
 from uuid import UUID
@@ -121,12 +122,19 @@ class SnapshotOutdated(Exception):
 
 
 def domain_fingerprint() -> str:
-    """Changes with every byte of the domain: what was folded by other code is not trusted."""
+    """Changes with every byte of the domain, in every folder: a state folded by other code is not
+    trusted.
+    """
+    with resources.as_file(resources.files("domain")) as folder:
+        return fingerprint_of(folder)
+
+
+def fingerprint_of(folder: Path) -> str:
+    """The first 16 hex digits of SHA-256 over the path and the bytes of every `.py` file below."""
     digest = hashlib.sha256()
-    folder = resources.files("domain")
-    for file in sorted(folder.iterdir(), key=lambda file: file.name):
-        if file.name.endswith(".py"):
-            digest.update(file.name.encode() + b"\0" + file.read_bytes())
+    files = {file.relative_to(folder).as_posix(): file for file in folder.rglob("*.py")}
+    for path in sorted(files):
+        digest.update(path.encode() + b"\0" + files[path].read_bytes() + b"\0")
     return digest.hexdigest()[:16]
 
 
