@@ -19,10 +19,11 @@ from typing import Any
 from api.cli_terminal import AnswerIsNo
 from node_reporter import executor_state, launch
 from node_reporter.client import HttpTransport, Unreachable
-from node_reporter.config import ConfigUnreadable, NotJoined
+from node_reporter.config import NotJoined
 from node_reporter.executor_client import ExecutorClient
 from node_reporter.executor_state import AlreadyRuns, ExecutorSettings, only_one
 from node_reporter.identity import KeyUnreadable
+from node_reporter.terminal import ConfigUnreadable
 from node_reporter.work import Start, WorkUnreadable, share_variables
 
 LOOK_SECONDS = 2.0

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, LiteralString, Protocol
 
 from domain.money import Asset
-from ledger.recorder import MarketDatastore
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +25,18 @@ class Balance:
     units: int
 
 
+class Rows(Protocol):
+    """A database that answers a query with its rows, by column name."""
+
+    def rows(
+        self, query: LiteralString, parameters: Sequence[Any] = ()
+    ) -> list[dict[str, Any]]: ...
+
+
 class Books:
     """The books of one database."""
 
-    def __init__(self, datastore: MarketDatastore) -> None:
+    def __init__(self, datastore: Rows) -> None:
         self._datastore = datastore
 
     def balance(self, name: str) -> int:

@@ -19,7 +19,7 @@ from node_reporter import (
     run_program,
 )
 from node_reporter.client import Unreachable, UrlRefused
-from node_reporter.config import ConfigUnreadable, NotJoined
+from node_reporter.config import NotJoined
 from node_reporter.delivery import EXIT_RESTART, EXIT_STOPPED, Stopped
 from node_reporter.executor_program import EnrollRefused
 from node_reporter.executor_state import AlreadyRuns
@@ -32,7 +32,7 @@ from node_reporter.rotation import RotationRefused
 from node_reporter.run_program import AlreadyRunning
 from node_reporter.runner import RunnerUnusable
 from node_reporter.spool import SpoolUnreadable
-from node_reporter.terminal import between, tell
+from node_reporter.terminal import ConfigUnreadable, between, tell
 
 EXIT_NO = 1
 EXIT_USAGE = 2

@@ -22,9 +22,9 @@ from node_reporter import evidence, inventory, leases, polling, rows
 from node_reporter.client import Transport, Unreachable, UsageClient
 from node_reporter.clock import Clock, Moment
 from node_reporter.delivery import BATCH_BYTES_MAX, REPORTS_MAX, Delivery, jitter
-from node_reporter.gpus import Backend, Device, Fault, counted
+from node_reporter.gpus import Backend, Device, Fault, Health, counted
 from node_reporter.lease_files import read_lease_files
-from node_reporter.meter import Bucket, Health, Meter, Step
+from node_reporter.meter import Bucket, Meter, Step
 from node_reporter.polling import Outcome, Sight
 from node_reporter.power import PowerCheck
 from node_reporter.reports import AGENT, SignedReport, key_id_of

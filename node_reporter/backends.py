@@ -11,14 +11,13 @@ import shlex
 from typing import Any
 
 from domain.licence import seat_id, seat_of
-from node_reporter import config
 from node_reporter.clock import Clock
-from node_reporter.config import ConfigUnreadable
 from node_reporter.gpus import Backend, MonitorBlind
 from node_reporter.simulated import SimulatedGpus
-from node_reporter.terminal import between
+from node_reporter.terminal import ConfigUnreadable, between
 
 AUTO = "auto"
+BACKENDS = ("nvml", "amd", "intel", "seats", "sim")
 HARDWARE = ("nvml", "amd", "intel")
 """What a machine is searched for, in this order."""
 
@@ -26,10 +25,10 @@ HARDWARE = ("nvml", "amd", "intel")
 def add_options(command: Any, *, may_search: bool = False) -> None:
     """The options that `build` reads."""
     if may_search:
-        command.add_argument("--backend", choices=(AUTO, *config.BACKENDS), default=AUTO,
+        command.add_argument("--backend", choices=(AUTO, *BACKENDS), default=AUTO,
                              help="auto: the first that is here of nvml, amd, intel")  # fmt: skip
     else:
-        command.add_argument("--backend", choices=config.BACKENDS, default="nvml",
+        command.add_argument("--backend", choices=BACKENDS, default="nvml",
                              help="whose devices, default nvml (NVIDIA)")  # fmt: skip
     command.add_argument("--seats", type=between(1, 256), default=1, metavar="N",
                          help="seats of the backend seats, default 1")  # fmt: skip

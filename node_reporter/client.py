@@ -32,6 +32,7 @@ from node_reporter.clock import Clock, Moment
 from node_reporter.identity import Rotation
 from node_reporter.leases import AssignmentsUnreadable, Window, parse_windows
 from node_reporter.reports import ClockOffset, SignedReport
+from node_reporter.terminal import printable
 
 TIMEOUT_S = 10
 EXCHANGE_S_MAX = 30
@@ -314,11 +315,6 @@ def parsed(body: bytes) -> Any:
     if is_too_deep(text):
         raise ValueError("nested too deep")
     return json.loads(text)
-
-
-def printable(text: str) -> str:
-    """Text from elsewhere in one line, which cannot move the cursor of a terminal."""
-    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
 
 
 def _document(body: bytes) -> dict[str, Any]:

@@ -23,18 +23,14 @@ from node_reporter.identity import (
     write_anew,
     write_secret,
 )
+from node_reporter.terminal import ConfigUnreadable
 
 STATE_VARIABLES = ("TALLYSTICK_NODE_DIR", "STATE_DIRECTORY")
 """The second is what systemd sets for a unit with StateDirectory=."""
-BACKENDS = ("nvml", "amd", "intel", "seats", "sim")
 
 
 class NotJoined(Exception):
     """The state folder holds no node yet: run `tallystick-node join URL CODE` first."""
-
-
-class ConfigUnreadable(Exception):
-    """A setting or the file of settings cannot be understood."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-from node_reporter.client import TAG, Transport, Unreachable, parsed, printable
+from node_reporter.client import TAG, Transport, Unreachable, parsed
 from node_reporter.job_log import Piece
+from node_reporter.terminal import printable
 from node_reporter.work import Work, WorkUnreadable, parse
 
 

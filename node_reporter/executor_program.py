@@ -19,11 +19,11 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from node_reporter import config, executor_state
-from node_reporter.client import HttpTransport, Transport, parsed, printable
+from node_reporter.client import HttpTransport, Transport, parsed
 from node_reporter.clock import SystemClock
-from node_reporter.config import ConfigUnreadable
 from node_reporter.executor_state import ExecutorFolder, only_one
 from node_reporter.runner import Limits, Runner, RunnerUnusable
+from node_reporter.terminal import ConfigUnreadable, printable
 
 if TYPE_CHECKING:
     from node_reporter.executor import Allowed, Executor

@@ -19,8 +19,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from node_reporter.config import ConfigUnreadable, NotJoined
+from node_reporter.config import NotJoined
 from node_reporter.identity import KeyUnreadable, write_secret
+from node_reporter.terminal import ConfigUnreadable
 from node_reporter.work import is_variable
 
 STATE_VARIABLE = "TALLYSTICK_EXECUTOR_STATE"

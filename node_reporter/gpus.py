@@ -9,11 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from enum import StrEnum
 from typing import Any, Protocol
 
 from domain import report
 
 PPM = 1_000_000
+
+
+class Health(StrEnum):
+    """What a poll of a device found."""
+
+    HEALTHY = "healthy"
+    GONE = "gone"
+    BLIND = "blind"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,8 +14,9 @@ from typing import Any
 from nacl.signing import SigningKey
 
 from domain import node_key, report
-from node_reporter.client import NODE_KEY, Transport, idempotency, parsed, printable
+from node_reporter.client import NODE_KEY, Transport, idempotency, parsed
 from node_reporter.identity import key_id, public_key
+from node_reporter.terminal import printable
 
 _NODE_ID = re.compile(report.NODE_PATTERN)
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from node_reporter.clock import Moment
-from node_reporter.gpus import PPM, Reading
+from node_reporter.gpus import PPM, Health, Reading
 
 POWER_MW_MAX = 2_000_000
 """Bound of the energy rule where the device does not tell its limit: no board draws 2 kW."""
@@ -25,14 +25,6 @@ WALL_JITTER_US = 1_000
 THROTTLES = ("throttle_power_ns", "throttle_thermal_ns")
 
 NOTHING = Reading()
-
-
-class Health(StrEnum):
-    """What a poll found."""
-
-    HEALTHY = "healthy"
-    GONE = "gone"
-    BLIND = "blind"
 
 
 class Bucket(StrEnum):

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from node_reporter.clock import Clock, Moment
-from node_reporter.gpus import Backend, Device, DeviceLost, MonitorBlind
-from node_reporter.meter import Health, Poll
+from node_reporter.gpus import Backend, Device, DeviceLost, Health, MonitorBlind
+from node_reporter.meter import Poll
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,10 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from node_reporter.client import Transport, Unreachable, UsageClient, parsed, printable
+from node_reporter.client import Transport, Unreachable, UsageClient, parsed
 from node_reporter.clock import Clock
 from node_reporter.config import Settings
 from node_reporter.reports import key_id_of
+from node_reporter.terminal import printable
 
 ROWS_MAX = 100
 

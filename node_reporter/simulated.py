@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from node_reporter.clock import Clock
-from node_reporter.gpus import Device, DeviceLost, Fault, MonitorBlind, Reading
-from node_reporter.meter import Health
+from node_reporter.gpus import Device, DeviceLost, Fault, Health, MonitorBlind, Reading
 
 DRIVER = "simulated"
 MODEL = "NVIDIA H200"

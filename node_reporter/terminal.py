@@ -9,7 +9,14 @@ import argparse
 import sys
 from collections.abc import Callable
 
-from node_reporter.client import printable
+
+class ConfigUnreadable(Exception):
+    """A setting or the file of settings cannot be understood."""
+
+
+def printable(text: str) -> str:
+    """Text from elsewhere in one line, which cannot move the cursor of a terminal."""
+    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
 
 
 def print_line(line: str) -> None:

@@ -16,17 +16,8 @@ from dataclasses import dataclass
 
 from domain.gpu_time import GPU_HOUR_US
 from projections import read
+from projections.cuts import CUT_RULE, CUTS, EPOCH_OF
 from projections.runner import Connection, Projection, Rule
-
-CUTS = """
-    CREATE TABLE own.cut (position bigint PRIMARY KEY, epoch int NOT NULL);
-    COMMENT ON TABLE own.cut IS 'EpochClosing: facts after it belong to a later epoch';
-"""
-CUT_RULE = Rule(
-    ("epoch.closing.v1",), "epoch int", "INSERT INTO own.cut SELECT position, epoch FROM facts"
-)
-EPOCH_OF = "coalesce((SELECT max(c.epoch) FROM own.cut c WHERE c.position < f.position), 0) + 1"
-"""SQL: the epoch of fact `f`; nothing but the pin lies between a closing and its cut."""
 
 _TABLES = (
     CUTS

@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from node_reporter.clock import Moment
-from node_reporter.gpus import Backend, DeviceLost, MonitorBlind
-from node_reporter.meter import Health
+from node_reporter.gpus import Backend, DeviceLost, Health, MonitorBlind
 from node_reporter.seats import LicenceSeats
 from node_reporter.simulated import Outage, SimulatedGpus
 

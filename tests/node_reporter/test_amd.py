@@ -11,8 +11,8 @@ import pytest
 
 from node_reporter import inventory
 from node_reporter.clock import Moment
-from node_reporter.gpus import Device, Reading
-from node_reporter.meter import Health, Meter, Poll
+from node_reporter.gpus import Device, Health, Reading
+from node_reporter.meter import Meter, Poll
 from tests.node_reporter.scripted_machines import Probe, Scripted, amd_machine
 from tests.node_reporter.test_program import ran
 

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from domain import report
-from node_reporter import config
+from node_reporter.backends import BACKENDS
 from node_reporter.clock import Moment
-from node_reporter.gpus import Device, Reading
-from node_reporter.meter import Health, Meter, Poll
+from node_reporter.gpus import Device, Health, Reading
+from node_reporter.meter import Meter, Poll
 from tests.node_reporter.conftest import FakeMachine
 from tests.node_reporter.scripted_machines import Probe, Scripted, amd_machine, intel_machine
 
-KINDS = config.BACKENDS
+KINDS = BACKENDS
 SECOND_US = 1_000_000
 NONCE = "5a" * 32
 Change = Callable[[], object]
@@ -159,7 +159,7 @@ def ids(probe: Probe) -> list[str]:
 
 
 def test_every_backend_has_a_rig() -> None:
-    assert set(RIGS) == set(config.BACKENDS)
+    assert set(RIGS) == set(BACKENDS)
 
 
 def test_devices_have_distinct_ids_that_another_process_finds_again(rig: Rig, probe: Probe) -> None:

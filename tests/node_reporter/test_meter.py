@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from node_reporter.clock import Moment
-from node_reporter.gpus import PPM, Reading
-from node_reporter.meter import Bucket, Health, Meter, Poll, Step, split
+from node_reporter.gpus import PPM, Health, Reading
+from node_reporter.meter import Bucket, Meter, Poll, Step, split
 
 TICK_US = 1_000_000
 LIMIT_MW = 700_000

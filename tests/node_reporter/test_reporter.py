@@ -14,8 +14,7 @@ from domain.duration import MINUTE_US
 from node_reporter import inventory
 from node_reporter.clock import SteppedClock
 from node_reporter.delivery import Backoff, Stopped
-from node_reporter.gpus import DeviceLost, MonitorBlind, Reading
-from node_reporter.meter import Health
+from node_reporter.gpus import DeviceLost, Health, MonitorBlind, Reading
 from node_reporter.simulated import Outage, SimulatedGpus
 from node_reporter.spool import HistoryDiffers
 from tests.node_reporter.reporter_scene import TICK_US, WALL_US, Scene
