@@ -22,6 +22,8 @@ from api.models import (
     Nothing,
     Position,
     Ppm,
+    Ref,
+    ReferenceAsked,
     Short,
     Told,
     Told_at,
@@ -47,7 +49,6 @@ from domain.job import (
 from domain.job_plan import (
     CHUNKS_MAX,
     MEMBERS_MAX,
-    REFERENCE_MAX,
     REFERENCES_MAX,
     RUN_US_MAX,
     TASKS_PER_MEMBER_MAX,
@@ -83,12 +84,10 @@ DIRECT = "direct"
 
 JobKind = Literal["batch", "notebook", "endpoint", "scheduled", "queue", "interactive"]
 Work = Literal["training", "inference"]
-ReferenceKind = Literal["third_party_key", "checkpoint", "dataset"]
 Federated = Literal["inference", "training"]
 SlaName = Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,32}$")]
 JobStateName = Literal["open", "cancelled", "completed", "failed"]
 Word = Annotated[str, Field(max_length=4_096)]
-Ref = Annotated[str, Field(max_length=100, pattern=r"^[0-9A-Za-z_.:@/-]*$")]
 
 EXAMPLE = {
     "kind": "batch",
@@ -102,15 +101,6 @@ EXAMPLE = {
 CHUNKED = {**EXAMPLE, "work": "training", "plan": {"chunks": 8},
            "references": [{"kind": "dataset", "name": "s3://corpus/v3"}]}  # fmt: skip
 NIGHTLY = {**EXAMPLE, "kind": "scheduled", "plan": {"schedule": "30 2 * * *", "run_seconds": 3600}}
-
-
-class ReferenceAsked(Asked):
-    """Something the job uses that is kept elsewhere: the name of a key in a secret store, or the
-    address of a checkpoint or a data set, without user, password and query. Never a secret.
-    """
-
-    kind: ReferenceKind
-    name: Annotated[str, Field(min_length=1, max_length=REFERENCE_MAX)]
 
 
 class PlanAsked(Asked):

@@ -12,9 +12,9 @@ from api.auth import with_scope
 from api.call import After, Call, Caller
 from api.compute_jobs import EXAMPLE, JOB_PROBLEMS, NewJob, own_job
 from api.gang_orders import reservation, streams_read
-from api.leases import TERM_SECONDS_MAX
 from api.matching import MATCH_AGAIN
 from api.models import (
+    TERM_SECONDS_MAX,
     AccountId,
     Asked,
     Count,

@@ -15,13 +15,13 @@ from api.accounts import own, visible
 from api.auth import with_scope
 from api.call import After, Caller
 from api.clients import GpuPpm, PoolId
-from api.compute_jobs import Ref
 from api.models import (
     AccountId,
     AccountInPath,
     Asked,
     Count,
     Position,
+    Ref,
     Told,
     Told_at,
     moment,

@@ -15,7 +15,6 @@ from api.call import After, Call, Caller
 from api.compute_jobs import EXAMPLE, JOB_PROBLEMS
 from api.leases import (
     READ,
-    TERM_SECONDS_MAX,
     WRITE,
     LeaseOpenedTold,
     NewLease,
@@ -25,6 +24,7 @@ from api.leases import (
     visible_lease,
 )
 from api.models import (
+    TERM_SECONDS_MAX,
     Asked,
     Count,
     DeviceId,

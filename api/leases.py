@@ -15,12 +15,13 @@ from pydantic import Field, model_validator
 from api.amounts import Money, Units, credits_, credits_or_none, money
 from api.auth import with_scope
 from api.call import After, Call, Caller, States
-from api.compute_jobs import EXAMPLE, JOB_PROBLEMS, NewJob, Ref, own_job
+from api.compute_jobs import EXAMPLE, JOB_PROBLEMS, NewJob, own_job
 from api.constraints import MigStart, Mode
 from api.lease_desk import Round
 from api.lease_pricing import following, outranking, pricing_for, term_of
 from api.matching import MATCH_AGAIN, match
 from api.models import (
+    TERM_SECONDS_MAX,
     AccountId,
     Asked,
     Count,
@@ -37,6 +38,7 @@ from api.models import (
     Position,
     Ppm,
     ProviderId,
+    Ref,
     Told,
     Told_at,
     moment,
@@ -75,7 +77,6 @@ resource = Resource("leases")
 
 WRITE = with_scope("renter", "client")
 READ = with_scope("renter", "provider", "client", "operator", "audit:read")
-TERM_SECONDS_MAX = 10 * 366 * 86_400
 PROVIDER_UNSPECIFIED, EMERGENCY_STOP = 10_002, 20_002
 
 Label = Annotated[str, Field(min_length=1, max_length=128)]

@@ -24,6 +24,7 @@ from pydantic import (
 )
 
 from api.amounts import INTEGER_MAX
+from domain.job_plan import REFERENCE_MAX
 
 LeaseState = Literal[
     "requested", "quoted", "reserved", "gang_waiting", "active", "paused", "degraded", "reclaiming",
@@ -203,3 +204,17 @@ def page_of(item: type[Told]) -> type[Page]:
     """The page of a list of these."""
     name = f"{item.__name__}Page"
     return create_model(name, __base__=Page, __doc__=Page.__doc__, data=(list[item], ...))  # type: ignore[valid-type]
+
+
+ReferenceKind = Literal["third_party_key", "checkpoint", "dataset"]
+Ref = Annotated[str, Field(max_length=100, pattern=r"^[0-9A-Za-z_.:@/-]*$")]
+TERM_SECONDS_MAX = 10 * 366 * 86_400
+
+
+class ReferenceAsked(Asked):
+    """Something the job uses that is kept elsewhere: the name of a key in a secret store, or the
+    address of a checkpoint or a data set, without user, password and query. Never a secret.
+    """
+
+    kind: ReferenceKind
+    name: Annotated[str, Field(min_length=1, max_length=REFERENCE_MAX)]

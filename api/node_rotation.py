@@ -16,8 +16,9 @@ from api import auth, errors, node_signatures, secret_files
 from api.amounts import INTEGER_MAX
 from api.auth import everybody, with_scope
 from api.call import After, Call, Caller
+from api.joining import NodeSignature
 from api.models import Asked, Count, Hex32, KeyId, NodeId, NodeInPath, Position, Told, with_examples
-from api.nodes import NodeSignature, NodeStateTold, may_run, node_state
+from api.nodes import NodeStateTold, may_run, node_state
 from api.operation import Resource
 from api.usage import Refusal
 from domain import node_key

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 
 from nacl.exceptions import BadSignatureError
 from nacl.signing import VerifyKey
@@ -30,6 +31,12 @@ def require(public_key: str, message: bytes, signature: bytes) -> None:
     except (BadSignatureError, ValueError):
         # ValueError: 32 bytes that are no point of the curve.
         raise _bad() from None
+
+
+def fingerprint(public_key: str) -> str:
+    """What the owner compares by eye: the digest of the public key in groups of four."""
+    digest = hashlib.sha256(bytes.fromhex(public_key)).hexdigest()[:32]
+    return " ".join(digest[place : place + 4] for place in range(0, len(digest), 4))
 
 
 def _bad() -> errors.Problem:

@@ -12,9 +12,8 @@ from api.auth import with_scope
 from api.call import Call, Caller
 from api.compute_jobs import EXAMPLE, NewJob, own_job
 from api.explanations import JobQuoteTold, quote_told
-from api.leases import TERM_SECONDS_MAX
 from api.matching import Wish, look
-from api.models import Asked, JobId, with_examples
+from api.models import TERM_SECONDS_MAX, Asked, JobId, with_examples
 from api.operation import Resource
 from api.performance import performance_of_match
 from domain.constraints import require_constraints
