@@ -6950,34 +6950,6 @@ class Client(_Calls):
         )
         return cast("NodeState", found)
 
-    def set_revenue_shares(
-        self,
-        node_id: str,
-        body: NewRevenueShares,
-        *,
-        idempotency_key: str | None = None,
-    ) -> RevenueShares:
-        """Split what a node earns among its owners, for leases reserved from now on."""
-        found = self._call(
-            "POST",
-            _at("/v1/nodes/{node_id}/revenue-shares", node_id=node_id),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("RevenueShares", found)
-
-    def read_revenue_shares(
-        self,
-        node_id: str,
-    ) -> RevenueShares:
-        """Who shares what the node's provider earns."""
-        found = self._call(
-            "GET",
-            _at("/v1/nodes/{node_id}/revenue-shares", node_id=node_id),
-        )
-        return cast("RevenueShares", found)
-
     def admit_node(
         self,
         node_id: str,
@@ -7114,6 +7086,34 @@ class Client(_Calls):
             _at("/v1/nodes/{node_id}/keys", node_id=node_id),
         )
         return cast("NodeKeys", found)
+
+    def set_revenue_shares(
+        self,
+        node_id: str,
+        body: NewRevenueShares,
+        *,
+        idempotency_key: str | None = None,
+    ) -> RevenueShares:
+        """Split what a node earns among its owners, for leases reserved from now on."""
+        found = self._call(
+            "POST",
+            _at("/v1/nodes/{node_id}/revenue-shares", node_id=node_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("RevenueShares", found)
+
+    def read_revenue_shares(
+        self,
+        node_id: str,
+    ) -> RevenueShares:
+        """Who shares what the node's provider earns."""
+        found = self._call(
+            "GET",
+            _at("/v1/nodes/{node_id}/revenue-shares", node_id=node_id),
+        )
+        return cast("RevenueShares", found)
 
     def list_assignments(
         self,
