@@ -4,8 +4,9 @@
     python -m benchmarks --short    a minute or two; the ratios are rougher
 
 Each figure stands beside a peer and the machine's limit, measured in the same run, because rates
-of another machine or another minute say little. Writes `benchmarks/results/latest.json`; exit 1
-when a figure is not reached.
+of another machine or another minute say little. Writes `benchmarks/results/latest.json` after each
+benchmark. One that fails is named there and at the end, and the others run; exit 1 when one fails
+or a figure is not reached.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -528,24 +530,42 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "machine": machine(),
         "lines": [],
         "benchmarks": {},
+        "failed": {},
     }
     lines: list[Line] = []
     for each in BENCHMARKS:
         if asked.only and each.name not in asked.only:
             continue
         print(f"{each.name} ...", file=sys.stderr, flush=True)
-        began = time.perf_counter()
-        result = each.run(asked.short)
-        told["benchmarks"][each.name] = {**result, "seconds": round(time.perf_counter() - began, 1)}
-        lines += each.lines(result)
-    told["lines"] = [asdict(line) for line in lines]
-    told["machine"]["load_average_after"] = [round(load, 2) for load in os.getloadavg()]
-    asked.output.parent.mkdir(parents=True, exist_ok=True)
-    asked.output.write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+        lines += measured(each, asked.short, told)
+        told["lines"] = [asdict(line) for line in lines]
+        told["machine"]["load_average_after"] = [round(load, 2) for load in os.getloadavg()]
+        _write(asked.output, told)
     print(json.dumps(told["machine"]))
     print(table(lines))
+    for name, why in told["failed"].items():
+        print(f"FAILED: {name}: {why}", file=sys.stderr)
     print(f"written to {asked.output}", file=sys.stderr)
-    return int(any(line.reached is False for line in lines))
+    return int(bool(told["failed"]) or any(line.reached is False for line in lines))
+
+
+def measured(each: Benchmark, short: bool, told: dict[str, Any]) -> list[Line]:
+    """Run one benchmark and add its result to `told`; one that fails is named under `failed`."""
+    began = time.perf_counter()
+    try:
+        result = each.run(short)
+        lines = list(each.lines(result))
+    except Exception as error:
+        traceback.print_exc()
+        told["failed"][each.name] = f"{type(error).__name__}: {error}"
+        return []
+    told["benchmarks"][each.name] = {**result, "seconds": round(time.perf_counter() - began, 1)}
+    return lines
+
+
+def _write(path: Path, told: dict[str, Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

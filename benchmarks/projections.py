@@ -46,11 +46,13 @@ from projections.fleet import FLEET
 from projections.fleet_feed import Feed, fees
 from projections.fleet_match import answer
 from projections.usage import USAGE, fold
-from tests.projections.story import START_US, Size, Writer, story
+from tests.projections.story import LEASES_MIN, START_US, Size, Writer, story
 
 NODES = 200
 ROWS = 100
 HOUR_US = 3_600_000_000
+OPENB = Size(nodes=1_213, devices=5, leases=LEASES_MIN, hours=1)
+"""A fleet of the size of the openb trace: 6,065 devices, with as few leases as a story has."""
 
 Connection = psycopg.Connection[Any]
 
@@ -283,7 +285,7 @@ def _matcher(uri: str, calls: int) -> dict[str, Any]:
     taken: list[float] = []
     with psycopg.connect(uri, autocommit=True) as connection:
         writer = Writer(connection)
-        writer.write(story(Size(nodes=1_213, devices=5, leases=2, hours=1)))
+        writer.write(story(OPENB))
         tables.step_all(connection)
         feed = Feed.empty()
         feed.follow(connection)

@@ -86,6 +86,8 @@ PRICE = 2_780_000
 FEE = 250_000
 RENTERS = ("acct_cash", "acct_burn")
 WALLETLESS = "acct_walletless"
+LEASES_MIN = 4
+"""Two leases before the first dispute, which names a charge of each, and two after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +96,10 @@ class Size:
     devices: int = 2
     leases: int = 6
     hours: int = 3
+
+    def __post_init__(self) -> None:
+        if self.leases < LEASES_MIN:
+            raise ValueError(f"a story has at least {LEASES_MIN} leases, not {self.leases}")
 
     def node(self, index: int) -> str:
         return f"node_{index % self.nodes:032x}"
