@@ -15,6 +15,7 @@ from api.models import (
     AccountId,
     Asked,
     Digits,
+    FactTold,
     LeaseId,
     LeaseQuery,
     Position,
@@ -68,7 +69,7 @@ class BookLineTold(Told):
     movement: SignedMoney
 
 
-class AdjustmentTold(Told):
+class AdjustmentTold(FactTold):
     """`returned` went back to who had paid; of that, `recovered` came from who had been paid.
     `charge_new`: what usage that came late costs.
     """

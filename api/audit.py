@@ -17,6 +17,7 @@ from api.call import Call, Caller
 from api.models import (
     Count,
     Digits,
+    FactTold,
     FromQuery,
     Hex32,
     MomentQuery,
@@ -53,7 +54,7 @@ HEAD_CACHED = "public, max-age=2"
 LaneInPath = Annotated[int, Path(ge=0, le=63), Digits]
 
 
-class EventTold(Told):
+class EventTold(FactTold):
     """One fact as stored. `body` is what the leaf's hash covers, the blind left out."""
 
     position: Position

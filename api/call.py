@@ -24,7 +24,7 @@ from api.auth import EXECUTOR, NODE, Principal
 from api.errors import Problem
 from api.idempotency import fingerprint
 from api.lease_desk import Opening, Round
-from api.models import Told
+from api.models import FactTold, Told
 from api.operation import Operation
 from api.paging import Place, next_link
 from api.positions import AsOf
@@ -291,10 +291,11 @@ class Call:
     def answer(
         self, view: View, told: Told | dict[str, Any], headers: dict[str, str] | None = None
     ) -> Response:
-        """An answer that says which position it reflects."""
+        """An answer that says which position it reflects; one fact keeps the position it has."""
         body = _plain(told) if isinstance(told, Told) else told
         position = view.position if view.as_of is None else view.as_of
-        body["position"] = position
+        if not isinstance(told, FactTold):
+            body["position"] = position
         headers = {positions.POSITION: str(position), **(headers or {})}
         return _json(body, self.operation.status, headers)
 

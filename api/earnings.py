@@ -16,6 +16,7 @@ from api.models import (
     AccountQuery,
     Count,
     EpochQuery,
+    FactTold,
     FromQuery,
     LeaseId,
     LeaseQuery,
@@ -98,7 +99,7 @@ class NodeTodayTold(Told):
     position: Position
 
 
-class EarningExplainedTold(Told):
+class EarningExplainedTold(FactTold):
     """One accrual, step by step: terms locked at the opening, totals, and who got what.
 
     Amounts are computed on the lease's cumulative totals and booked as differences.

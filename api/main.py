@@ -172,9 +172,10 @@ Event-sourced marketplace and settlement ledger for pooled GPUs.
 
 Money is `{"asset", "units"}` with units as a decimal string; times are RFC 3339 with an offset.
 A POST that records something needs an `Idempotency-Key`; its answer is repeated for the same
-request. Every answer says which position of the market log it reflects (`position`, and the header
-`Tallystick-Position`); send `Tallystick-Min-Position` to read what you wrote. Errors are problem
-documents (RFC 9457): switch on `code`.
+request. The header `Tallystick-Position` says which position of the market log an answer reflects.
+The body's `position` says the same, but for an answer that is one fact: it has the fact's own. Send
+`Tallystick-Min-Position` to read what you wrote. Errors are problem documents (RFC 9457): switch on
+`code`.
 """
 
 

@@ -56,6 +56,14 @@ class Told(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
+class FactTold(Told):
+    """The base of an answer that is one fact of the market log: `position` is the fact's own.
+
+    The header `Tallystick-Position` says which position the answer reflects; elsewhere `position`
+    says it, too.
+    """
+
+
 class Nothing(Asked):
     """No fields: `{}`."""
 

@@ -17,6 +17,7 @@ from api.models import (
     Address,
     Asked,
     Count,
+    FactTold,
     NodeId,
     Nothing,
     Position,
@@ -285,7 +286,7 @@ class LookedAtTold(Told):
     waits_since: Told_at
 
 
-class WholeDecisionTold(Told):
+class WholeDecisionTold(FactTold):
     """All that a decision looked at, and whether its rule gives the same answer now."""
 
     pool_id: PoolId

@@ -22,6 +22,7 @@ from api.call import Call, Caller, View
 from api.models import (
     AccountInPath,
     Count,
+    FactTold,
     Hex32,
     NodeId,
     Position,
@@ -71,7 +72,7 @@ class StepTold(Told):
     new: Units
 
 
-class LineDetailTold(Told):
+class LineDetailTold(FactTold):
     """A fact as stored, the entry it booked, the caller's lines of it, and the arithmetic.
 
     `body` is what the leaf's hash covers, the blind left out; the proof holds it whole.

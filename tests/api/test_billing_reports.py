@@ -52,6 +52,7 @@ def test_earnings_are_told_by_hour_and_explained_step_by_step(scene: Scene) -> N
     (line,) = scene.owner.read(base, kind="earning")["lines"]
     path = f"/v1/earnings/explain/{line['position']}"
     why = scene.owner.read(path)
+    assert why["position"] == line["position"]
     steps = {step["name"]: step for step in why["steps"]}
     assert (why["tariff_version"], why["provider_share_ppm"]) == (1, 500_000)
     assert {name: step["new"] for name, step in steps.items()} == {

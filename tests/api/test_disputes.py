@@ -66,6 +66,8 @@ def test_a_dispute_from_the_claim_to_the_money_back(scene: Scene) -> None:
     (line,) = whole["lines"]
     booked = scene.renter.read(f"/v1/adjustments/{line['adjustment_id']}")
     assert booked["corrects_position"] == line["position"]
+    (listed,) = scene.renter.read("/v1/adjustments")["data"]
+    assert booked["position"] == listed["position"]
     assert sum(int(one["movement"]["units"]) for one in booked["lines"]) == 0
 
 

@@ -221,6 +221,7 @@ def test_a_recorded_decision_made_again_gives_the_same(scene: Scene, scheduler: 
     for row in scene.operator.read(f"/v1/pools/{pool_id}/decisions")["data"]:
         whole = scene.operator.read(f"/v1/pools/{pool_id}/decisions/{row['position']}")
         assert (whole["holds"], whole["recomputed"]) == (True, row["chosen"])
+        assert whole["position"] == row["position"]
     first = made[0].chosen
     asked_by = scene.operator.read(f"/v1/leases/{first}")["account_id"]
     expected = scene.stranger if scheduler in ("first_come", "drf") else scene.renter

@@ -28,6 +28,16 @@ def test_every_answer_names_its_position_in_body_and_header(shared: Scene) -> No
         assert read.json()["position"] >= made.json()["position"]
 
 
+def test_a_fact_that_is_read_tells_its_own_position_and_the_header_that_of_the_answer(
+    shared: Scene,
+) -> None:
+    shared.renter.made("/v1/jobs", shared.job())
+    for event in shared.operator.read("/v1/audit/events", limit=2)["data"]:
+        read = shared.operator.get(f"/v1/audit/events/{event['position']}")
+        assert read.json() == event
+        assert int(read.headers["Tallystick-Position"]) == shared.head() > event["position"]
+
+
 def test_what_was_written_is_read_at_once(shared: Scene) -> None:
     for _ in range(3):
         made = shared.renter.made("/v1/jobs", shared.job())

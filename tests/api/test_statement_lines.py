@@ -168,6 +168,7 @@ def test_a_line_of_the_bill_leads_to_the_signed_reports_and_their_proofs(scene: 
         position, fact, leaf = _fact(renter.get(f"{at}/proof").text, log_key)
         assert position == line["position"]
         detail = renter.read(at)
+        assert detail["position"] == line["position"]
         assert detail["leaf"] == leaf.hex()
         assert {name: value for name, value in fact.items() if name != "blind"} == detail["body"]
         for told in renter.read(f"{at}/reports")["data"]:
