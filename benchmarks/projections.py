@@ -51,7 +51,7 @@ from tests.projections.story import LEASES_MIN, START_US, Size, Writer, story
 NODES = 200
 ROWS = 100
 HOUR_US = 3_600_000_000
-OPENB = Size(nodes=1_213, devices=5, leases=LEASES_MIN, hours=1)
+OPENB = Size(nodes=1_213, devices=5, leases=LEASES_MIN, hours=2)
 """A fleet of the size of the openb trace: 6,065 devices, with as few leases as a story has."""
 
 Connection = psycopg.Connection[Any]

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from benchmarks import __main__ as runner
+from benchmarks import projections
 from benchmarks.__main__ import Benchmark
-from benchmarks.projections import OPENB
-from domain.lease import LeaseReserved
-from tests.projections.story import LEASES_MIN, Size, story
+from tests.projections.story import Size
 
 
 def test_a_benchmark_that_fails_is_named_and_the_others_are_kept(
@@ -45,9 +45,13 @@ def _kept(output: Path) -> dict[str, Any]:
     return kept
 
 
-def test_the_story_of_the_matchers_fleet_can_be_told_to_its_end() -> None:
-    leases = [fact for _, fact in story(OPENB) if isinstance(fact, LeaseReserved)]
-    assert len(leases) >= LEASES_MIN
+def test_the_matcher_is_measured_on_a_story_that_every_view_can_follow(
+    empty_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(projections, "OPENB", replace(projections.OPENB, nodes=3))
+    measured = projections._matcher(empty_database, 3)
+    assert measured["calls"] == 3
+    assert 0 < measured["p50_ms"] <= measured["p99_ms"]
 
 
 def test_a_story_of_too_few_leases_says_so_before_it_begins() -> None:
