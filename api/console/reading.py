@@ -114,7 +114,8 @@ def header() -> None:
     with ui.header().classes("items-center"):
         ui.label("tallystick").classes("text-xl font-bold")
         for heading, path in (("Bill", "bill"), ("Earnings", "earnings"), ("Epoch", "epoch")):
-            ui.link(heading, f"/console/{path}").classes("text-white")
+            # Relative to where the console is mounted, which NiceGUI puts before it.
+            ui.link(heading, f"/{path}").classes("text-white")
 
 
 def table(title: str, columns: list[tuple[str, str]], rows: list[Told], name: str) -> ui.table:

@@ -148,6 +148,22 @@ def test_anybody_sees_why_a_node_got_what_it_got(database: str, tmp_path: Path) 
         page.get_by_text("has neither use nor time of node_0").wait_for()
 
 
+def test_every_link_at_the_top_of_a_page_leads_to_its_page(
+    market: dict[str, Any], database: str, tmp_path: Path
+) -> None:
+    headings = ["Bill", "Earnings", "Epoch"]
+    with serving(market["folder"], database, "--no-jobs") as server, browsing(tmp_path) as page:
+        for start in ("", *map(str.lower, headings)):
+            page.goto(f"http://{server.address}/console/{start}")
+            assert page.locator("header a").all_inner_texts() == headings
+            for heading in headings:
+                with page.expect_navigation() as arrived:
+                    page.locator("header").get_by_role("link", name=heading, exact=True).click()
+                assert arrived.value.status == 200, (start, heading, page.url)
+                assert page.url == f"http://{server.address}/console/{heading.lower()}"
+                assert page.title() == f"tallystick: {heading}"
+
+
 def test_a_wrong_key_or_month_is_told_and_shows_nothing(
     market: dict[str, Any], database: str, tmp_path: Path
 ) -> None:
