@@ -51,9 +51,9 @@ def with_examples(*examples: Mapping[str, Any]) -> ConfigDict:
 
 
 class Told(BaseModel):
-    """The base of everything the server answers; None is left out."""
+    """The base of everything the server answers, under the document's names; None is left out."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, serialize_by_alias=True)
 
 
 class FactTold(Told):

@@ -64,8 +64,10 @@ def test_a_node_is_announced_drained_and_given_a_role_from_the_shell(server: Ser
         "--json", key=key,
     ).document  # fmt: skip
     assert (planned["status"], planned["keep_leases"]) == ("scheduled", True)
+    assert (planned["from"], planned["until"]) == (from_, until)
     listed = server.run("maintenance", "list", NODE, key=key).out
     assert planned["maintenance_id"] in listed
+    assert from_ in listed
     cancelled = server.run(
         "maintenance", "cancel", NODE, planned["maintenance_id"], "--json", key=key
     )

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, get_args
 
 import pytest
+from pydantic import BaseModel
 
 from api import errors
 from api.auth import EXECUTOR, NODE
+from api.call import _plain as _dumped
+from api.call import _stored
 from api.client import ApiProblem, Client, Money, pages
 from api.main import operations
 from api.openapi import CLIENT, DOCUMENT, client_text, document_text
@@ -161,6 +164,31 @@ def _floats(value: Any) -> Iterator[float]:
     elif isinstance(value, dict | list):
         for inner in value.values() if isinstance(value, dict) else value:
             yield from _floats(inner)
+
+
+@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
+def test_r_23_every_answer_is_told_under_the_names_of_the_document() -> None:
+    told = {form for operation in operations() for form in _forms(operation.answers)}
+    assert len(told) > 300
+    for form in told:
+        schema = DOCUMENTED["components"]["schemas"][form.__name__.replace("Told", "")]
+        names = {*_dumped(_stand_in(form)), *json.loads(_stored(200, _stand_in(form)).body)}
+        assert names == schema["properties"].keys(), form
+
+
+def _forms(annotation: Any) -> set[type[BaseModel]]:
+    """The form and every form in its fields, however deep."""
+    if not (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
+        return {form for inner in get_args(annotation) for form in _forms(inner)}
+    inside = (field.annotation for field in annotation.model_fields.values())
+    return {annotation}.union(*map(_forms, inside))
+
+
+def _stand_in(form: type[BaseModel]) -> Any:
+    """An answer with something in each field: only its names are looked at."""
+    return form.model_construct(
+        **{field.alias or name: 0 for name, field in form.model_fields.items()}
+    )
 
 
 def test_every_bound_of_a_parameter_is_declared_in_words_of_json_schema() -> None:
