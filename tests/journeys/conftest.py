@@ -1,0 +1,7 @@
+"""A market behind a server, for every test of this room."""
+
+from __future__ import annotations
+
+from tests.scenes.serving import scene as scene
+from tests.scenes.serving import shared as shared
+from tests.scenes.serving import template as template
