@@ -18,8 +18,10 @@ import pytest
 from api.embedded_postgres import EmbeddedPostgres
 from ledger import migrate
 from projections import tables
+from tests import examples
 
 MEMORY_BYTES_MIN = 8 * 2**30
+examples.register()
 _numbers: Iterator[int] = itertools.count(1)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from api.lease_desk import Round
@@ -15,13 +15,14 @@ from domain.money import PPM
 from projections.fleet_columns import Columns
 from projections.fleet_match import answer
 from tests.domain.fleets import FEES, OWNER, RENTER, fleets, needs
+from tests.examples import examples
 from tests.given import Scene
 
 ACCOUNTS = (RENTER, OWNER, "acct_of_nobody", "acct_of_nobody_else")
 LISTS = {OWNER: (frozenset[str](), frozenset({"acct_of_nobody_else"}))}
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(needs(), fleets(), st.data())
 def test_every_call_of_a_round_gets_the_best_of_what_is_left(
     need: Need, rows: list[OfferedNode], data: st.DataObject

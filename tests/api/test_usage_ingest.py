@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import psycopg
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from api import usage_form
@@ -22,6 +22,7 @@ from domain import report
 from domain.report import ReportInvalid
 from ledger import usage
 from ledger.usage import UsageLog
+from tests.examples import examples
 from tests.usage_reports import STEP_US, Node, a_report, rows
 
 NOW_US = 1_795_161_720_000_000
@@ -641,7 +642,7 @@ def verdict(read: Any, body: bytes) -> tuple[str, int, str] | str:
     return (found.node, found.seq, found.prev)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(st.randoms(use_true_random=False))
 def test_the_fast_reading_agrees_with_the_reference_on_mutated_reports(random: Random) -> None:
     body = report.encode(some_report(random))
@@ -657,7 +658,7 @@ def test_the_fast_reading_agrees_with_the_reference_on_mutated_reports(random: R
         assert verdict(usage_form.read, mutated) == verdict(report.parse, mutated), mutated
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.randoms(use_true_random=False))
 def test_valid_reports_do_not_need_the_slow_reading(random: Random) -> None:
     whole = some_report(random)

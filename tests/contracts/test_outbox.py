@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.abi import ContractRefused
@@ -27,6 +27,7 @@ from contracts.outbox import (
 from contracts.signers import LocalKeySigner
 from tests.contracts.fakes import CHAIN_ID, FakeNode, Fate, Killed, MemoryStore, Mortal
 from tests.contracts.stage import CAP, FILE_HASH, Stage, account
+from tests.examples import examples
 
 SIGNER = LocalKeySigner(b"\x5a" * 32, CHAIN_ID)
 SENDER = SIGNER.address
@@ -333,7 +334,7 @@ def test_death_at_any_step_leaves_one_nonce_and_one_effect(half_step: int) -> No
     assert_once(memory, reality, 2)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(st.data())
 def test_any_history_of_deaths_bumps_and_reorganisations_takes_effect_once(data: Any) -> None:
     reality, memory, fate = FakeNode(finality=4), MemoryStore(), Fate()

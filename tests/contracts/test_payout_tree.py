@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.payout_tree import (
@@ -25,6 +25,7 @@ from contracts.payout_tree import (
 )
 from domain.refusal import Reason, Refused
 from tests.contracts.stage import account
+from tests.examples import examples
 
 VECTORS = json.loads((Path(__file__).parent / "openzeppelin_trees.json").read_bytes())["trees"]
 CHAIN_ID, DISTRIBUTOR = 31337, account(0xD)
@@ -67,7 +68,7 @@ def test_a_tree_of_one_leaf_is_its_leaf_with_an_empty_proof() -> None:
     assert tree.proof(0) == []
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(totals)
 def test_every_proof_of_a_random_tree_verifies(lifetime: dict[str, int]) -> None:
     tree = tree_of(lifetime)
@@ -75,7 +76,7 @@ def test_every_proof_of_a_random_tree_verifies(lifetime: dict[str, int]) -> None
         assert verify(tree.root, row, tree.proof(index))
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(totals, st.data())
 def test_any_changed_bit_of_leaf_or_proof_fails(lifetime: dict[str, int], data: Any) -> None:
     tree = tree_of(lifetime)
@@ -94,7 +95,7 @@ def test_any_changed_bit_of_leaf_or_proof_fails(lifetime: dict[str, int], data: 
     assert not verify(tree.root, changed, proof)
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(totals, st.randoms(use_true_random=False))
 def test_the_order_of_the_rows_does_not_change_the_root(
     lifetime: dict[str, int], shuffler: Any

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.auction import (
@@ -34,6 +34,7 @@ from domain.refusal import Reason, Refused
 from tests.domain.bidders import CLOSES_US, LETTERS, OWNERS, asked, awarded, bid, market, started
 from tests.domain.booked import Booked
 from tests.domain.market import JOB, LEASE, NODE, NOON_US, OFFER, RENTER, job, request
+from tests.examples import examples
 
 HALF = 500_000
 
@@ -397,7 +398,7 @@ steps = st.lists(
 )  # fmt: skip
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(steps=steps, pick=st.sampled_from(("cheapest", "renter")))
 def test_whatever_happens_deposits_are_the_books_and_no_credit_is_lost(
     steps: list[tuple[str, str, int]], pick: str

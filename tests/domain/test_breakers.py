@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.breakers import (
@@ -22,6 +22,7 @@ from domain.breakers import (
 )
 from domain.duration import DAY_US, HOUR_US
 from domain.refusal import Reason
+from tests.examples import examples
 from tests.given import Scene
 
 AT = stream_of(MINT)
@@ -106,7 +107,7 @@ asked = st.lists(
 )
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(asked)
 def test_within_any_window_at_most_twice_the_limit_passes(
     asked: list[tuple[int, int, int]],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from domain import cash_out
@@ -45,6 +45,7 @@ from tests.domain.corrections import (
     sweep,
 )
 from tests.domain.market import BURN_OFFER, NOON_US, OWNER, RENTER
+from tests.examples import examples
 
 CHARGE, PROVIDER, PLATFORM = 2_780_000, 1_265_000, 1_265_000
 DAY_US = 24 * HOUR_US
@@ -330,7 +331,7 @@ def test_what_belongs_to_a_closed_account_waits_in_suspense() -> None:
 AMOUNTS = st.integers(0, 5_000_000)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     used_us=st.integers(1_000_000, HOUR_US),
     burn_share_ppm=st.sampled_from([0, 333_333, 1_000_000]),

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.close_reason import GANG_TIMEOUT
@@ -48,6 +48,7 @@ from ledger.handle import FACTS_MAX
 from tests.domain.booked import Booked
 from tests.domain.market import JOB, NOON_US, RENTER, job
 from tests.domain.pools import CASH, fleet_of, free_nodes
+from tests.examples import examples
 
 GANG = "gang_1"
 MINUTE_US = 60_000_000
@@ -410,7 +411,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     st.integers(1, 6),
     st.lists(st.tuples(st.integers(1, 4), st.integers(0, 2)), min_size=3, max_size=3),
@@ -516,7 +517,7 @@ def test_members_fill_a_node_before_they_take_another() -> None:
     assert len(place(need, nodes, members=7, min_members=6)) == 6
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(
     st.lists(st.tuples(st.integers(1, 3), st.integers(1, 4)), min_size=1, max_size=6),
     st.integers(1, 2),

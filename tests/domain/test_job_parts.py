@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.close_reason import COMPLETED, NO_MATCH
@@ -19,6 +19,7 @@ from domain.refusal import Reason, Refused
 from domain.schedule import due_between, parse
 from domain.task_queue import FinishTask, PushTasks, TakeTask, Task, queue_of
 from tests.domain.market import JOB, NOON_US, RENTER, job, ready, request, reserve, scene
+from tests.examples import examples
 from tests.given import Scene
 
 
@@ -105,7 +106,6 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.integers(1, 4), STEPS)
 def test_a_job_is_complete_exactly_when_each_chunk_has_completed_once(
     chunks: int, steps: list[tuple[int, int]]
@@ -136,7 +136,7 @@ def scheduled(text: str, last_due_us: int) -> JobState:
     return JobState(submitted, "submitted", last_due_us=last_due_us)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.lists(st.integers(1, 400), min_size=1, max_size=12))
 def test_due_runs_only_rise_and_none_is_started_twice_however_late_the_timer(
     minutes: list[int],
@@ -211,7 +211,7 @@ def queue(count: int) -> Scene:
 LEASE = request().lease_id
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(
     st.integers(1, 5),
     st.lists(st.tuples(st.sampled_from(["take", "done", "push", "wait"]), st.integers(0, 6)),

@@ -6,7 +6,7 @@ import itertools
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.accrual import UsageRow
@@ -19,6 +19,7 @@ from tests.domain import market
 from tests.domain.booked import Booked
 from tests.domain.corrections import HOLDBACK, billed
 from tests.domain.market import BURN_OFFER, LEASE, NOON_US, RENTER
+from tests.examples import examples
 
 CASH, OWED_BY_RENTER = f"party:{RENTER}:cash", f"party:{RENTER}:owed"
 END_US = 2 * HOUR_US
@@ -118,7 +119,7 @@ def test_a_burn_lease_retires_burned_credits_and_the_rest_waits_to_be_burned() -
     assert world.balance("network:burn_due") == world.balance(OWED_BY_RENTER) == 780_000
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     cuts=st.lists(st.integers(1, 59), max_size=4, unique=True).map(sorted),
     share=st.sampled_from([0, 142_857, 500_000]),

@@ -12,7 +12,6 @@ from functools import partial
 from typing import Any, ClassVar
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -80,6 +79,7 @@ from tests.domain.test_lease_life import (
     revise,
     running,
 )
+from tests.examples import examples
 from tests.ledger.samples import sample
 
 MINUTE_US = 60_000_000
@@ -424,6 +424,6 @@ class Life(RuleBasedStateMachine):
 
 def test_a_random_life_stays_in_the_table_and_its_books_balance() -> None:
     # The same lives every time: whether every state is reached must not be a matter of luck.
-    lives = settings(max_examples=150, stateful_step_count=40, deadline=None, derandomize=True)
+    lives = examples(150, stateful_step_count=40, derandomize=True)
     run_state_machine_as_test(Life, settings=lives)
     assert {"active", "paused", "degraded", "reclaiming", "closing", "settled"} <= Life.seen

@@ -8,7 +8,7 @@ from random import Random
 from typing import Any, TypeVar
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.constraints import Constraints
@@ -53,7 +53,6 @@ def seen(rows: Sequence[OfferedNode]) -> list[OfferedNode]:
     return [as_seen_by(RENTER, row) for row in rows]
 
 
-@settings(deadline=None)
 @given(needs(), fleets(), st.randoms(use_true_random=False))
 def test_the_order_of_nodes_and_devices_does_not_matter(
     asked: Need, fleet: list[OfferedNode], random: Random
@@ -72,7 +71,6 @@ def _shuffled(things: Sequence[T], random: Random) -> list[T]:
     return mixed
 
 
-@settings(max_examples=100, deadline=None)
 @given(needs(), fleets())
 def test_own_nodes_come_first_and_no_fitting_node_is_better_than_the_chosen_one(
     asked: Need, fleet: list[OfferedNode]
@@ -97,7 +95,6 @@ def test_own_nodes_come_first_and_no_fitting_node_is_better_than_the_chosen_one(
     assert match.candidates[0].node_id == match.node_id
 
 
-@settings(max_examples=100, deadline=None)
 @given(needs(), fleets())
 def test_every_candidate_passes_every_hard_constraint(
     asked: Need, fleet: list[OfferedNode]
@@ -128,7 +125,6 @@ def test_every_candidate_passes_every_hard_constraint(
         assert wanted.mode == "mig" or len(roomy) >= asked.gpu_count
 
 
-@settings(max_examples=100, deadline=None)
 @given(needs(), fleets())
 def test_no_trade_is_outside_what_both_parties_accept(
     asked: Need, fleet: list[OfferedNode]
@@ -143,7 +139,6 @@ def test_no_trade_is_outside_what_both_parties_accept(
     assert price == (fee if row.account_id == RENTER else row.price)
 
 
-@settings(max_examples=100, deadline=None)
 @given(needs(), fleets())
 def test_each_single_relaxation_that_is_told_gives_a_match(
     asked: Need, fleet: list[OfferedNode]
@@ -155,7 +150,6 @@ def test_each_single_relaxation_that_is_told_gives_a_match(
             assert choose(easier, seen(fleet)) is not None, eased
 
 
-@settings(max_examples=100, deadline=None)
 @given(needs(), fleets())
 def test_a_recorded_decision_is_recomputed_and_a_changed_one_is_found(
     asked: Need, fleet: list[OfferedNode]

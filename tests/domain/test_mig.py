@@ -8,13 +8,14 @@ from functools import lru_cache
 from itertools import permutations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from domain import mig
 from domain.mig import TABLES, Held, Instance, Profile, Table
 from domain.money import PPM
 from domain.refusal import Reason, Refused
+from tests.examples import examples
 
 A100 = TABLES["A100-40GB"]
 SMALL = ("1g.5gb", "2g.10gb", "3g.20gb", "4g.20gb", "7g.40gb")
@@ -312,7 +313,7 @@ def _lived(table: Table, steps: list[str | int]) -> Iterator[tuple[Held, str, in
         held = held | {Instance(start, step)}
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(histories())
 def test_the_start_leaves_the_most_placements_and_of_equals_is_the_highest(
     history: tuple[Table, list[str | int]],
@@ -328,7 +329,7 @@ def test_the_start_leaves_the_most_placements_and_of_equals_is_the_highest(
         assert start == max(other for other, left in possible.items() if left == best)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(histories())
 def test_memory_slices_never_overlap_and_compute_is_never_more_than_there_is(
     history: tuple[Table, list[str | int]],

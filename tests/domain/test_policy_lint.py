@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.money import PPM
@@ -17,6 +17,7 @@ from domain.policy_document import Tier, canonical, read_document
 from domain.policy_formula import read_formula
 from domain.policy_lint import ERROR, RULES, WARNING, Report, lint
 from domain.policy_split import best_split, earned_ppm
+from tests.examples import examples
 
 POLICIES = Path(__file__).parents[1] / "policies"
 
@@ -171,7 +172,7 @@ tiers_of = st.lists(
 caps = st.none() | st.integers(0, 25)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(tiers_of, st.integers(0, 1), caps, st.lists(st.integers(0, 30), min_size=2, max_size=5))
 def test_what_the_search_calls_sound_no_split_into_k_identities_gains(
     tiers: tuple[Tier, ...], flat: int, cap: int | None, parts: list[int]
@@ -182,7 +183,7 @@ def test_what_the_search_calls_sound_no_split_into_k_identities_gains(
         assert best_split(tiers, flat, cap) is not None
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(tiers_of, st.integers(0, 1), caps)
 def test_the_search_finds_what_trying_everything_finds(
     tiers: tuple[Tier, ...], flat: int, cap: int | None
@@ -217,7 +218,7 @@ plains = st.recursive(
 )
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(st.sampled_from([name for name in CLEAN if name != "format"]), plains)
 def test_no_document_breaks_the_lint(table: str, plain: Any) -> None:
     report = lint({**CLEAN, table: plain})

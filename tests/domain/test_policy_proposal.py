@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.epoch import stream_of as epoch_stream
@@ -27,6 +27,7 @@ from domain.refusal import Reason, Refused
 from domain.rules import decide
 from tests.domain.epochs import CAP, READY, opened
 from tests.domain.test_policy_lint import CLEAN, document
+from tests.examples import examples
 from tests.given import Scene
 
 AT_US = 1_795_176_000_000_000
@@ -248,7 +249,7 @@ def test_a_number_is_given_once_and_an_unknown_one_is_unknown() -> None:
 voters = st.lists(st.tuples(st.sampled_from((ANNA, BORIS, CLEO, DIDO)), st.booleans()), max_size=8)
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(voters)
 def test_nothing_is_approved_by_fewer_than_two_others(votes: list[tuple[str, bool]]) -> None:
     scene = proposed()

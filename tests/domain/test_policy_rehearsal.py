@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.policy import EmissionSegment, PolicyPublished
@@ -14,6 +14,7 @@ from domain.reward_terms import REWARD_TERMS, RewardTerms
 from domain.settlement import Cut, NodeCut, Openings, Use, settle
 from tests.domain.epochs import POLICY
 from tests.domain.test_settlement import RULED, deltas, fleets, terms
+from tests.examples import examples
 
 EPOCHS = st.lists(st.tuples(fleets, st.integers(0, 10**13), deltas), min_size=1, max_size=5)
 
@@ -55,7 +56,7 @@ def summary_of(cuts: list[Cut], policy: PolicyPublished, first: int = 1) -> Summ
     return found
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(EPOCHS, terms)
 def test_the_policy_that_was_in_force_would_have_paid_exactly_the_same(
     told: list[tuple[tuple[NodeCut, ...], int, object]], reward_terms: RewardTerms
@@ -68,7 +69,7 @@ def test_the_policy_that_was_in_force_would_have_paid_exactly_the_same(
         assert one.would_be.unallocated == one.was.unallocated
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(EPOCHS, terms, terms, st.integers(1, 4))
 def test_another_policy_keeps_every_invariant_and_the_epochs_before_it_as_they_were(
     told: list[tuple[tuple[NodeCut, ...], int, object]],

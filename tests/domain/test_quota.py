@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from domain import rules
@@ -26,6 +26,7 @@ from domain.quota import SetQuota, client_quota, hold, quota_of, release, stream
 from domain.refusal import Reason, Refused
 from domain.stream import Change
 from tests.domain.market import NOON_US, RENTER, job, request, reserve, scene
+from tests.examples import examples
 from tests.given import Scene
 
 BY: dict[str, Any] = {"by": "mem", "at_us": NOON_US}
@@ -150,7 +151,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(STEPS)
 def test_what_is_held_is_the_sum_of_the_holds_and_never_above_the_quota_it_met(
     steps: list[tuple[str, int, int]],
@@ -177,7 +178,7 @@ def test_what_is_held_is_the_sum_of_the_holds_and_never_above_the_quota_it_met(
         assert quota.used_ppm == sum(held.values()) == sum(quota.holds.values())
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.lists(st.integers(1, 1_200_000), min_size=2, max_size=8), st.randoms())
 def test_decisions_that_saw_the_same_quota_cannot_both_be_recorded(
     asked: list[int], random: Any

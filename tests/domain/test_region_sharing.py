@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.account import AccountClosed, AccountOpened
@@ -46,6 +46,7 @@ from domain.revenue_share import OwnerShare, RevenueSharesSet
 from domain.stream import Stream
 from ledger.chart import kind_of
 from ledger.postings import entries_for
+from tests.examples import examples
 from tests.given import Scene
 
 REGION, PROVIDER, OPERATOR, ANNA = "region_a", "prov_a", "acct_operator", "acct_anna"
@@ -233,7 +234,7 @@ def test_nothing_is_shared_under_terms_that_were_announced_after_it_was_earned()
     assert in_time.fact.amount == credit(1 + 2)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.integers(DAY - 3, DAY + 20), st.integers(0, 12), st.integers(0, 2))
 def test_whatever_is_gathered_was_earned_when_its_terms_were_known(
     earned_day: int, later: int, changes: int
@@ -310,7 +311,7 @@ def booked(scene: Scene, command: Any) -> dict[str, int]:
     return {account: units for account, units in sums.items() if units}
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(
     st.lists(st.tuples(st.integers(0, 10**9), st.integers(0, DAY_GPU_US)), max_size=3),
     st.integers(0, PPM),

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.duration import HOUR_US
@@ -31,6 +31,7 @@ from tests.domain.market import (
     request,
     scene,
 )
+from tests.examples import examples
 
 PRICE = 2_000_000
 
@@ -86,7 +87,7 @@ def test_the_whole_term_is_held_at_the_price_of_its_months() -> None:
     assert lease_of(world, LEASE).held_units == 3 * 720 * PRICE
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(
     months=st.sampled_from(MONTHS), refund_ppm=st.integers(0, 1_000_000),
     after_us=st.integers(1, MONTH_US - 1),

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.account import AccountClosed, AccountOpened
@@ -36,6 +36,7 @@ from domain.stream import Stream
 from domain.tariff import MeterRate, TariffPublished
 from tests.domain import market
 from tests.domain.market import LEASE, NOON_US, OWNER, RENTER
+from tests.examples import examples
 from tests.given import Scene
 
 OPERATOR, CLIENT = "acct_op", "acct_client"
@@ -267,7 +268,7 @@ def test_events_judged_before_are_refused() -> None:
 quantities = st.lists(st.integers(0, 10**6), min_size=1, max_size=12)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(
     quantities=quantities,
     order=st.randoms(use_true_random=False),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.account import AccountOpened, WalletLinked
@@ -44,6 +44,7 @@ from domain.reward_correction import (
 from domain.reward_terms import REWARD_TERMS
 from domain.stream import Stream
 from tests.domain.epochs import CLOSING, END_US, POLICY, READY, WEEK_US, settled
+from tests.examples import examples
 from tests.given import Scene
 
 HELD = replace(POLICY, holdback_epochs=4, rewards=replace(REWARD_TERMS, cap_multiple_ppm=None))
@@ -271,7 +272,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(steps)
 def test_no_leaf_falls_over_any_order_of_maturing_slashing_forfeiting_linking_and_roots(
     story: list[tuple[str, str, int]],

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.calendar import day_named, days_in, first_day, month_of_day
 from domain.duration import DAY_US, MINUTE_US
 from domain.refusal import Reason, Refused
 from domain.schedule import due_between, latest_due_us, next_due_us, parse
+from tests.examples import examples
 
 NOON_US = day_named("2026-11-20") * DAY_US + 12 * 60 * MINUTE_US
 
@@ -87,7 +88,7 @@ def _by_hand(text: str, at_us: int) -> bool:
     )  # fmt: skip
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(SCHEDULES, st.integers(0, 20_000 * 1440), st.integers(1, 3 * 1440))
 def test_due_times_are_the_minutes_that_match_and_no_others(
     text: str, start: int, minutes: int

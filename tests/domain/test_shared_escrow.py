@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.account import AccountOpened
@@ -39,6 +39,7 @@ from tests.domain.market import (
     scene,
     usage,
 )
+from tests.examples import examples
 
 SECOND_US = 1_000_000
 MINUTE_US = 60 * SECOND_US
@@ -452,7 +453,7 @@ def test_what_leases_draw_on_is_not_idle() -> None:
     assert made.do(idle) == []
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(data=st.data())
 def test_no_order_of_joining_leaving_paying_and_taking_back_overdraws_it_or_loses_a_unit(
     data: st.DataObject,

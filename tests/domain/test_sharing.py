@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -46,6 +46,7 @@ from domain.sharing import (
 )
 from domain.stream import Stream
 from tests.domain.supply import GPU_0, NODE, NOON_US, device_registered
+from tests.examples import examples
 from tests.given import Scene
 
 DEVICE_STREAM = Stream("device", GPU_0)
@@ -515,12 +516,11 @@ class Shared(RuleBasedStateMachine):
         assert 0 <= fact.leased_ppm_us // PPM - found.leased <= leases
 
 
-Shared.TestCase.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+Shared.TestCase.settings = examples(60, stateful_step_count=30)
 test_no_history_in_any_mode_leases_more_than_the_device = Shared.TestCase
 
 
 @given(st.lists(ASKS, max_size=12))
-@settings(max_examples=100)
 def test_whatever_is_admitted_leaves_both_sums_within_the_device(asked: list[Ask]) -> None:
     gpu, held = gpu_of(A100), list[Held]()
     for ask in asked:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.adjustment import AdjustmentBooked, GrantGoodwill, corrections_of
@@ -31,6 +31,7 @@ from tests.domain.corrections import (
     sweep,
 )
 from tests.domain.market import LEASE, NOON_US, OWNER, RENTER
+from tests.examples import examples
 
 STANDARD = SlaClass(
     "standard", (SlaTier(990_000, 100_000), SlaTier(950_000, 250_000), SlaTier(900_000, 1_000_000))
@@ -185,7 +186,7 @@ def test_a_lease_without_a_class_or_not_settled_is_not_assessed() -> None:
         assert caught.value.reason is Reason.LEASE_STATE
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     used_us=st.integers(0, HOUR_US),
     goodwill=st.integers(0, 5_000_000),
@@ -221,7 +222,7 @@ def test_what_is_credited_is_the_formula_and_never_more_than_is_left_of_the_char
     assert world.balance(f"party:{OWNER}:owed") == 0
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(
     steps=st.permutations(["goodwill", "dispute", "rule", "sla", "mature", "sweep", "sla"]),
     used_us=st.integers(1_000_000, HOUR_US),

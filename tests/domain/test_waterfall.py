@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.money import PPM
 from domain.waterfall import Infra, Weights, fall
+from tests.examples import examples
 
 CREDIT = 1_000_000
 DAY_GPU_US = 86_400_000_000
@@ -38,7 +39,7 @@ def test_the_worked_day_comes_out_to_the_unit() -> None:
     assert totals == [59_840_000, 7_040_000, 21_120_000]
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(UNITS, COSTS, PARTS, WEIGHTS, WEIGHTS)
 def test_infra_participation_usage_and_carry_are_the_pool_to_the_unit(
     pool: int, cost: Infra, ppm: int, available: list[int], revenue: list[int]
@@ -53,7 +54,7 @@ def test_infra_participation_usage_and_carry_are_the_pool_to_the_unit(
         assert fallen.carry <= max(0, len(available) - 1) + max(0, len(revenue) - 1)
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(st.integers(10**6, 10**12), st.integers(1, PPM), st.integers(1, 10**9))
 def test_a_node_without_work_is_paid_for_having_been_there(pool: int, ppm: int, time: int) -> None:
     fallen = fall(pool, NO_COST, ppm, [("busy", time), ("idle", time)], [("busy", 1), ("idle", 0)])
@@ -90,7 +91,7 @@ def test_what_nobody_earned_waits_for_the_next_day() -> None:
     assert (fallen.participation, fallen.carry) == ({"a": 2}, 8)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(UNITS, PARTS, UNITS, UNITS, WEIGHTS)
 def test_equal_work_earns_equal_whoever_else_is_there(
     pool: int, ppm: int, time: int, units: int, others: list[int]
@@ -102,7 +103,7 @@ def test_equal_work_earns_equal_whoever_else_is_there(
     assert fallen.usage["x"] == fallen.usage["y"]
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(UNITS, COSTS, PARTS, WEIGHTS, WEIGHTS, st.randoms(use_true_random=False))
 def test_the_order_in_which_nodes_are_told_changes_nothing(
     pool: int, cost: Infra, ppm: int, available: list[int], revenue: list[int], shuffle: object
@@ -114,7 +115,7 @@ def test_the_order_in_which_nodes_are_told_changes_nothing(
     assert fall(pool, cost, ppm, told, earned) == before
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(UNITS, PARTS, WEIGHTS, UNITS, st.integers(0, 10**9))
 def test_more_time_or_more_revenue_never_earns_less(
     pool: int, ppm: int, others: list[int], mine: int, more: int

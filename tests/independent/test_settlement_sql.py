@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.epoch_file import epoch_file
@@ -15,6 +15,7 @@ from domain.reward_terms import REWARD_TERMS, UNISSUED
 from domain.settlement import Attested, NodeCut, Use, settle
 from tests.domain.epochs import POLICY
 from tests.domain.test_settlement import cut, deltas, fleets, terms
+from tests.examples import examples
 from tests.independent.settlement_sql import breaks, differences
 
 
@@ -23,7 +24,7 @@ def told(settlement: Any) -> dict[str, Any]:
     return document
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(
     fleets, st.none() | terms, st.integers(0, 10**14), st.integers(0, 10**14),
     st.integers(0, 10**14), deltas, st.sampled_from(["burned_value", "gpu_time"]),

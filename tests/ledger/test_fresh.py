@@ -6,7 +6,7 @@ from collections.abc import Generator
 
 import psycopg
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from domain.account import OpenAccount
@@ -14,6 +14,7 @@ from domain.stream import Stream
 from ledger import fresh
 from ledger.fresh import FreshStates
 from ledger.handle import Ledger
+from tests.examples import examples
 from tests.running_market import OPERATOR, OWNER, RENTER, START_US, Market
 
 KEY = b"tests/ledger/test_fresh"
@@ -34,9 +35,7 @@ def market(database: str) -> Generator[Market, None, None]:
         yield found
 
 
-@settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@examples(25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     steps=st.lists(st.sampled_from(["append", "look", "prepare", "open"]), max_size=12),
     most=st.sampled_from([2, fresh.GROWN_MAX]),

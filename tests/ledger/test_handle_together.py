@@ -8,7 +8,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from api.embedded_postgres import EmbeddedPostgres
@@ -18,6 +18,7 @@ from domain.money import PPM, credit
 from domain.refusal import Reason, Refused
 from domain.stream import Stream, World
 from ledger.handle import Ahead, Answer, CommandKey, Ledger, Order
+from tests.examples import examples
 from tests.running_market import PRICE, RENTER, START_US, Market, SignedNode
 from tests.written import written
 
@@ -168,9 +169,7 @@ def test_who_decided_on_what_has_moved_records_nothing(founded: str) -> None:
         assert market.head == head
 
 
-@settings(
-    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@examples(20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(slots=st.lists(st.integers(0, 3), min_size=1, max_size=8))
 def test_no_device_is_given_twice_and_the_books_balance(founded: str, slots: list[int]) -> None:
     with open_market(founded) as market:

@@ -6,10 +6,11 @@ from hashlib import sha256
 
 import pymerkle
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ledger import merkle
+from tests.examples import examples
 
 SIZES = [1, 2, 255, 256, 257, 65_535, 65_536, 65_537, 70_000]
 LEAVES = [merkle.leaf(b"entry %d" % i) for i in range(70_000)]
@@ -118,7 +119,7 @@ def test_all_small_trees_are_proved_exhaustively(
             assert merkle.verify_consistency(old, size, roots[old], roots[size], proof)
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(steps=st.lists(st.integers(0, 700), max_size=8))
 def test_growing_in_any_steps_gives_the_same_tiles(steps: list[int]) -> None:
     kept: dict[tuple[int, int], bytes] = {}

@@ -8,13 +8,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.duration import MINUTE_US
 from node_reporter import inventory
 from node_reporter.gpus import Device, DeviceLost, MonitorBlind, Reading, counted
 from node_reporter.simulated import SimulatedGpus
+from tests.examples import examples
 from tests.node_reporter.reporter_scene import TICK_US, Scene
 
 
@@ -129,7 +130,7 @@ LAYOUTS: tuple[tuple[tuple[str, int], ...], ...] = (
 FAILURES = (None, None, None, DeviceLost(15, "lost"), MonitorBlind(999, "unknown"))
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     st.lists(
         st.tuples(

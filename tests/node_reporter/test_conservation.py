@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from api.accrual import rows_of
@@ -24,6 +24,7 @@ from domain import accrual
 from node_reporter.clock import SteppedClock
 from node_reporter.gpus import DeviceLost, Health, MonitorBlind, Reading
 from node_reporter.simulated import POWER_LIMIT_MW, Outage, SimulatedGpus
+from tests.examples import examples
 from tests.node_reporter.reporter_scene import BEGIN_US, DAY_US, MINUTE_US, WALL_US, Scene
 
 DEVICES = 2
@@ -220,7 +221,7 @@ def overlap(some: Sequence[Lease]) -> bool:
     return any(a[0] == b[0] and a[2] > b[1] for a, b in pairwise(spans))
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(happenings([*HARMLESS, "a day ahead", "a day back"]), leases)
 def test_time_and_energy_are_conserved_over_any_schedule_of_faults(
     schedule: list[Happening], held: list[Lease]
@@ -246,7 +247,7 @@ def test_time_and_energy_are_conserved_over_any_schedule_of_faults(
         run.scene.reporter.close()
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(
     happenings(HARMLESS),
     leases,

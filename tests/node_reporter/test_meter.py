@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from node_reporter.clock import Moment
 from node_reporter.gpus import PPM, Health, Reading
 from node_reporter.meter import Bucket, Meter, Poll, Step, split
+from tests.examples import examples
 
 TICK_US = 1_000_000
 LIMIT_MW = 700_000
@@ -226,7 +227,7 @@ def polls_of(schedule: list[Happening]) -> list[Poll]:
     return polls
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(happenings)
 def test_time_is_conserved_over_any_schedule_of_faults(schedule: list[Happening]) -> None:
     polls = polls_of(schedule)
@@ -239,7 +240,7 @@ def test_time_is_conserved_over_any_schedule_of_faults(schedule: list[Happening]
         assert step.bucket is Bucket.AVAILABLE or step.busy_us is None
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(happenings)
 def test_energy_is_the_sum_of_the_believable_deltas_between_good_values(
     schedule: list[Happening],
@@ -259,7 +260,6 @@ def test_energy_is_the_sum_of_the_believable_deltas_between_good_values(
     assert sum(step.energy_gaps for step in steps) == gaps
 
 
-@settings(deadline=None)
 @given(st.data())
 def test_splits_sum_to_the_whole(data: st.DataObject) -> None:
     length = data.draw(st.integers(2, 10**9))

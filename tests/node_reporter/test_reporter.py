@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.duration import MINUTE_US
@@ -17,6 +17,7 @@ from node_reporter.delivery import Backoff, Stopped
 from node_reporter.gpus import DeviceLost, Health, MonitorBlind, Reading
 from node_reporter.simulated import Outage, SimulatedGpus
 from node_reporter.spool import HistoryDiffers
+from tests.examples import examples
 from tests.node_reporter.reporter_scene import TICK_US, WALL_US, Scene
 
 
@@ -341,7 +342,7 @@ ways = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(ways)
 def test_delivery_is_exactly_once_over_any_loss_repetition_and_crash(what: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -6,7 +6,7 @@ import re
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from domain import report
@@ -15,6 +15,7 @@ from node_reporter.gpus import Device
 from node_reporter.leases import AssignmentsUnreadable, Window, edges, parse_windows
 from node_reporter.meter import Bucket, Step
 from node_reporter.rows import Stretch, rows_of
+from tests.examples import examples
 
 HOUR_US = 3_600_000_000
 MINUTE_US = 60_000_000
@@ -195,7 +196,7 @@ windows = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=150)
+@examples(150)
 @given(windows, st.lists(st.integers(1, 7_000_000_000), min_size=1, max_size=12), st.data())
 def test_rows_tile_the_time_of_every_lease_and_parse(
     held: list[Window], lengths: list[int], data: st.DataObject

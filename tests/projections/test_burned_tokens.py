@@ -8,7 +8,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from domain import burn, deposit, epoch
@@ -18,6 +18,7 @@ from domain.stream import Stream
 from projections import epochs, tables
 from projections.epochs import EPOCHS
 from projections.runner import step
+from tests.examples import examples
 from tests.projections import story
 from tests.projections.story import Size, Told, Writer
 
@@ -114,9 +115,7 @@ CHARGE = st.tuples(
 )
 
 
-@settings(
-    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@examples(30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     words=st.lists(st.one_of(CHARGE, st.sampled_from(["cut", "burn", "buy"])), max_size=14),
     tokens_each=st.integers(1, 10**6),

@@ -7,7 +7,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from domain.emission import EmissionSegment
@@ -20,6 +20,7 @@ from domain.settlement import Attested, Cut, NodeCut, Openings, settle
 from projections import epochs, tables
 from projections.availability import AVAILABILITY
 from projections.cut_nodes import read_attested, read_nodes
+from tests.examples import examples
 from tests.projections.network import EPOCH_HOURS, VIEWS, Network, gpu, node_id
 
 A, B = node_id(1), node_id(2)
@@ -148,9 +149,7 @@ def test_rows_of_leases_that_share_a_device_and_rows_sent_twice_count_once(
     assert hours(network, 1) == {A: HALF}
 
 
-@settings(
-    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@examples(30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     told=st.lists(
         st.one_of(

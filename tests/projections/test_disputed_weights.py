@@ -7,7 +7,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from domain import burn, dispute, epoch, lease
@@ -17,6 +17,7 @@ from domain.stream import Stream
 from projections import epochs, tables
 from projections.epochs import EPOCHS
 from projections.runner import step
+from tests.examples import examples
 from tests.projections import story
 from tests.projections.story import Size, Told, Writer
 
@@ -94,9 +95,7 @@ def told(connection: psycopg.Connection[Any], facts: list[Told], facts_max: int)
         pass
 
 
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@examples(40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     source=st.sampled_from(["cash", "burned"]),
     order=st.permutations(["burn", "cut", "open", "rule", "cut"]),

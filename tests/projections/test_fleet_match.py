@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.match_dimensions import FreeDevice, Need, OfferedNode
@@ -15,6 +15,7 @@ from domain.money import PPM
 from projections.fleet_columns import Columns, key_of
 from projections.fleet_match import answer
 from tests.domain.fleets import FEES, OWNER, RENTER, as_seen_by, fleets, needs, node_rows
+from tests.examples import examples
 
 LISTS = {OWNER: (frozenset[str](), frozenset({RENTER}))}
 
@@ -30,7 +31,7 @@ def _compare(columns: Columns, need: Need, rows: Sequence[OfferedNode]) -> None:
     assert found.explanation == explain(need, seen)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(needs(), fleets())
 def test_the_columns_agree_with_the_reference_on_any_fleet(
     need: Need, rows: list[OfferedNode]
@@ -40,7 +41,7 @@ def test_the_columns_agree_with_the_reference_on_any_fleet(
     _compare(columns, need, rows)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(needs(), fleets())
 def test_lists_of_a_provider_are_asked_once_and_hold_for_all_its_nodes(
     need: Need, rows: list[OfferedNode]
@@ -56,7 +57,7 @@ def test_lists_of_a_provider_are_asked_once_and_hold_for_all_its_nodes(
     _compare(columns, need, listed)
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(needs(), st.data())
 def test_what_changes_and_goes_leaves_no_trace_in_the_columns(
     need: Need, data: st.DataObject
@@ -73,7 +74,7 @@ def test_what_changes_and_goes_leaves_no_trace_in_the_columns(
     _compare(columns, need, [row for rows in present.values() for row in rows])
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(fleets())
 def test_a_row_gives_back_what_was_put_in(rows: list[OfferedNode]) -> None:
     columns = Columns(capacity=1)

@@ -9,7 +9,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from domain.deposit import DepositConfirmed
@@ -21,6 +21,7 @@ from ledger.chart import kind_of
 from ledger.postings import entries_for
 from projections import movements, runner, tables
 from projections.movements import MOVEMENTS
+from tests.examples import examples
 from tests.projections.story import FEE, PRICE, START_US, Told, Writer
 
 Owners = dict[tuple[str, str], str]
@@ -149,9 +150,7 @@ def known() -> tuple[Owners, dict[tuple[str, str], int]]:
     return {}, {}
 
 
-@settings(
-    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@examples(15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(runs(), min_size=1, max_size=3), st.integers(1, 9))
 def test_closing_balances_are_the_books_at_every_position_of_any_log(
     writer: Writer,

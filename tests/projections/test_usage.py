@@ -7,7 +7,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from domain import report
@@ -16,6 +16,7 @@ from domain.report import Device
 from ledger.chain import stored_body
 from projections import runner, tables, usage
 from projections.usage import Hour
+from tests.examples import examples
 from tests.projections.reports import START_US, append, make_report
 from tests.projections.story import Size, Writer, story
 
@@ -67,7 +68,7 @@ _DEVICES = st.sampled_from(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(
     rows=st.integers(0, 40),
     length_us=st.sampled_from([60_000_000, 500_000_000, HOUR_US // 2, HOUR_US]),

@@ -1,0 +1,28 @@
+"""How many examples a property gets: its own count in `ci`, a share or a multiple elsewhere.
+
+dev is a fifth of ci, long is ten times ci
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import settings
+
+PROFILES = {"dev": 20, "ci": 100, "long": 1_000}
+
+
+def register() -> None:
+    """Make the profiles known and take `ci`; `pytest --hypothesis-profile=dev` takes another."""
+    for name, count in PROFILES.items():
+        settings.register_profile(name, max_examples=count, deadline=None, print_blob=True)
+    settings.load_profile("ci")
+
+
+def examples(count: int, **others: Any) -> settings:
+    """Settings of a property that looks at `count` examples in `ci`.
+
+    >>> with the profile `dev`, `examples(60)` looks at 12
+    """
+    share = settings.default.max_examples * count // PROFILES["ci"]
+    return settings(max_examples=max(1, share), **others)
