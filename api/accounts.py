@@ -40,7 +40,6 @@ from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
 from domain.account import (
     SCOPES_OF,
-    AccountState,
     AddMember,
     ApiKey,
     IssueApiKey,
@@ -49,11 +48,11 @@ from domain.account import (
     RemoveMember,
     RevokeApiKey,
     RotateApiKey,
+    account_stream,
 )
 from domain.account_closing import CloseAccount
 from domain.deposit import ConfirmDeposit, deposit_id_of
 from domain.refusal import Reason, Refused
-from domain.stream import Stream
 from projections import access, fleet, leases, meters, money_out, statements
 from projections.access import ACCESS
 from projections.fleet import FLEET
@@ -222,8 +221,9 @@ def close_account(account_id: AccountInPath, body: Nothing, call: Caller) -> Res
             )  # fmt: skip
 
     def told(after: After) -> Told:
-        state = after.state(Stream("account", account_id))
-        return AccountClosedTold(account_id=account_id, closed_at=moment(state.closed_at_us))
+        closed_us = after.state(account_stream(account_id)).closed_at_us
+        assert closed_us is not None, account_id
+        return AccountClosedTold(account_id=account_id, closed_at=moment(closed_us))
 
     return call.record(commands, told)
 
@@ -453,8 +453,7 @@ def issuing(
 
 
 def _key_told(after: After, account_id: str, key_id: str) -> ApiKeyTold:
-    state = after.state(Stream("account", account_id))
-    assert isinstance(state, AccountState)
+    state = after.state(account_stream(account_id))
     key: ApiKey = state.keys[key_id]
     scopes: Any = list(key.scopes)
     return ApiKeyTold(
@@ -548,7 +547,7 @@ def link_wallet(account_id: AccountInPath, body: WalletProof, call: Caller) -> R
         )  # fmt: skip
 
     def told(after: After) -> Told:
-        state = after.state(Stream("account", account_id))
+        state = after.state(account_stream(account_id))
         wallet = next(w for w in reversed(state.wallets) if w.address == proven()[0])
         return WalletTold(address=wallet.address, effective_at=moment(wallet.effective_at_us))
 

@@ -23,7 +23,7 @@ from domain.accrual import UsageRow
 from domain.capacity import Span
 from domain.close_reason import EXPIRED, FUNDS_ENDED, START_TIMEOUT, TERM_REACHED, UNREACHABLE
 from domain.duration import HOUR_US
-from domain.lease import AccrueUsage, CloseLease, Lease, SettleLease, TopUpLease
+from domain.lease import AccrueUsage, CloseLease, Lease, SettleLease, TopUpLease, lease_stream
 from domain.lease_closing import expires_us, unreachable_us
 from domain.lease_top_up import refill_due
 from domain.refusal import Reason, Refused
@@ -423,7 +423,7 @@ class _Batch:
     """What is due for some leases, and the states that says so."""
 
     waiting: list[tuple[str, list[Any]]]
-    ahead: dict[Stream, Held]
+    ahead: dict[Stream[Any], Held]
 
 
 @dataclass(frozen=True, slots=True)
@@ -438,7 +438,7 @@ class _Run:
 
     def prepare(self, lease_ids: Sequence[str]) -> _Batch:
         """What is due for these leases, from two queries: their facts, and their reports."""
-        streams = [Stream("lease", lease_id) for lease_id in lease_ids]
+        streams = [lease_stream(lease_id) for lease_id in lease_ids]
         ahead = self.ledger.market.load_many(streams)
         self._read_ahead([ahead[stream].state for stream in streams])
         waiting: list[tuple[str, list[Any]]] = []
@@ -473,14 +473,14 @@ class _Run:
                     done += self._again(lease_id, part.refusal)
                 elif part.done < len(commands):
                     waiting.insert(0, (lease_id, commands[part.done :]))
-                ahead.pop(Stream("lease", lease_id), None)  # it is another one by now
+                ahead.pop(lease_stream(lease_id), None)  # it is another one by now
         return done
 
     def alone(self, lease_id: str) -> int:
         """Accrue one lease, every command in an append of its own."""
         done = 0
         try:
-            state = self.ledger.market.load(Stream("lease", lease_id)).state
+            state = self.ledger.market.state_of(lease_stream(lease_id))
             for command in self._due(state, lease_id, self.reader.beside()):
                 done += self._take(command)
         except Refused as refused:

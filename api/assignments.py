@@ -34,10 +34,9 @@ from api.nodes import own_node, visible_node
 from api.operation import Resource
 from domain.job import workload_hash
 from domain.job_plan import Reference
-from domain.lease import RUNNING, Lease, ReadyLease
+from domain.lease import RUNNING, ReadyLease, lease_stream
 from domain.money import PPM
 from domain.refusal import Reason, Refused
-from domain.stream import Stream
 from projections import fleet, leases, work
 from projections.fleet import FLEET
 from projections.leases import LEASES
@@ -221,8 +220,7 @@ def _pending(call: Call, view: View, row: leases.LeaseRow, node: fleet.Node) -> 
     assert job is not None, row.job_id
     assert row.reserved_at_us is not None
     told: Any = row
-    lease = call.service.ledger.market.load(Stream("lease", row.lease_id)).state
-    assert isinstance(lease, Lease)
+    lease = call.service.ledger.market.state_of(lease_stream(row.lease_id))
     assert lease.requested is not None
     return PendingTold(
         lease_id=row.lease_id, job_id=row.job_id, account_id=row.account_id,
@@ -269,8 +267,7 @@ def start_lease(
     def commands() -> ReadyLease:
         if not (call.node_of_caller(node_id) or call.executor_of_caller(node_id)):
             own_node(call, node_id)
-        lease = call.service.ledger.market.load(Stream("lease", lease_id)).state
-        assert isinstance(lease, Lease)
+        lease = call.service.ledger.market.state_of(lease_stream(lease_id))
         if lease.reserved is None or lease.reserved.node_id != node_id:
             raise Refused(Reason.LEASE_UNKNOWN, lease_id=lease_id)
         return ReadyLease(
@@ -282,10 +279,11 @@ def start_lease(
         )
 
     def told(after: After) -> Told:
-        lease: Any = after.state(Stream("lease", lease_id))
+        lease = after.state(lease_stream(lease_id))
         opened = lease.opened
+        status: Any = lease.status
         return ReadyTold(
-            lease_id=lease_id, state=lease.status,
+            lease_id=lease_id, state=status,
             opened_at=None if opened is None else moment(opened.opened_at_us),
             funds_end_at=None if opened is None else moment(opened.funds_end_us),
             term_end_at=None if opened is None else moment_or_none(opened.term_end_us),

@@ -44,16 +44,15 @@ from api.models import (
 )
 from api.operation import Resource
 from domain import report
-from domain.node import NodeState
+from domain.node import node_stream
 from domain.refusal import Reason, Refused
-from domain.stream import Stream
 from domain.trust_record import (
     NONCE_LIFE_US,
-    DeviceTrust,
     IssueNonce,
     RecordAttestation,
     attestation_nonce,
 )
+from domain.trust_record import stream_of as trust_stream
 
 resource = Resource("attestation")
 
@@ -151,7 +150,7 @@ def create_attestation_nonce(
         )  # fmt: skip
 
     def told(after: After) -> Told:
-        state: DeviceTrust = after.state(Stream("device-trust", device_id))
+        state = after.state(trust_stream(device_id))
         assert state.nonce is not None
         return NonceTold(
             node_id=node_id, device_id=device_id, server_nonce=state.nonce.server_nonce,
@@ -201,8 +200,7 @@ def _own(call: Call, node_id: str) -> None:
 
 def _nonce(call: Call, node_id: str, device_id: str, server_nonce: str) -> bytes:
     """The nonce that this evidence answers. Whether it is still good is decided with the fact."""
-    state = call.service.ledger.market.load(Stream("device-trust", device_id)).state
-    assert isinstance(state, DeviceTrust)
+    state = call.service.ledger.market.state_of(trust_stream(device_id))
     nonce = state.nonce
     if nonce is None or (nonce.node_id, nonce.server_nonce) != (node_id, server_nonce):
         raise Refused(Reason.REFERENCE_INVALID, field="server_nonce", rule="asked for, and new")
@@ -215,8 +213,7 @@ def _head(call: Call, node_id: str) -> tuple[int, str]:
         row = connection.execute(_HEAD, (report.lane_of(node_id), node_id)).fetchone()
     if row is not None:
         return int(row[0]), bytes(row[1]).hex()
-    state = call.service.ledger.market.load(Stream("node", node_id)).state
-    assert isinstance(state, NodeState)
+    state = call.service.ledger.market.state_of(node_stream(node_id))
     assert state.joined is not None
     return 0, report.genesis(node_id, bytes.fromhex(state.joined.public_key)).hex()
 

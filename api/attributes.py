@@ -29,15 +29,14 @@ from api.models import (
 from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
 from domain.attribute import (
-    AttributeStated,
     RevokeAttribute,
     StateAttribute,
+    attribute_stream,
     message_for,
     statement_id,
 )
-from domain.countersign import SignerState
+from domain.countersign import signer_stream
 from domain.refusal import Reason, Refused
-from domain.stream import Stream
 from projections import supply
 from projections.fleet import FLEET
 
@@ -113,12 +112,10 @@ def add_attribute(body: NewAttribute, call: Caller) -> Response:
         stated_at_us=body.stated_at, expires_at_us=body.expires_at, by=call.principal.member_id,
         at_us=call.now_us,
     )  # fmt: skip
-    stream = Stream("attribute", statement_id(command))
+    stream = attribute_stream(statement_id(command))
 
     def checked() -> StateAttribute:
-        signer: SignerState = call.service.ledger.market.load(
-            Stream("signer", body.signer_account_id)
-        ).state
+        signer = call.service.ledger.market.state_of(signer_stream(body.signer_account_id))
         key = signer.key(body.key_id)
         if key is None:
             raise Refused(Reason.SIGNING_KEY_UNKNOWN, key_id=body.key_id)
@@ -126,7 +123,8 @@ def add_attribute(body: NewAttribute, call: Caller) -> Response:
         return command
 
     def told(after: After) -> Told:
-        stated: AttributeStated = after.state(stream).stated
+        stated = after.state(stream).stated
+        assert stated is not None
         return _attribute(stated, None, call.now_us)
 
     return call.record(checked, told)

@@ -16,11 +16,11 @@ from api.accrual import NO_MONEY
 from api.one_by_one import OneByOne
 from api.service import Service
 from domain.auction import Auction, LapseBids
+from domain.auction import stream_of as auction_stream
 from domain.bidding import UNAVAILABLE, DropBid, award
 from domain.close_reason import CANCELLED_BEFORE_START, NO_MATCH
-from domain.lease import CloseLease, Lease
+from domain.lease import CloseLease, lease_stream
 from domain.refusal import Reason, Refused
-from domain.stream import Stream
 from projections import bids, tables
 from projections.bids import Standing
 from projections.runner import Connection
@@ -123,9 +123,7 @@ def _end(service: Service, lease_id: str, code: int, now_us: int) -> int:
 
 
 def _auction(service: Service, lease_id: str) -> Auction:
-    state = service.ledger.market.load(Stream("auction", lease_id)).state
-    assert isinstance(state, Auction)
-    return state
+    return service.ledger.market.state_of(auction_stream(lease_id))
 
 
 # --- standing bids ---------------------------------------------------------------------------
@@ -133,7 +131,7 @@ def _auction(service: Service, lease_id: str) -> Auction:
 
 def serve(service: Service, connection: Connection, one: Standing, now_us: int) -> int:
     """Place a waiting bid, or go on with a paused lease, where its bid is high enough."""
-    lease: Lease = service.ledger.market.load(Stream("lease", one.lease_id)).state
+    lease = service.ledger.market.state_of(lease_stream(one.lease_id))
     if lease.status == "paused":
         tables.step_all(connection, only=("bids",))
         holding = bids.read_holding(connection, node_id=one.node_id)

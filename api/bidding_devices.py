@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from api.service import Service
-from domain.lease import Lease
+from domain.lease import lease_stream
 from domain.matching import FreeDevice
-from domain.stream import Stream
 from projections import fleet
 from projections.fleet import FLEET
 
 
 def free_devices(service: Service, lease_id: str, node_id: str) -> list[str]:
     """As many as are asked for, the fullest that have room first; fewer when there are fewer."""
-    lease: Lease = service.ledger.market.load(Stream("lease", lease_id)).state
+    lease = service.ledger.market.state_of(lease_stream(lease_id))
     asked = lease.requested
     if asked is None:
         return []

@@ -42,13 +42,11 @@ from api.paging import LIST_LIMIT, Cursor, Limit
 from api.providers import own_provider
 from domain.auction import Auction, BidPlaced, WithdrawBid, stream_of
 from domain.bidding import PlaceBid, award
-from domain.lease import Lease
-from domain.offer import OfferState
+from domain.lease import Lease, lease_stream
+from domain.offer import offer_stream
 from domain.rebid import rebidding
 from domain.refusal import Reason, Refused
-from domain.standing_bid import StandingBid
 from domain.standing_bid import stream_of as standing_stream_of
-from domain.stream import Stream
 from projections import bids
 from projections.bids import BIDS
 from projections.pools import POOLS
@@ -235,7 +233,7 @@ def submit_bid(lease_id: LeaseInPath, body: NewBid, call: Caller) -> Response:
         )  # fmt: skip
 
     def told(after: After) -> Told:
-        auction: Auction = after.state(stream_of(lease_id))
+        auction = after.state(stream_of(lease_id))
         return _placed(auction.bids[bid_id])
 
     return call.record(commands, told)
@@ -325,7 +323,7 @@ def accept_bid(lease_id: LeaseInPath, bid_id: BidInPath, body: Nothing, call: Ca
         return list(found[1])
 
     def told(after: After) -> Told:
-        lease: Lease = after.state(Stream("lease", lease_id))
+        lease = after.state(lease_stream(lease_id))
         reserved = lease.reserved
         assert reserved is not None
         state: Any = lease.status
@@ -394,8 +392,8 @@ def read_standing_bid(lease_id: LeaseInPath, call: Caller) -> Response:
 
 
 def _own_lease(call: Call, lease_id: str) -> Lease:
-    lease: Lease = call.service.ledger.market.load(Stream("lease", lease_id)).state
-    standing: StandingBid = call.service.ledger.market.load(standing_stream_of(lease_id)).state
+    lease = call.service.ledger.market.state_of(lease_stream(lease_id))
+    standing = call.service.ledger.market.state_of(standing_stream_of(lease_id))
     asked = lease.requested
     if asked is None or standing.current is None or not call.principal.owns(asked.account_id):
         raise Refused(Reason.LEASE_UNKNOWN, lease_id=lease_id)
@@ -404,8 +402,7 @@ def _own_lease(call: Call, lease_id: str) -> Lease:
 
 def _own_offer(call: Call, offer_id: str) -> Any:
     """Raises Refused: OFFER_UNKNOWN, also for another account's."""
-    state = call.service.ledger.market.load(Stream("offer", offer_id)).state
-    assert isinstance(state, OfferState)
+    state = call.service.ledger.market.state_of(offer_stream(offer_id))
     if state.published is None:
         raise Refused(Reason.OFFER_UNKNOWN, offer_id=offer_id)
     try:
@@ -416,9 +413,7 @@ def _own_offer(call: Call, offer_id: str) -> Any:
 
 
 def _state(call: Call, lease_id: str) -> Auction:
-    state = call.service.ledger.market.load(stream_of(lease_id)).state
-    assert isinstance(state, Auction)
-    return state
+    return call.service.ledger.market.state_of(stream_of(lease_id))
 
 
 def _auction(row: bids.OpenRequest) -> AuctionTold:

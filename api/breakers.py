@@ -86,7 +86,7 @@ def list_breakers(call: Caller) -> Response:
     """What may be minted, promised and paid out in a while, and what waits for it."""
     market = call.service.ledger.market
     with call.read() as view:
-        told = [_told(name, market.load(stream_of(name)).state, call.now_us) for name in ASSETS]
+        told = [_told(name, market.state_of(stream_of(name)), call.now_us) for name in ASSETS]
         return call.answer(view, BreakersTold(breakers=told))
 
 
@@ -113,8 +113,7 @@ def why_it_waits(ledger: Ledger, breaker: str, ref: str, amount: int, now_us: in
         return None
     command = PassBreaker(breaker=breaker, ref=ref, amount=amount, at_us=now_us)
     ledger.handle(command, key=None, now_us=now_us)
-    state = ledger.market.load(stream_of(breaker)).state
-    assert isinstance(state, Breaker)
+    state = ledger.market.state_of(stream_of(breaker))
     if state.has_passed(ref):
         return None
     held = state.held(now_us)

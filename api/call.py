@@ -32,7 +32,7 @@ from api.preconditions import read_if_match
 from api.service import Service
 from api.waiting import ProjectionBehind
 from domain.refusal import STORED_REFUSALS, Reason, Refused
-from domain.stream import Change, Stream, World, derive_id
+from domain.stream import Change, S, Stream, World, derive_id
 from ledger.handle import Answer, CommandKey, Outcome, Reads, RefusedBefore
 from projections import runner, tables
 from projections.runner import Connection, Projection
@@ -47,7 +47,7 @@ KEYS_CHANGED = frozenset({"account", "executor", "node", "operator"})
 class States(Protocol):
     """What an answer is made from."""
 
-    def state(self, stream: Stream) -> Any: ...
+    def state(self, stream: Stream[S]) -> S: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +57,10 @@ class After:
     service: Service
     changes: Sequence[Change]
 
-    def state(self, stream: Stream) -> Any:
+    def state(self, stream: Stream[S]) -> S:
         """The state of a stream with the changes in it."""
         market = self.service.ledger.market
-        state = market.load(stream).state
+        state = market.state_of(stream)
         for change in self.changes:
             if change.stream == stream:
                 state = market.rules.evolve(stream.kind, state, change.fact)

@@ -16,10 +16,9 @@ from collections.abc import Mapping, Sequence
 from api.accrual import NodeReader, proven_by
 from api.service import Service
 from domain.capacity import PROOF_GAP_US, Span, unproven
-from domain.device import AccrueCapacity, DeviceState
+from domain.device import AccrueCapacity, DeviceState, device_stream
 from domain.duration import HOUR_US
 from domain.report import lane_of
-from domain.stream import Stream
 from ledger.handle import LOG_AWAY
 from projections import tables
 from projections.away import read_away
@@ -42,8 +41,7 @@ def run_capacity(service: Service, connection: Connection, now_us: int) -> int:
     to_us = (now_us - PROOF_WAIT_US) // HOUR_US * HOUR_US
     by_node: defaultdict[str, dict[str, DeviceState]] = defaultdict(dict)
     for (device_id,) in connection.execute(_DEVICES).fetchall():
-        state = service.ledger.market.load(Stream("device", device_id)).state
-        assert isinstance(state, DeviceState)
+        state = service.ledger.market.state_of(device_stream(device_id))
         if state.is_due(to_us):
             assert state.node_id is not None, device_id
             by_node[state.node_id][device_id] = state

@@ -21,7 +21,6 @@ from domain.breakers import CASH_OUT
 from domain.cash_out import (
     POLICY,
     CashOut,
-    CashOutPolicy,
     ConfirmCashOutPaid,
     ConfirmCashOutSent,
     FailCashOut,
@@ -69,8 +68,7 @@ def request_automatic(ledger: Ledger, connection: Connection, now_us: int) -> in
     What is held or too little waits for another day. Raises MoneyOutStopped.
     """
     tables.step_all(connection, only=("money_out",))
-    policy = ledger.market.load(POLICY).state
-    assert isinstance(policy, CashOutPolicy)
+    policy = ledger.market.state_of(POLICY)
     done, after = 0, ""
     stopped: list[str] = []
     day = now_us // DAY_US
@@ -180,9 +178,7 @@ def _open(connection: Connection, states: Sequence[str]) -> Iterator[money_out.C
 
 
 def _state(ledger: Ledger, cash_out_id: str) -> CashOut:
-    state = ledger.market.load(stream_of(cash_out_id)).state
-    assert isinstance(state, CashOut)
-    return state
+    return ledger.market.state_of(stream_of(cash_out_id))
 
 
 # --- matching --------------------------------------------------------------------------------

@@ -34,6 +34,7 @@ from api.models import (
 )
 from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
+from domain.account import account_stream
 from domain.cash_out import (
     OPERATOR,
     POLICY,
@@ -61,7 +62,6 @@ from domain.maturity import (
 from domain.maturity import stream_of as earnings_stream
 from domain.payout_matching import SettleDifference
 from domain.refusal import Reason, Refused
-from domain.stream import Stream
 from projections import money_out
 from projections.money_out import MONEY_OUT
 
@@ -158,7 +158,7 @@ def read_maturity(account_id: AccountInPath, call: Caller) -> Response:
         payee = money_out.read_payee(view.connection, account_id)
         held = money_out.read_held(view.connection, account_id, limit=UPCOMING_MAX)
         holds = money_out.read_holds(view.connection, account_id)
-        windows = call.service.ledger.market.load(NETWORK).state.versions
+        windows = call.service.ledger.market.state_of(NETWORK).versions
         told = MaturityTold(
             account_id=account_id,
             held_back=credits_(call.service.ledger.books.balance(f"party:{account_id}:holdback")),
@@ -216,8 +216,9 @@ def set_payment_mode(account_id: AccountInPath, body: NewPaymentMode, call: Call
 
 def _mode(account_id: str, after: After) -> PaymentModeTold:
     state = after.state(earnings_stream(account_id))
+    mode: Any = state.mode
     return PaymentModeTold(
-        account_id=account_id, mode=state.mode,
+        account_id=account_id, mode=mode,
         billing_account_id=state.billing_account_id or account_id, destination=state.destination,
         destination_from=moment_or_none(state.destination_from_us or None),
     )  # fmt: skip
@@ -623,21 +624,23 @@ def publish_cash_out_minimum(body: NewMinimum, call: Caller) -> Response:
 
 def _existing(call: Call, account_id: str) -> None:
     """Raises Refused: ACCOUNT_UNKNOWN."""
-    if not call.service.ledger.market.load(Stream("account", account_id)).state.exists:
+    if not call.service.ledger.market.state_of(account_stream(account_id)).exists:
         raise Refused(Reason.ACCOUNT_UNKNOWN, account_id=account_id)
 
 
 def _of_account(call: Call, account_id: str, cash_out_id: str) -> None:
     """Raises Refused: CASH_OUT_UNKNOWN, for another account's as for none at all."""
-    requested = call.service.ledger.market.load(stream_of(cash_out_id)).state.requested
+    requested = call.service.ledger.market.state_of(stream_of(cash_out_id)).requested
     if requested is None or requested.account_id != account_id:
         raise Refused(Reason.CASH_OUT_UNKNOWN, cash_out_id=cash_out_id)
 
 
 def _state(cash_out_id: str, after: After) -> CashOutStateTold:
     state = after.state(stream_of(cash_out_id))
+    status: Any = state.status
+    assert state.requested is not None, cash_out_id
     return CashOutStateTold(
-        cash_out_id=cash_out_id, state=state.status, amount=money(state.requested.amount)
+        cash_out_id=cash_out_id, state=status, amount=money(state.requested.amount)
     )
 
 

@@ -38,7 +38,7 @@ from contracts.signers import Signer
 from contracts.tally import PriceQuote, Tally
 from domain import burn as burns
 from domain import payout as payouts
-from domain.account import WalletState
+from domain.account import wallet_stream
 from domain.breakers import MINT, PAYOUT
 from domain.burn import Burn, BurnIntended, ConfirmBurn, FailBurn, IntendBurn
 from domain.deposit import ConfirmCreditsPurchase
@@ -59,7 +59,6 @@ from domain.payout import (
 from domain.price_feed import FEED, Feed, TakePriceSnapshot, reading_of
 from domain.refusal import Reason, Refused
 from domain.settlement import TREASURY
-from domain.stream import Stream
 from domain.token_burn import tokens_for
 from ledger.handle import Ledger
 from projections import tables
@@ -341,8 +340,7 @@ class ChainJobs:
 
     def _account_at(self, address: str) -> str:
         """The account that an address belongs to for ever; the treasury's is configured."""
-        wallet = self._ledger.market.load(Stream("wallet", address)).state
-        assert isinstance(wallet, WalletState)
+        wallet = self._ledger.market.state_of(wallet_stream(address))
         if wallet.account_id is not None:
             return wallet.account_id
         if address == self._treasury:
@@ -386,9 +384,7 @@ class ChainJobs:
             self._report.done.append(f"{after.id}: {after.state.value}")
 
     def _payout(self, epoch: int) -> Payout:
-        state = self._ledger.market.load(payouts.stream_of(epoch)).state
-        assert isinstance(state, Payout)
-        return state
+        return self._ledger.market.state_of(payouts.stream_of(epoch))
 
     # --- minting ---------------------------------------------------------------------------------
 
@@ -564,9 +560,7 @@ class ChainJobs:
             self._report.done.append(f"burn/{command.burn_id}: intended")
 
     def _feed(self) -> Feed:
-        feed = self._ledger.market.load(FEED).state
-        assert isinstance(feed, Feed)
-        return feed
+        return self._ledger.market.state_of(FEED)
 
     def _at_a_snapshot(self, command: IntendBurn) -> IntendBurn:
         """The burn at the price of a snapshot taken for it. Raises Refused, from the burn's own
@@ -583,9 +577,7 @@ class ChainJobs:
         )
 
     def _burn_state(self, burn_id: int) -> Burn:
-        state = self._ledger.market.load(burns.stream_of(burn_id)).state
-        assert isinstance(state, Burn)
-        return state
+        return self._ledger.market.state_of(burns.stream_of(burn_id))
 
     def _last_burn(self) -> tuple[int, Burn]:
         last = (0, Burn())

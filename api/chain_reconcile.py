@@ -110,10 +110,11 @@ def _lifetime(
     """Leaves of the last accepted root, computed again; and whether that root is theirs."""
     for built in reversed(rows_of(connection, "payout.root_built.v1")):
         epoch = built["epoch"]
-        payout = ledger.market.load(payouts.stream_of(epoch)).state
+        payout = ledger.market.state_of(payouts.stream_of(epoch))
         if payout.status == "accepted":
             leaves = leaves_of(ledger, connection, epoch, treasury)
             assert leaves is not None, epoch
+            assert payout.root is not None, epoch
             root = "0x" + tree_of(tally, leaves).root.hex()
             told = [("root of the leaves", root, payout.root.root)]
             differing = [Difference(*one) for one in told if one[1] != one[2]]
@@ -124,7 +125,7 @@ def _lifetime(
 def _term_differences(ledger: Ledger, tally: Tally) -> Iterator[Difference]:
     """The clock of the contracts is the ledger's."""
     terms = tally.deployment.terms
-    policy = next(iter(ledger.market.load(NETWORK).state.published), None)
+    policy = next(iter(ledger.market.state_of(NETWORK).published), None)
     if policy is not None and policy.epoch_length_us != terms.epoch_length_s * SECOND_US:
         yield Difference("epoch length", policy.epoch_length_us, terms.epoch_length_s * SECOND_US)
     first = settlement.epoch_state(ledger, 1).opened

@@ -22,9 +22,8 @@ from contracts.signers import KeystoreSigner, LocalKeySigner, Signer
 from contracts.tally import TOKEN_UNIT, Tally
 from domain.duration import SECOND_US
 from domain.emission import scheduled
-from domain.epoch import Epoch
-from domain.policy import PolicyPublished, PolicyState
-from domain.stream import Stream
+from domain.epoch import stream_of as epoch_stream
+from domain.policy import NETWORK, PolicyPublished
 
 DEPLOYMENT_FILE = "deployment.json"
 CHAIN_FILE = "chain.sqlite"
@@ -147,10 +146,8 @@ def _deploy(
 def _terms(service: Service) -> Terms:
     """Contract terms that follow the log's policy. Raises ChainNotReady."""
     market = service.ledger.market
-    policy = market.load(Stream("policy", "network")).state
-    first = market.load(Stream("epoch", "1")).state
-    assert isinstance(policy, PolicyState)
-    assert isinstance(first, Epoch)
+    policy = market.state_of(NETWORK)
+    first = market.state_of(epoch_stream(1))
     if not policy.published or first.opened is None:
         raise ChainNotReady
     published = policy.published[0]

@@ -73,7 +73,7 @@ class OutboxStore:
 
     def _tell(self, intent: Intent) -> None:
         now_us = self._clock()
-        known = self._ledger.market.load(stream_of(intent.id)).state
+        known = self._ledger.market.state_of(stream_of(intent.id))
         commands = list(commands_of(intent, known, now_us))
         if commands:
             self._ledger.handle(commands, key=None, now_us=now_us)

@@ -36,16 +36,16 @@ from api.paging import LIST_LIMIT, Cursor, Limit
 from domain.account import RevokeApiKey, existing_account
 from domain.compute_client import (
     AddClientKey,
-    ClientState,
     RegisterComputeClient,
     ResumeClient,
     RevokeClientKey,
     SetClientFloor,
     SuspendClient,
+    client_stream,
 )
 from domain.quota import GPU_PPM_MAX, SetQuota, client_quota
+from domain.quota import stream_of as quota_stream
 from domain.refusal import Reason, Refused
-from domain.stream import Stream
 from projections import demand
 from projections.demand import DEMAND
 
@@ -285,8 +285,7 @@ def set_client_quota(client_id: AccountInPath, body: NewClientQuota, call: Calle
 
     def command() -> SetQuota:
         _operator(call)
-        client = call.service.ledger.market.load(Stream("compute_client", client_id)).state
-        assert isinstance(client, ClientState)
+        client = call.service.ledger.market.state_of(client_stream(client_id))
         if not client.registered:
             raise Refused(Reason.CLIENT_UNKNOWN, client_id=client_id)
         return SetQuota(
@@ -295,7 +294,7 @@ def set_client_quota(client_id: AccountInPath, body: NewClientQuota, call: Calle
         )  # fmt: skip
 
     def told(after: After) -> Told:
-        used_ppm = after.state(Stream("quota", quota_id)).used_ppm
+        used_ppm = after.state(quota_stream(quota_id)).used_ppm
         return ClientQuotaTold(
             pool_id=body.pool_id, gpu_ppm_max=body.gpu_ppm_max, used_ppm=used_ppm
         )
@@ -322,8 +321,7 @@ def _visible(call: Call, client_id: str) -> None:
 
 
 def _told(after: After, client_id: str) -> ComputeClientTold:
-    state = after.state(Stream("compute_client", client_id))
-    assert isinstance(state, ClientState)
+    state = after.state(client_stream(client_id))
     return ComputeClientTold(
         client_id=client_id, min_reputation_ppm=state.min_reputation_ppm, suspended=state.suspended
     )

@@ -43,6 +43,7 @@ from domain.job import (
     CancelJob,
     JobState,
     SubmitJob,
+    job_stream,
     require_sharing,
     workload_hash,
 )
@@ -59,7 +60,6 @@ from domain.lease import MatchDecided
 from domain.refusal import Reason, Refused
 from domain.schedule import TEXT_MAX
 from domain.shared_escrow import stream_of as escrow_stream
-from domain.stream import Stream
 from ledger import codec
 from projections import leases, reputation
 from projections.fleet import FLEET
@@ -267,7 +267,8 @@ def submit_job(body: NewJob, call: Caller) -> Response:
     command = body.submit(call, job_id)
 
     def told(after: After) -> JobTold:
-        submitted = after.state(Stream("job", job_id)).submitted
+        submitted = after.state(job_stream(job_id)).submitted
+        assert submitted is not None, job_id
         return told_now.model_copy(update={"instance_id": submitted.instance_id})
 
     told_now = JobTold(
@@ -316,8 +317,7 @@ def own_job(call: Call, job_id: str, *, as_participant: bool = False) -> JobStat
     """The caller's job, or one they take part in. Raises Refused: JOB_UNKNOWN, also for another
     account's.
     """
-    state = call.service.ledger.market.load(Stream("job", job_id)).state
-    assert isinstance(state, JobState)
+    state = call.service.ledger.market.state_of(job_stream(job_id))
     parties: list[str] = []
     if state.submitted is not None:
         parties = [state.submitted.account_id]
@@ -338,7 +338,7 @@ def cancel_job(job_id: JobInPath, body: Nothing, call: Caller) -> Response:
     def commands() -> list[Any]:
         own_job(call, job_id)
         cancel = CancelJob(job_id=job_id, by=call.principal.member_id, at_us=call.now_us)
-        escrow = call.service.ledger.market.load(escrow_stream(job_id)).state
+        escrow = call.service.ledger.market.state_of(escrow_stream(job_id))
         is_idle = bool(escrow.held) and not escrow.members
         return [cancel, *([ReturnEscrow(job_id=job_id, at_us=call.now_us)] if is_idle else [])]
 
@@ -365,8 +365,8 @@ def explain_job(job_id: JobInPath, call: Caller) -> Response:
 
 def _now(call: Call, connection: Any, job_id: str) -> JobQuoteTold | None:
     """What a lease of the job would get now."""
-    state: Any = call.service.ledger.market.load(Stream("job", job_id)).state
-    spec = state.submitted
+    spec = call.service.ledger.market.state_of(job_stream(job_id)).submitted
+    assert spec is not None, job_id
     found = look(call.service, Wish(spec.account_id, spec), call.now_us)
     known = {one.setting: one for one in reputation.read_settings(connection)}
     return quote_told(found, known, performance_of_match(connection, found, call.now_us))

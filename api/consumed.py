@@ -17,9 +17,8 @@ import psycopg
 
 from api.accrual import NodeReader, first_unread, rows_of
 from domain.accrual import Reach, UsageRow, count, due
-from domain.lease import Lease, UsageAccrued
+from domain.lease import Lease, UsageAccrued, lease_stream
 from domain.lease_accrual import window_of
-from domain.stream import Stream
 from ledger.handle import Ledger
 from ledger.usage import StoredReport
 
@@ -45,7 +44,7 @@ class Reading:
 
 def lease_before(ledger: Ledger, fact: UsageAccrued, position: int) -> Lease:
     """The lease as it stood when the fact at this position was decided."""
-    state = ledger.market.load_as_of(Stream("lease", fact.lease_id), position - 1).state
+    state = ledger.market.load_as_of(lease_stream(fact.lease_id), position - 1).state
     assert isinstance(state, Lease)
     return state
 

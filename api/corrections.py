@@ -16,15 +16,14 @@ from api.accrual import NodeReader
 from api.one_by_one import OneByOne
 from domain.adjustment import ChargedLine
 from domain.adjustment import stream_of as adjustments_of
-from domain.dispute import Dispute, TimeOutDispute
+from domain.dispute import TimeOutDispute
 from domain.dispute import stream_of as dispute_stream
 from domain.late_usage import BillLateUsage
-from domain.lease import Lease, LeaseSettled, UsageAccrued
+from domain.lease import LeaseSettled, UsageAccrued, lease_stream
 from domain.refusal import Reason, Refused
 from domain.report import lane_of
 from domain.sla import CreditSla, Sla
 from domain.sla import stream_of as sla_stream
-from domain.stream import Stream
 from ledger.charged import charged_line
 from ledger.handle import Ledger
 from projections import disputes, tables
@@ -83,8 +82,7 @@ def time_out(ledger: Ledger, connection: Connection, dispute_id: str, now_us: in
     """End a dispute that nobody ruled in time."""
 
     def command() -> TimeOutDispute:
-        state = ledger.market.load(dispute_stream(dispute_id)).state
-        assert isinstance(state, Dispute)
+        state = ledger.market.state_of(dispute_stream(dispute_id))
         assert state.opened is not None
         return TimeOutDispute(
             dispute_id=dispute_id,
@@ -103,14 +101,14 @@ def late_command(
 
     Raises Refused: LEASE_UNKNOWN, LEASE_STATE.
     """
-    recorded = ledger.market.read_stream(Stream("lease", lease_id))
+    recorded = ledger.market.read_stream(lease_stream(lease_id))
     if not recorded:
         raise Refused(Reason.LEASE_UNKNOWN, lease_id=lease_id)
-    lease: Lease = ledger.market.load(Stream("lease", lease_id)).state
+    lease = ledger.market.state_of(lease_stream(lease_id))
     settled = [one.position for one in recorded if isinstance(one.fact, LeaseSettled)]
     if not settled or lease.reserved is None or lease.opened is None:
         raise Refused(Reason.LEASE_STATE, lease_id=lease_id, status=lease.status)
-    late = ledger.market.load(adjustments_of(settled[0])).state.late
+    late = ledger.market.state_of(adjustments_of(settled[0])).late
     after = lease.usage_position if late is None else late.usage_position
     node_id, reader = lease.reserved.node_id, NodeReader(connection)
     lane = lane_of(node_id)
@@ -127,14 +125,12 @@ def late_command(
 
 
 def _sla(ledger: Ledger, lease_id: str) -> Sla:
-    state = ledger.market.load(sla_stream(lease_id)).state
-    assert isinstance(state, Sla)
-    return state
+    return ledger.market.state_of(sla_stream(lease_id))
 
 
 def _charges(ledger: Ledger, lease_id: str) -> list[int]:
     """Positions of the lease's charges, the newest first."""
-    recorded = ledger.market.read_stream(Stream("lease", lease_id))
+    recorded = ledger.market.read_stream(lease_stream(lease_id))
     charged = [
         one.position
         for one in recorded

@@ -37,11 +37,11 @@ from domain.countersign import (
     CountersignUsage,
     RevokeSigningKey,
     SignerState,
-    UsageCountersigned,
     message_for,
+    signer_stream,
+    stick_stream,
 )
 from domain.refusal import Reason, Refused
-from domain.stream import Stream
 from projections import countersigned, leases
 from projections.countersigned import COUNTERSIGNED
 from projections.leases import LEASES
@@ -135,7 +135,7 @@ def add_signing_key(account_id: AccountInPath, body: NewSigningKey, call: Caller
     key_id = hashlib.sha256(bytes.fromhex(body.public_key)).hexdigest()[:16]
 
     def told(after: After) -> Told:
-        return _key(after.state(Stream("signer", account_id)), key_id)
+        return _key(after.state(signer_stream(account_id)), key_id)
 
     command = AddSigningKey(
         account_id=account_id, key_id=key_id, public_key=body.public_key,
@@ -159,7 +159,7 @@ def revoke_signing_key(
     )
 
     def told(after: After) -> Told:
-        return _key(after.state(Stream("signer", account_id)), key_id, revoked_at_us=call.now_us)
+        return _key(after.state(signer_stream(account_id)), key_id, revoked_at_us=call.now_us)
 
     return call.record(lambda: command, told)
 
@@ -195,7 +195,7 @@ def countersign_usage(lease_id: LeaseInPath, body: Countersignature, call: Calle
     account_id, gpu_us = call.principal.account_id, int(body.gpu_us)
 
     def command() -> CountersignUsage:
-        signer: SignerState = call.service.ledger.market.load(Stream("signer", account_id)).state
+        signer = call.service.ledger.market.state_of(signer_stream(account_id))
         key = signer.key(body.key_id)
         if key is None:
             raise Refused(Reason.SIGNING_KEY_UNKNOWN, key_id=body.key_id)
@@ -206,7 +206,8 @@ def countersign_usage(lease_id: LeaseInPath, body: Countersignature, call: Calle
         )  # fmt: skip
 
     def told(after: After) -> Told:
-        fact: UsageCountersigned = after.state(Stream("countersign", lease_id)).last
+        fact = after.state(stick_stream(lease_id)).last
+        assert fact is not None, lease_id
         return CountersignedTold(
             lease_id=lease_id, account_id=fact.account_id, key_id=fact.key_id,
             gpu_us=str(fact.gpu_us), until=moment(fact.until_us), signature=fact.signature,

@@ -33,11 +33,11 @@ from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
 from domain import mig
 from domain.close_reason import RESHAPED
-from domain.device import DeviceState, ReshapeDevice
+from domain.device import DeviceState, ReshapeDevice, device_stream
 from domain.lease import CloseLease
+from domain.provider import provider_stream
 from domain.refusal import Reason, Refused
 from domain.sharing import MIG, Gpu, Held, blocked_ppm, instances_of
-from domain.stream import Stream
 from projections import fleet
 from projections.fleet import FLEET
 
@@ -224,8 +224,7 @@ def reshape_device(device_id: DeviceInPath, body: Reshaping, call: Caller) -> Re
     """
 
     def commands() -> list[Any]:
-        device = call.service.ledger.market.load(Stream("device", device_id)).state
-        assert isinstance(device, DeviceState)
+        device = call.service.ledger.market.state_of(device_stream(device_id))
         node_id = device.node_id or ""
         if not (device.is_live and (call.node_of_caller(node_id) or _owns(call, device))):
             raise Refused(Reason.DEVICE_UNKNOWN, device_id=device_id)
@@ -238,7 +237,7 @@ def reshape_device(device_id: DeviceInPath, body: Reshaping, call: Caller) -> Re
 
     def told(after: After) -> Told:
         return ReshapedTold(
-            device_id=device_id, node_id=after.state(Stream("device", device_id)).node_id or "",
+            device_id=device_id, node_id=after.state(device_stream(device_id)).node_id or "",
             closed=body.lease_ids, reshaped_at=moment(call.now_us),
         )  # fmt: skip
 
@@ -248,8 +247,8 @@ def reshape_device(device_id: DeviceInPath, body: Reshaping, call: Caller) -> Re
 def _owns(call: Call, device: DeviceState) -> bool:
     """Whether the caller's account is the provider's."""
     assert device.registered is not None
-    provider = call.service.ledger.market.load(Stream("provider", device.registered.provider_id))
-    return call.principal.kind == KEY and call.principal.owns(provider.state.account_id)
+    provider = call.service.ledger.market.state_of(provider_stream(device.registered.provider_id))
+    return call.principal.kind == KEY and call.principal.owns(provider.account_id)
 
 
 def _ended(lease_id: str, call: Call) -> CloseLease:

@@ -42,10 +42,9 @@ from domain.dispute import (
     RuleDispute,
     stream_of,
 )
-from domain.lease import Lease
+from domain.lease import Lease, lease_stream
 from domain.money import PPM
 from domain.refusal import Reason, Refused
-from domain.stream import Stream
 from ledger import dispute_texts
 from ledger.charged import charged_line
 from ledger.dispute_texts import TEXT_MAX
@@ -335,9 +334,7 @@ def rule_dispute(dispute_id: DisputeInPath, body: Ruling, call: Caller) -> Respo
 
 
 def _lease(call: Call, lease_id: str) -> Lease:
-    state = call.service.ledger.market.load(Stream("lease", lease_id)).state
-    assert isinstance(state, Lease)
-    return state
+    return call.service.ledger.market.state_of(lease_stream(lease_id))
 
 
 def _own_lease(call: Call, lease_id: str) -> Lease:
@@ -382,9 +379,7 @@ def _evidence(
 
 
 def _dispute(call: Call, dispute_id: str) -> Dispute:
-    state = call.service.ledger.market.load(stream_of(dispute_id)).state
-    assert isinstance(state, Dispute)
-    return state
+    return call.service.ledger.market.state_of(stream_of(dispute_id))
 
 
 # --- what is told -------------------------------------------------------------------------------
@@ -410,7 +405,7 @@ def _plain(row: disputes.DisputeRow) -> dict[str, Any]:
 
 
 def _after(after: After, dispute_id: str) -> DisputeTold:
-    state: Dispute = after.state(stream_of(dispute_id))
+    state = after.state(stream_of(dispute_id))
     opened, resolved = state.opened, state.resolved
     assert opened is not None
     told: Any = {"state": state.status, "claim_code": opened.claim_code, "opened_by": opened.side}

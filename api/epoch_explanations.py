@@ -22,7 +22,7 @@ from api.models import AccountId, Count, EpochInPath, NodeId, NodeInPath, Positi
 from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
 from domain.epoch_explanation import ExplainedShare, Explanation, Totals, explain
-from domain.policy import NETWORK, PolicyPublished
+from domain.policy import NETWORK
 from domain.refusal import Reason, Refused
 from domain.wash_signals import Signals, of_shares, signals
 from projections import counterparties, epochs
@@ -182,8 +182,7 @@ def _explained(call: Call, row: EpochRow, node_id: str) -> Explanation:
         raise errors.problem(
             "not_found", f"the cut of epoch {row.epoch} has neither use nor time of {node_id}"
         )
-    policy = call.service.ledger.market.load(NETWORK).state.published[row.policy_version - 1]
-    assert isinstance(policy, PolicyPublished)
+    policy = call.service.ledger.market.state_of(NETWORK).published[row.policy_version - 1]
     return explain(
         node,
         policy,

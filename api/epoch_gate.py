@@ -17,11 +17,10 @@ import psycopg
 
 from domain.duration import DAY_US, HOUR_US
 from domain.epoch import MISSING_MAX, EpochOpened
-from domain.lease import Lease
+from domain.lease import lease_stream
 from domain.policy import NETWORK
-from domain.price_feed import FEED, Feed, reading_of
+from domain.price_feed import FEED, reading_of
 from domain.reward_terms import NO_TERMS
-from domain.stream import Stream
 from ledger import chain_store
 from ledger.handle import Ledger
 from projections import tables
@@ -54,7 +53,7 @@ def missing_for(
 
 
 def _wait_us(ledger: Ledger, opened: EpochOpened) -> int:
-    policy = ledger.market.load(NETWORK).state.published[opened.policy_version - 1]
+    policy = ledger.market.state_of(NETWORK).published[opened.policy_version - 1]
     terms = policy.rewards or NO_TERMS
     return int(terms.min_wait_us)
 
@@ -69,8 +68,7 @@ def _not_accrued(ledger: Ledger, connection: Connection, end_us: int) -> Iterato
     while named < MISSING_MAX:
         found = read_unaccrued(connection, end_us, after=after, limit=MISSING_MAX)
         for lease_id in found:
-            lease = ledger.market.load(Stream("lease", lease_id)).state
-            assert isinstance(lease, Lease)
+            lease = ledger.market.state_of(lease_stream(lease_id))
             if lease.opened is None or lease.is_over or lease.accrued_until_us >= end_us:
                 continue
             named += 1
@@ -98,8 +96,7 @@ def _not_final(connection: Connection, end_us: int) -> Iterator[str]:
 
 
 def _no_price(ledger: Ledger, now_us: int) -> Iterator[str]:
-    feed = ledger.market.load(FEED).state
-    assert isinstance(feed, Feed)
+    feed = ledger.market.state_of(FEED)
     if feed.is_set:
         reading = reading_of(feed, now_us)
         if reading.price is None:

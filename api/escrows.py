@@ -27,11 +27,10 @@ from api.models import (
 )
 from api.operation import Resource
 from domain.escrow_sharing import FundEscrow, ReturnEscrow
-from domain.job import JobState
+from domain.job import JobState, job_stream
 from domain.lease_funds import total
 from domain.refusal import Reason, Refused
 from domain.shared_escrow import Escrow, Member, stream_of
-from domain.stream import Stream
 from projections.leases import LEASES
 
 resource = Resource("escrows")
@@ -105,8 +104,7 @@ def read_escrow(job_id: JobInPath, call: Caller) -> Response:
     """
     with call.read(LEASES) as view:
         market = call.service.ledger.market
-        job, escrow = market.load(Stream("job", job_id)).state, market.load(stream_of(job_id)).state
-        assert isinstance(job, JobState)
+        job, escrow = market.state_of(job_stream(job_id)), market.state_of(stream_of(job_id))
         if job.submitted is None or not _may_see(call, job, escrow):
             raise Refused(Reason.JOB_UNKNOWN, job_id=job_id)
         return call.answer(view, _told(job_id, _of_job(call, job_id, escrow)))
@@ -132,8 +130,7 @@ def withdraw_escrow(job_id: JobInPath, body: Nothing, call: Caller) -> Response:
 
 def _of_job(call: Call, job_id: str, escrow: Escrow) -> Escrow:
     """The escrow, also of a job that never had any: then it is its owner's, and empty."""
-    job = call.service.ledger.market.load(Stream("job", job_id)).state
-    assert isinstance(job, JobState)
+    job = call.service.ledger.market.state_of(job_stream(job_id))
     assert job.submitted is not None
     return escrow if escrow.account_id else replace(escrow, account_id=job.submitted.account_id)
 

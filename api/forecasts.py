@@ -25,10 +25,9 @@ from api.operation import Resource
 from domain.escrow import TIME_MAX_US
 from domain.forecast import Draw, charge_per_hour, lasts_until_us
 from domain.funding import sources_of
-from domain.lease import Lease
+from domain.lease import Lease, lease_stream
 from domain.offer import SETTLEMENTS
 from domain.refusal import Reason, Refused
-from domain.stream import Stream
 from projections import access, leases
 from projections.access import ACCESS
 from projections.leases import LEASES
@@ -93,7 +92,7 @@ def read_forecast(account_id: AccountInPath, call: Caller) -> Response:
             raise Refused(Reason.ACCOUNT_UNKNOWN, account_id=account_id)
         ids = leases.read_live_leases(view.connection, account_id)
         market = call.service.ledger.market
-        states = {one: market.load(Stream("lease", one)).state for one in ids[:LEASES_MAX]}
+        states = {one: market.state_of(lease_stream(one)) for one in ids[:LEASES_MAX]}
         running = {one: state for one, state in states.items() if state.uses_funds}
         told = ForecastTold(
             account_id=account_id, at=moment(call.now_us),

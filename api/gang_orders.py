@@ -9,11 +9,11 @@ from api.matching import missing_of, places, short_of
 from api.service import Service
 from domain.gang import GangRequested, GangState, GrowGang, RequestGang, ReserveGang
 from domain.gang_plan import place
-from domain.job import JobState, JobSubmitted, SubmitJob
+from domain.job import JobSubmitted, SubmitJob, job_stream
 from domain.lease import RequestLease, ReserveLease
 from domain.matching import Match
 from domain.refusal import Reason, Refused
-from domain.stream import Stream, derive_id
+from domain.stream import derive_id
 
 Asked = RequestGang | GangRequested
 
@@ -95,7 +95,6 @@ def _reserved(
 
 
 def _job(service: Service, job_id: str) -> JobSubmitted:
-    job = service.ledger.market.load(Stream("job", job_id)).state
-    assert isinstance(job, JobState)
+    job = service.ledger.market.state_of(job_stream(job_id))
     assert job.submitted is not None
     return job.submitted

@@ -34,14 +34,13 @@ from api.paging import LIST_LIMIT, Cursor, Limit
 from api.pools import PoolId
 from api.scheduling import has_waiting, keeps_queue, pool_of_spec, wait
 from domain.duration import SECOND_US
-from domain.gang import MEMBERS_MAX, CloseGang, GangState, RequestGang
+from domain.gang import MEMBERS_MAX, CloseGang, RequestGang, gang_stream
 from domain.job import JobSubmitted, SubmitJob
 from domain.lease import CANCELLED_BEFORE_START
 from domain.money import PPM
-from domain.pool import GANG_TIMEOUT_US, PoolState
+from domain.pool import GANG_TIMEOUT_US, pool_stream
 from domain.pool_queue import queue_of
 from domain.refusal import Reason, Refused
-from domain.stream import Stream
 from projections import pools
 from projections.fleet import FLEET
 from projections.pools import POOLS
@@ -179,8 +178,7 @@ def _asked(body: NewGang, call: Call, gang_id: str, spec: SubmitJob | JobSubmitt
     if body.timeout_seconds is not None:
         timeout_us = body.timeout_seconds * SECOND_US
     elif pool_id is not None:
-        pool = call.service.ledger.market.load(Stream("pool", pool_id)).state
-        assert isinstance(pool, PoolState)
+        pool = call.service.ledger.market.state_of(pool_stream(pool_id))
         timeout_us = pool.policy.gang_timeout_us
     return RequestGang(
         gang_id=gang_id, job_id=spec.job_id, account_id=call.principal.account_id,
@@ -220,8 +218,7 @@ def cancel_gang(gang_id: GangInPath, body: Nothing, call: Caller) -> Response:
     del body
 
     def commands() -> CloseGang:
-        gang = call.service.ledger.market.load(Stream("gang", gang_id)).state
-        assert isinstance(gang, GangState)
+        gang = call.service.ledger.market.state_of(gang_stream(gang_id))
         if gang.requested is None or not call.principal.owns(gang.requested.account_id):
             raise Refused(Reason.GANG_UNKNOWN, gang_id=gang_id)
         return CloseGang(
@@ -255,8 +252,7 @@ def read_gang(gang_id: GangInPath, call: Caller) -> Response:
 
 
 def _opened(after: After, gang_id: str) -> GangTold:
-    gang = after.state(Stream("gang", gang_id))
-    assert isinstance(gang, GangState)
+    gang = after.state(gang_stream(gang_id))
     asked = gang.requested
     assert asked is not None
     place = None

@@ -233,7 +233,7 @@ def list_grants(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None) 
         market = call.service.ledger.market
         return call.page(
             view, place, rows, limit, lambda row: [row.position],
-            lambda row: grant_told(market.load(stream_of(row.grant_id)).state),
+            lambda row: grant_told(market.state_of(stream_of(row.grant_id))),
         )  # fmt: skip
 
 

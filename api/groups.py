@@ -34,13 +34,13 @@ from domain.counterparty import SetCounterparty
 from domain.group import (
     AddGroupMember,
     CreateGroup,
-    GroupState,
     RemoveGroupMember,
     SetProjectOverflow,
+    group_stream,
 )
 from domain.quota import SetQuota
+from domain.quota import stream_of as quota_stream
 from domain.refusal import Reason, Refused
-from domain.stream import Stream
 from projections import demand
 from projections.demand import DEMAND
 
@@ -217,11 +217,12 @@ def set_group_quota(group_id: GroupInPath, body: GroupQuota, call: Caller) -> Re
         )  # fmt: skip
 
     def told(after: After) -> Told:
-        created = after.state(Stream("group", group_id)).created
+        created = after.state(group_stream(group_id)).created
+        assert created is not None, group_id
         return GroupTold(
             group_id=group_id, account_id=created.account_id, pool_id=created.pool_id,
             parent_id=created.parent_id, gpu_ppm_max=body.gpu_ppm_max,
-            used_ppm=after.state(Stream("quota", group_id)).used_ppm,
+            used_ppm=after.state(quota_stream(group_id)).used_ppm,
             created_at=moment(created.at_us),
         )  # fmt: skip
 
@@ -264,8 +265,7 @@ def remove_group_member(group_id: GroupInPath, body: NewGroupMember, call: Calle
 
 def _own_group(call: Caller, group_id: str) -> None:
     """Raises Refused: GROUP_UNKNOWN."""
-    state = call.service.ledger.market.load(Stream("group", group_id)).state
-    assert isinstance(state, GroupState)
+    state = call.service.ledger.market.state_of(group_stream(group_id))
     if state.created is None or not call.principal.owns(state.created.account_id):
         raise Refused(Reason.GROUP_UNKNOWN, group_id=group_id)
 

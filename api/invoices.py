@@ -44,12 +44,12 @@ from domain.invoice import (
     canonical,
     document_of,
     invoice_id_of,
+    invoice_stream,
 )
 from domain.invoice import (
     written_number as number_of,
 )
 from domain.refusal import Reason, Refused
-from domain.stream import Stream
 from domain.tax import TaxLine
 from ledger import billing_details, codec
 from ledger.billing_details import Details
@@ -379,8 +379,9 @@ def issue_invoice(account_id: AccountInPath, body: NewInvoice, call: Caller) -> 
 
     def told(after: After) -> IssuedTold:
         invoice_id = invoice_id_of(body.kind, account_id, body.period)
-        invoice = after.state(Stream("invoice", invoice_id)).issued
-        return _issued(invoice)
+        issued = after.state(invoice_stream(invoice_id)).issued
+        assert issued is not None, invoice_id
+        return _issued(issued)
 
     return call.record(command, told)
 

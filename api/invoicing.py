@@ -20,13 +20,12 @@ from domain.invoice import (
     GRACE_US,
     KINDS,
     CreditLine,
-    InvoiceState,
     IssueCreditNote,
     IssueInvoice,
+    invoice_stream,
     period_bounds_us,
 )
 from domain.money import credit
-from domain.stream import Stream
 from domain.tax import TaxParty
 from ledger import billing_details
 from ledger.handle import LOG_AWAY
@@ -171,7 +170,7 @@ def _credit_notes(
     for row in invoices.read_invoices_of_charges(
         connection, given.account_id, given.corrects_position, INVOICES_MAX
     ):
-        state: InvoiceState = service.ledger.market.load(Stream("invoice", row.invoice_id)).state
+        state = service.ledger.market.state_of(invoice_stream(row.invoice_id))
         assert state.issued is not None
         lines: list[CreditLine] = []
         numbered = list(enumerate(state.issued.lines, start=1))

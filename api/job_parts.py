@@ -45,13 +45,13 @@ from api.paging import LIST_LIMIT, Cursor, Limit
 from api.service import Service
 from domain.close_reason import CANCELLED_BEFORE_START, RENTER_CLOSED, SCALED_DOWN
 from domain.duration import SECOND_US
-from domain.job import JobState, JobSubmitted, Part, ScaleJob
+from domain.job import JobState, JobSubmitted, Part, ScaleJob, job_stream
 from domain.job_parts import due_parts, due_run, members_for, plan_of, surplus
 from domain.job_plan import MEMBERS_MAX
-from domain.lease import CloseLease, Lease, RequestLease
+from domain.lease import CloseLease, RequestLease, lease_stream
 from domain.refusal import Reason, Refused
 from domain.schedule import next_due_us, parse
-from domain.stream import Stream, derive_id
+from domain.stream import derive_id
 from domain.task_queue import (
     HOLD_US,
     PAYLOAD_MAX,
@@ -63,6 +63,7 @@ from domain.task_queue import (
     TakeTask,
     Task,
     TaskTaken,
+    task_queue_stream,
 )
 from ledger.handle import JOB_ACCOUNT, StreamMoved
 from projections import leases, tables
@@ -304,7 +305,7 @@ def push_tasks(job_id: JobInPath, body: NewTasks, call: Caller) -> Response:
         )  # fmt: skip
 
     def told(after: After) -> Told:
-        return _queue_told(job_id, after.state(Stream("task_queue", job_id)), call.now_us)
+        return _queue_told(job_id, after.state(task_queue_stream(job_id)), call.now_us)
 
     return call.record(command, told)
 
@@ -332,7 +333,7 @@ def take_task(lease_id: LeaseInPath, body: TaskAsked, call: Caller) -> Response:
         for change in after.changes:
             if isinstance(change.fact, TaskTaken):
                 fact = change.fact
-                queue = after.state(Stream("task_queue", fact.job_id))
+                queue = after.state(task_queue_stream(fact.job_id))
                 return TaskTold(
                     task_id=fact.task_id, payload=queue.waiting[fact.task_id].payload,
                     delivery=fact.delivery, held_until=moment(fact.until_us),
@@ -361,8 +362,7 @@ def finish_task(
 
 def _require_worker(call: Call, lease_id: str) -> None:
     """The lease's renter, or the node it runs on. Raises Refused: LEASE_UNKNOWN."""
-    lease = call.service.ledger.market.load(Stream("lease", lease_id)).state
-    assert isinstance(lease, Lease)
+    lease = call.service.ledger.market.state_of(lease_stream(lease_id))
     if lease.requested is not None:
         if call.principal.owns(lease.requested.account_id):
             return
@@ -428,8 +428,7 @@ def _follow_queue(service: Service, job_id: str, now_us: int) -> int:
 
 def _closed(service: Service, part: Part, state: JobState, now_us: int) -> int:
     """Close a part that is too many, at the moment since when it is."""
-    lease = service.ledger.market.load(Stream("lease", part.lease_id)).state
-    assert isinstance(lease, Lease)
+    lease = service.ledger.market.state_of(lease_stream(part.lease_id))
     unopened = RENTER_CLOSED if lease.opened is not None else CANCELLED_BEFORE_START
     code = SCALED_DOWN if state.is_open else unopened
     command = _close("job", part, code, state.changed_us, now_us)
@@ -484,12 +483,8 @@ def _pool_of(spec: JobSubmitted) -> str | None:
 
 
 def _job(service: Service, job_id: str) -> JobState:
-    state = service.ledger.market.load(Stream("job", job_id)).state
-    assert isinstance(state, JobState)
-    return state
+    return service.ledger.market.state_of(job_stream(job_id))
 
 
 def _queue(service: Service, job_id: str) -> Queue:
-    state = service.ledger.market.load(Stream("task_queue", job_id)).state
-    assert isinstance(state, Queue)
-    return state
+    return service.ledger.market.state_of(task_queue_stream(job_id))

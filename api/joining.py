@@ -36,9 +36,9 @@ from domain.node import (
     JOIN_CODE_LIFE_US,
     IssueJoinCode,
     JoinNode,
+    node_stream,
 )
 from domain.refusal import Reason
-from domain.stream import Stream
 
 resource = Resource("nodes")
 
@@ -175,7 +175,8 @@ def join_node(body: Join, call: Caller, node_signature: NodeSignature = "") -> R
         )  # fmt: skip
 
     def told(after: After) -> Told:
-        joined = after.state(Stream("node", node_id)).joined
+        joined = after.state(node_stream(node_id)).joined
+        assert joined is not None, node_id
         return JoinedTold(
             node_id=node_id, provider_id=joined.provider_id, region_id=joined.region_id,
             fingerprint=fingerprint(body.public_key),

@@ -20,9 +20,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from api.shared_match import Standings
-from domain.job import SubmitJob
-from domain.lease import RequestLease, ReserveLease
+from domain.device import device_stream
+from domain.job import SubmitJob, job_stream
+from domain.lease import RequestLease, ReserveLease, lease_stream
+from domain.maintenance import stream_of as maintenance_stream
+from domain.node import node_stream
+from domain.offer import offer_stream
 from domain.refusal import Refused
+from domain.revenue_share import revenue_stream
 from domain.stream import Stream, World
 from ledger.fresh import FreshStates
 from ledger.handle import LOG_AWAY, Ahead, Answer, CommandKey, Ledger, Order, Outcome
@@ -139,26 +144,26 @@ def _order(opening: Opening, here: Round) -> Order | None:
     return Order(commands, opening.key, opening.answer)
 
 
-def _streams_of(orders: Iterable[Order]) -> set[Stream]:
+def _streams_of(orders: Iterable[Order]) -> set[Stream[Any]]:
     return {stream for order in orders for stream in streams_read(order.commands)}
 
 
-def streams_read(commands: Iterable[Any]) -> set[Stream]:
+def streams_read(commands: Iterable[Any]) -> set[Stream[Any]]:
     """What deciding on these will read, as far as the commands say it."""
-    found: set[Stream] = set()
+    found: set[Stream[Any]] = set()
     for command in commands:
         match command:
             case SubmitJob():
-                found.add(Stream("job", command.job_id))
+                found.add(job_stream(command.job_id))
             case RequestLease():
-                found |= {Stream("lease", command.lease_id), Stream("job", command.job_id)}
+                found |= {lease_stream(command.lease_id), job_stream(command.job_id)}
             case ReserveLease():
                 found |= {
-                    Stream("offer", command.offer_id),
-                    Stream("node", command.node_id),
-                    Stream("revenue", command.node_id),
-                    Stream("maintenance", command.node_id),
-                    *(Stream("device", device_id) for device_id in command.device_ids),
+                    offer_stream(command.offer_id),
+                    node_stream(command.node_id),
+                    revenue_stream(command.node_id),
+                    maintenance_stream(command.node_id),
+                    *(device_stream(device_id) for device_id in command.device_ids),
                 }
             case _:
                 pass

@@ -32,10 +32,9 @@ from api.models import (
     with_examples,
 )
 from api.operation import Resource
-from domain.lease import DEGRADED_AFTER_US, Lease
-from domain.provider import ProviderState
+from domain.lease import DEGRADED_AFTER_US, Lease, lease_stream
+from domain.provider import provider_stream
 from domain.refusal import Reason, Refused
-from domain.stream import Stream
 from ledger import lease_health
 from ledger.lease_health import ACCEPTOR, INITIATOR, Half
 from projections import fleet, usage
@@ -181,8 +180,7 @@ def _acceptor(call: Call, connection: Any, lease: Lease, half: Half | None) -> A
     if lease.reserved is None:
         return AcceptorTold(account_id=lease.requested.account_id, health="unknown")
     node_id = lease.reserved.node_id
-    provider = call.service.ledger.market.load(Stream("provider", lease.reserved.provider_id)).state
-    assert isinstance(provider, ProviderState)
+    provider = call.service.ledger.market.state_of(provider_stream(lease.reserved.provider_id))
     node = fleet.read_node(connection, node_id)
     reports = usage.read_node_reports(connection, node_id)
     reported_us = None if reports is None else reports.last_recorded_us
@@ -221,6 +219,4 @@ def _heard(call: Call, lease_id: str, half: Any, **said: Any) -> Response:
 
 
 def _lease(call: Call, lease_id: str) -> Lease:
-    lease = call.service.ledger.market.load(Stream("lease", lease_id)).state
-    assert isinstance(lease, Lease)
-    return lease
+    return call.service.ledger.market.state_of(lease_stream(lease_id))

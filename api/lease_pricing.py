@@ -17,7 +17,7 @@ from domain.duration import SECOND_US
 from domain.lease import MIN_RUNWAY_US, LeaseRequested, RequestLease
 from domain.matching import Need
 from domain.offer import SETTLEMENTS
-from domain.pool import PoolState
+from domain.pool import pool_stream
 from domain.pricing import (
     AUCTION,
     DEFAULT,
@@ -31,7 +31,6 @@ from domain.pricing import (
 from domain.refusal import Reason, Refused
 from domain.reserved_term import term_us
 from domain.standing_bid import SetStandingBid
-from domain.stream import Stream
 
 STANDING_MODULE = ContinuousBid()
 
@@ -46,7 +45,7 @@ def pricing_for(
     pool_id = None if constraints is None else constraints.pool_id
     of_pool: str | None = None
     if pool_id is not None:
-        pool: PoolState = service.ledger.market.load(Stream("pool", pool_id)).state
+        pool = service.ledger.market.state_of(pool_stream(pool_id))
         of_pool = pool.policy.pricing if pool.created is not None else None
     module = module_for(None if asked is None else asked.module, of_pool)
     if module.name == DEFAULT:

@@ -46,7 +46,7 @@ from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
 from domain.close_reason import CLOSE_REASONS, fault_of
 from domain.duration import SECOND_US
-from domain.lease import Lease, ReserveLease
+from domain.lease import Lease, ReserveLease, lease_stream
 from domain.lease_turns import (
     CancelReclaim,
     ExtendLease,
@@ -56,7 +56,6 @@ from domain.lease_turns import (
     StartReclaim,
 )
 from domain.refusal import Reason, Refused
-from domain.stream import Stream
 from projections import lease_turns
 from projections.leases import LEASES
 
@@ -252,8 +251,7 @@ def cancel_reclaim(lease_id: LeaseInPath, body: Turned, call: Caller) -> Respons
 
 def _required(call: Call, lease_id: str, party: str) -> Lease:
     """Raises Refused: LEASE_UNKNOWN, for everybody who is not this party of it."""
-    lease = call.service.ledger.market.load(Stream("lease", lease_id)).state
-    assert isinstance(lease, Lease)
+    lease = call.service.ledger.market.state_of(lease_stream(lease_id))
     found = caller_party(call, lease, lease_id)
     if found != party and (found, party) != ("client", "renter"):
         raise Refused(Reason.LEASE_UNKNOWN, lease_id=lease_id)
@@ -262,7 +260,7 @@ def _required(call: Call, lease_id: str, party: str) -> Lease:
 
 def _told(lease_id: str) -> Any:
     def told(after: After) -> Told:
-        lease: Lease = after.state(Stream("lease", lease_id))
+        lease = after.state(lease_stream(lease_id))
         state: Any = lease.status
         reclaim = lease.reclaim if lease.status == "reclaiming" else None
         return LeaseTurnTold(
@@ -307,7 +305,7 @@ def quote_lease(body: NewQuote, call: Caller) -> Response:
         return [*asked, quoted]
 
     def told(after: After) -> Told:
-        return _quote(after.state(Stream("lease", lease_id)), quote_id)
+        return _quote(after.state(lease_stream(lease_id)), quote_id)
 
     return call.record(commands, told)
 
@@ -335,7 +333,7 @@ def accept_quote(lease_id: LeaseInPath, body: QuoteAcceptance, call: Caller) -> 
         )  # fmt: skip
 
     def told(after: After) -> Told:
-        return opened_told(after.state(Stream("lease", lease_id)))
+        return opened_told(after.state(lease_stream(lease_id)))
 
     return call.record(command, told)
 

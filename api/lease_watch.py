@@ -20,12 +20,11 @@ from api.accrual import NodeReader, first_unread
 from api.service import Service
 from api.settlement import known_epochs
 from domain.accrual import UsageRow
-from domain.lease import DEGRADED_AFTER_US, LATE_WINDOW_US, Lease
+from domain.lease import DEGRADED_AFTER_US, LATE_WINDOW_US, Lease, lease_stream
 from domain.lease_life import DISPUTED_US_MAX, WARNINGS_US, runs_since_us, warning_due
 from domain.lease_turns import ArchiveLease, DegradeLease, RecoverLease, ReviseFault, WarnFundsEnd
 from domain.refusal import Refused
 from domain.report import lane_of
-from domain.stream import Stream
 from ledger.handle import LOG_AWAY
 from projections import lease_turns, tables
 from projections.runner import Connection
@@ -74,9 +73,7 @@ class _Run:
         self.stopped: list[str] = []
 
     def lease(self, lease_id: str) -> Lease:
-        state = self._service.ledger.market.load(Stream("lease", lease_id)).state
-        assert isinstance(state, Lease)
-        return state
+        return self._service.ledger.market.state_of(lease_stream(lease_id))
 
     def look(self, lease_id: str, turn: Callable[[], None]) -> None:
         """Look at one lease; what is wrong with it keeps no other from its turn."""

@@ -63,11 +63,11 @@ from domain.lease import (
     LeaseReserved,
     RequestLease,
     TopUpLease,
+    lease_stream,
 )
-from domain.provider import ProviderState
+from domain.provider import provider_stream
 from domain.refusal import Reason, Refused
 from domain.sharing import mode_of
-from domain.stream import Stream
 from ledger import codec
 from projections import leases, usage
 from projections.leases import LEASES
@@ -331,7 +331,7 @@ async def open_lease(body: NewLease, call: Caller) -> Response:
         return opening(body, call, lease_id, here)
 
     def told(after: States) -> Told:
-        return opened_told(after.state(Stream("lease", lease_id)))
+        return opened_told(after.state(lease_stream(lease_id)))
 
     again_on = MATCH_AGAIN | {Reason.QUEUE_MOVED, Reason.QUOTA_EXHAUSTED}
     return await call.record_at_desk(commands, told, again_on=again_on)
@@ -435,8 +435,7 @@ def close_lease(lease_id: LeaseInPath, body: Closing, call: Caller) -> Response:
     """End a lease; what the escrow can no longer need goes back at once."""
 
     def commands() -> CloseLease:
-        lease = call.service.ledger.market.load(Stream("lease", lease_id)).state
-        assert isinstance(lease, Lease)
+        lease = call.service.ledger.market.state_of(lease_stream(lease_id))
         party = caller_party(call, lease, lease_id)
         return CloseLease(
             lease_id=lease_id, closed_at_us=call.now_us, party=party,
@@ -445,10 +444,14 @@ def close_lease(lease_id: LeaseInPath, body: Closing, call: Caller) -> Response:
         )  # fmt: skip
 
     def told(after: After) -> Told:
-        lease: Any = after.state(Stream("lease", lease_id))
+        lease = after.state(lease_stream(lease_id))
+        closed = lease.closed
+        assert closed is not None, lease_id
+        status: Any = lease.status
+        closed_by: Any = closed.party
         return LeaseClosedTold(
-            lease_id=lease_id, state=lease.status, closed_at=moment(lease.closed.closed_at_us),
-            closed_by=lease.closed.party, close_code=lease.closed.code,
+            lease_id=lease_id, state=status, closed_at=moment(closed.closed_at_us),
+            closed_by=closed_by, close_code=closed.code,
             charge=credits_(lease.charge_units),
         )  # fmt: skip
 
@@ -489,7 +492,7 @@ def fund_lease(lease_id: LeaseInPath, body: TopUp, call: Caller) -> Response:
         )  # fmt: skip
 
     def told(after: After) -> Told:
-        lease: Lease = after.state(Stream("lease", lease_id))
+        lease = after.state(lease_stream(lease_id))
         ends_us = None if lease.opened is None else lease.window_end_us
         return ToppedUpTold(
             lease_id=lease_id, deposited=body.amount, funds_end_at=moment_or_none(ends_us)
@@ -511,10 +514,7 @@ def caller_party(call: Call, lease: Lease, lease_id: str) -> str:
     if principal.is_operator:
         return "operator"
     if lease.reserved is not None and "provider" in principal.scopes:
-        provider = call.service.ledger.market.load(
-            Stream("provider", lease.reserved.provider_id)
-        ).state
-        assert isinstance(provider, ProviderState)
+        provider = call.service.ledger.market.state_of(provider_stream(lease.reserved.provider_id))
         if principal.owns(provider.account_id):
             return "provider"
     raise unknown

@@ -33,14 +33,12 @@ from api.providers import visible_region
 from domain.drain import DrainNode
 from domain.maintenance import (
     CancelMaintenance,
-    MaintenanceState,
     ScheduleMaintenance,
     Window,
     stream_of,
 )
-from domain.node_role import RoleState, SetNodeRole
+from domain.node_role import SetNodeRole, role_stream
 from domain.refusal import Reason
-from domain.stream import Stream
 from projections import supply
 from projections.fleet import FLEET
 
@@ -147,7 +145,7 @@ def list_maintenances(
 
 def _window_of(call: Call, node_id: str, maintenance_id: str) -> Any:
     def told(after: After) -> Told:
-        state: MaintenanceState = after.state(stream_of(node_id))
+        state = after.state(stream_of(node_id))
         window: Window = next(
             one for one in state.windows if one.told.maintenance_id == maintenance_id
         )
@@ -243,7 +241,7 @@ def set_node_role(node_id: NodeInPath, body: NewRole, call: Caller) -> Response:
         )  # fmt: skip
 
     def told(after: After) -> Told:
-        state: RoleState = after.state(Stream("node-role", node_id))
+        state = after.state(role_stream(node_id))
         role: Any = state.role
         return RoleTold(node_id=node_id, role=role, ingress_node_id=state.ingress_node_id)
 

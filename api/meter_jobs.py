@@ -13,7 +13,7 @@ from typing import TypeVar
 from api.one_by_one import OneByOne
 from api.service import Service
 from domain.edge_device import ChargeDeviceFee
-from domain.resource_usage import EVENTS_MAX, AccrueResource, MeteredEvent, ResourceUsage, stream_of
+from domain.resource_usage import EVENTS_MAX, AccrueResource, MeteredEvent, stream_of
 from domain.storage_node import ChargeStorageNode
 from ledger import meter_log
 from projections import meters, tables
@@ -80,8 +80,7 @@ def accrue_resource(
     while True:
         # The head first: it covers every event that is read after it.
         head = meter_log.head(connection)
-        state = service.ledger.market.load(stream_of(lease_id, meter)).state
-        assert isinstance(state, ResourceUsage)
+        state = service.ledger.market.state_of(stream_of(lease_id, meter))
         events = meter_log.events_of(
             connection, lease_id, meter, state.through_position, head.position, EVENTS_MAX
         )

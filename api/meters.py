@@ -336,6 +336,7 @@ def release_storage(lease_id: LeaseInPath, body: Nothing, call: Caller) -> Respo
 
     def told(after: After) -> StorageReleasedTold:
         released_us = after.state(stream_of(lease_id, STORAGE)).released_us
+        assert released_us is not None, lease_id
         return StorageReleasedTold(lease_id=lease_id, released_at=moment(released_us))
 
     return call.record(lambda: command, told)

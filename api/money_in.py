@@ -45,7 +45,7 @@ from api.payments import (
 )
 from api.processors import processor_for
 from api.reversals import reversing
-from domain.debt import FundReserve, WriteOffDebt
+from domain.debt import RESERVE_STREAM, FundReserve, WriteOffDebt
 from domain.duration import DAY_US
 from domain.payment import (
     AskRefund,
@@ -57,9 +57,8 @@ from domain.payment import (
     StartPayment,
     stream_of,
 )
-from domain.payment_terms import TERMS, PublishPaymentTerms, Terms
+from domain.payment_terms import TERMS, PublishPaymentTerms
 from domain.refusal import Reason, Refused
-from domain.stream import Stream
 from domain.top_up import THRESHOLDS_MAX, SetAutoTopUp, SetBalanceWarnings, StopAutoTopUp, TopUps
 from domain.top_up import stream_of as top_up_stream
 from projections import access, payments
@@ -192,9 +191,7 @@ def _payer(call: Call, account_id: str) -> None:
 
 
 def _payment(call: Call, payment_id: str) -> Payment:
-    state = call.service.ledger.market.load(stream_of(payment_id)).state
-    assert isinstance(state, Payment)
-    return state
+    return call.service.ledger.market.state_of(stream_of(payment_id))
 
 
 def _state_told(
@@ -537,7 +534,7 @@ def read_funds(account_id: AccountInPath, call: Caller) -> Response:
     with call.read(ACCESS) as view:
         if access.read_account(view.connection, account_id) is None:
             raise Refused(Reason.ACCOUNT_UNKNOWN, account_id=account_id)
-        state = call.service.ledger.market.load(top_up_stream(account_id)).state
+        state = call.service.ledger.market.state_of(top_up_stream(account_id))
         return call.answer(view, _funds_told(account_id, state))
 
 
@@ -626,8 +623,7 @@ def _terms_told(terms: Any) -> TermsTold:
 @resource.get("/v1/payment-terms", everybody(), TermsTold)
 def read_payment_terms(call: Caller) -> Response:
     """The terms on which money is taken now."""
-    state = call.service.ledger.market.load(TERMS).state
-    assert isinstance(state, Terms)
+    state = call.service.ledger.market.state_of(TERMS)
     with call.read() as view:
         return call.answer(view, _terms_told(state.at(call.now_us)))
 
@@ -699,7 +695,7 @@ def add_reserve(body: ReserveAsked, call: Caller) -> Response:
     asked = FundReserve(amount=body.amount.amount(), by=call.principal.member_id, at_us=call.now_us)
 
     def told(after: After) -> Told:
-        funded = after.state(Stream("reserve", "chargeback")).funded
+        funded = after.state(RESERVE_STREAM).funded
         return ReserveTold(amount=body.amount, funded=credits_(funded))
 
     return call.record(lambda: asked, told)

@@ -19,10 +19,8 @@ from typing import Any
 from domain.duration import DAY_US
 from domain.maturity import (
     NETWORK,
-    Earnings,
     MatureEarnings,
     SweepEarnings,
-    Windows,
     due_until_us,
     stream_of,
 )
@@ -49,8 +47,7 @@ def mature(ledger: Ledger, connection: Connection, now_us: int) -> int:
 
     Raises MoneyOutStopped naming the accounts that failed, after all others.
     """
-    windows = ledger.market.load(NETWORK).state
-    assert isinstance(windows, Windows)
+    windows = ledger.market.state_of(NETWORK)
     due_us = due_until_us(windows.versions, now_us)
     through = ledger.market.position_at(due_us) if due_us >= 0 else 0
     if not through:
@@ -104,8 +101,7 @@ def _regional(
     if not owed:
         return (), 0
     account_id = owed[0].account_id
-    state = ledger.market.load(stream_of(account_id)).state
-    assert isinstance(state, Earnings)
+    state = ledger.market.state_of(stream_of(account_id))
     units = {(one.region_id, one.node_id, one.day): one.units for one in owed}
     reduced = {at: taken for at, taken in state.reductions.items() if at <= through}
     for charge in regions.read_owed_at(connection, account_id, list(reduced)):

@@ -22,11 +22,10 @@ from api.nodes import NodeStateTold, may_run, node_state
 from api.operation import Resource
 from api.usage import Refusal
 from domain import node_key
-from domain.node import NodeState
+from domain.node import NodeState, node_stream
 from domain.node_key import rotation
 from domain.node_rotation import RevokeNodeKey, RotateNodeKey
 from domain.refusal import Reason, Refused
-from domain.stream import Stream
 from projections import usage
 from projections.usage import USAGE
 
@@ -111,7 +110,7 @@ def rotate_node_key(
         )  # fmt: skip
 
     def told(after: After) -> Told:
-        state: NodeState = after.state(Stream("node", node_id))
+        state = after.state(node_stream(node_id))
         return NodeKeyRotatedTold(node_id=node_id, key_id=state.key_id, from_seq=body.from_seq)
 
     try:
@@ -141,9 +140,7 @@ def revoke_node_key(node_id: NodeInPath, body: KeyRevocation, call: Caller) -> R
 
 
 def _node(call: Call, node_id: str) -> NodeState:
-    state = call.service.ledger.market.load(Stream("node", node_id)).state
-    assert isinstance(state, NodeState)
-    return state
+    return call.service.ledger.market.state_of(node_stream(node_id))
 
 
 def _require_both(state: NodeState, body: KeyRotation) -> None:

@@ -46,11 +46,11 @@ from domain.node import (
     ReportSpecs,
     RetireNode,
     StartMaintenance,
+    node_stream,
 )
 from domain.node_hardware import verdict_of
-from domain.provider import ProviderState, RegionState
+from domain.provider import RegionState, provider_stream, region_stream
 from domain.refusal import Reason, Refused
-from domain.stream import Stream
 from projections import access, fleet
 from projections.access import ACCESS
 from projections.fleet import FLEET
@@ -151,11 +151,9 @@ class NodeTold(NodeStateTold):
 def own_node(call: Call, node_id: str) -> NodeState:
     """The node, if its provider is the caller's. Raises Refused: NODE_UNKNOWN."""
     market = call.service.ledger.market
-    state = market.load(Stream("node", node_id)).state
-    assert isinstance(state, NodeState)
+    state = market.state_of(node_stream(node_id))
     if state.joined is not None:
-        provider = market.load(Stream("provider", state.joined.provider_id)).state
-        assert isinstance(provider, ProviderState)
+        provider = market.state_of(provider_stream(state.joined.provider_id))
         if call.principal.owns(provider.account_id):
             return state
     raise Refused(Reason.NODE_UNKNOWN, node_id=node_id)
@@ -163,12 +161,12 @@ def own_node(call: Call, node_id: str) -> NodeState:
 
 def node_state(node_id: str) -> Any:
     def told(after: After) -> Told:
-        state: NodeState = after.state(Stream("node", node_id))
+        state = after.state(node_stream(node_id))
         phase: Any = state.phase
         assert state.joined is not None
         return NodeStateTold(
             node_id=node_id, phase=phase, quarantined=state.is_quarantined,
-            verdict=_verdict(state, after.state(Stream("region", state.joined.region_id))),
+            verdict=_verdict(state, after.state(region_stream(state.joined.region_id))),
         )  # fmt: skip
 
     return told
@@ -216,8 +214,7 @@ def admit_node(node_id: NodeInPath, body: Admission, call: Caller) -> Response:
                 raise Refused(Reason.NOT_PERMITTED, rule="the operator waives rules of hardware")
             joined = own_node(call, node_id).joined
             assert joined is not None
-            region = call.service.ledger.market.load(Stream("region", joined.region_id)).state
-            assert isinstance(region, RegionState)
+            region = call.service.ledger.market.state_of(region_stream(joined.region_id))
             if region.opened is None or region.opened.admission != "permissionless":
                 raise Refused(Reason.NOT_PERMITTED, region_id=joined.region_id)
         return AdmitNode(
@@ -329,10 +326,8 @@ def read_node(node_id: NodeInPath, call: Caller) -> Response:
     with call.read(FLEET) as view:
         told = _node(visible_node(call, view, node_id))
         market = call.service.ledger.market
-        node, region = (
-            market.load(Stream(*name)).state
-            for name in (("node", node_id), ("region", told.region_id))
-        )
+        node = market.state_of(node_stream(node_id))
+        region = market.state_of(region_stream(told.region_id))
         return call.answer(view, told.model_copy(update={"verdict": _verdict(node, region)}))
 
 

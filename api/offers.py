@@ -41,9 +41,8 @@ from api.providers import own_provider
 from domain.constraints import NOTHING, QUANTITY_MAX, Constraints
 from domain.match_dimensions import Need
 from domain.money import PPM
-from domain.offer import OfferPublished, OfferState, PublishOffer, WithdrawOffer
+from domain.offer import PublishOffer, WithdrawOffer, offer_stream
 from domain.refusal import Reason, Refused
-from domain.stream import Stream
 from projections import fleet
 from projections.fleet import FLEET
 from projections.fleet_match import offers_meeting
@@ -143,8 +142,8 @@ def publish_offer(body: NewOffer, call: Caller) -> Response:
         )  # fmt: skip
 
     def told(after: After) -> Told:
-        published: Any = after.state(Stream("offer", offer_id)).published
-        assert isinstance(published, OfferPublished)
+        published = after.state(offer_stream(offer_id)).published
+        assert published is not None, offer_id
         settlement: Any = published.settlement
         return OfferTold(
             offer_id=offer_id, provider_id=published.provider_id, node_id=published.node_id,
@@ -277,8 +276,7 @@ def withdraw_offer(offer_id: OfferInPath, body: Nothing, call: Caller) -> Respon
 
 
 def _own_offer(call: Call, offer_id: str) -> None:
-    state = call.service.ledger.market.load(Stream("offer", offer_id)).state
-    assert isinstance(state, OfferState)
+    state = call.service.ledger.market.state_of(offer_stream(offer_id))
     unknown = Refused(Reason.OFFER_UNKNOWN, offer_id=offer_id)
     if state.published is None:
         raise unknown

@@ -136,7 +136,7 @@ class PriceTold(ReadingTold):
 @resource.get("/v1/oracle", everybody(), PriceTold)
 def read_price(call: Caller) -> Response:
     """The price of a TOKEN now: each source, the median, or why there is none."""
-    feed: Feed = call.service.ledger.market.load(FEED).state
+    feed = call.service.ledger.market.state_of(FEED)
     with call.read() as view:
         return call.answer(view, _price(feed, call.now_us))
 
@@ -199,7 +199,13 @@ def list_price_snapshots(
 def take_price_snapshot(_body: NewSnapshot, call: Caller) -> Response:
     """Record what the sources say now, usable or not."""
     command = TakePriceSnapshot(by=call.principal.member_id, at_us=call.now_us)
-    return call.record(lambda: command, lambda after: _snapshot(after.state(FEED).last))
+
+    def told(after: After) -> SnapshotTold:
+        last = after.state(FEED).last
+        assert last is not None
+        return _snapshot(last)
+
+    return call.record(lambda: command, told)
 
 
 def _price(feed: Feed, now_us: int) -> PriceTold:

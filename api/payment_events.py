@@ -27,7 +27,6 @@ from domain.payment import (
     ConfirmRefund,
     FailPayment,
     FailRefund,
-    Payment,
     ReceivePayment,
     ReinstatePayment,
     ReversePayment,
@@ -106,8 +105,7 @@ def _payout_back(
 ) -> list[Any]:
     """Of a cash-out of ours that was paid; what is none, the matching of payouts names."""
     if event.payout_id is not None:
-        state = service.ledger.market.load(cash_out.stream_of(event.payout_id)).state
-        assert isinstance(state, cash_out.CashOut)
+        state = service.ledger.market.state_of(cash_out.stream_of(event.payout_id))
         if state.status == "paid" and state.processor == processor:
             return [
                 cash_out.ReturnCashOut(
@@ -121,8 +119,7 @@ def _payout_back(
 
 def _of(service: Service, processor: str, payment_id: str) -> None:
     """A processor speaks of its own payments only."""
-    state = service.ledger.market.load(stream_of(payment_id)).state
-    assert isinstance(state, Payment)
+    state = service.ledger.market.state_of(stream_of(payment_id))
     if state.started is None or state.started.processor != processor:
         raise Refused(Reason.PAYMENT_UNKNOWN, payment_id=payment_id)
 

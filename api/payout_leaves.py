@@ -159,10 +159,10 @@ def cut_of(ledger: Ledger, epoch: int) -> Cut | None:
     for recorded in ledger.market.read_stream(payout_stream(epoch)):
         if isinstance(recorded.fact, EpochMintConfirmed):
             minted = Cut(recorded.position, recorded.fact.at_us)
-    state = ledger.market.load(epochs.stream_of(epoch)).state
+    state = ledger.market.state_of(epochs.stream_of(epoch))
     if minted is None or state.sealed is None or len(state.chunk_hashes) < state.sealed.chunks:
         return None
-    policy = ledger.market.load(NETWORK).state.published[state.sealed.policy_version - 1]
+    policy = ledger.market.state_of(NETWORK).published[state.sealed.policy_version - 1]
     kinds = (RewardsCredited,) if policy.holdback_epochs else (RewardsCredited, RewardsMatured)
     stream = epochs.stream_of(epoch)
     last = [ledger.market.one_of(stream, kind, last=True) for kind in kinds]

@@ -15,7 +15,7 @@ from api.matching import fitting
 from api.service import Service
 from domain.constraints import NOTHING
 from domain.duration import SECOND_US
-from domain.lease import MIN_RUNWAY_US, Lease, LeaseRequested, ReserveLease
+from domain.lease import MIN_RUNWAY_US, LeaseRequested, ReserveLease, lease_stream
 from domain.lease_turns import PauseLease, QuoteLease, ResumeLease
 from domain.match_dimensions import DIMENSIONS
 from domain.matching import RULE, Match, Need, choose
@@ -28,7 +28,7 @@ from domain.pricing import (
     PricingPolicy,
     module_of,
 )
-from domain.stream import Stream, derive_id
+from domain.stream import derive_id
 from projections import bids, fleet
 from projections.bids import BIDS, Standing
 from projections.fleet import FLEET
@@ -260,7 +260,7 @@ def _room(
 
 
 def _can_pause(service: Service, one: Standing) -> bool:
-    lease: Lease = service.ledger.market.load(Stream("lease", one.lease_id)).state
+    lease = service.ledger.market.state_of(lease_stream(one.lease_id))
     return lease.status == "active"
 
 

@@ -348,7 +348,7 @@ def list_policy_proposals(
         market = call.service.ledger.market
         return call.page(
             view, place, rows, limit, lambda row: [row.position],
-            lambda row: proposal_told(market.load(stream_of(row.number)).state, view.connection),
+            lambda row: proposal_told(market.state_of(stream_of(row.number)), view.connection),
         )  # fmt: skip
 
 
@@ -433,8 +433,7 @@ def _changes(body: dict[str, Any]) -> int:
 
 
 def _published(call: Call) -> tuple[PolicyPublished, ...]:
-    found: tuple[PolicyPublished, ...] = call.service.ledger.market.load(NETWORK).state.published
-    return found
+    return call.service.ledger.market.state_of(NETWORK).published
 
 
 def _in_force(connection: Connection, as_of: int | None) -> int:

@@ -46,11 +46,11 @@ from domain.pool import (
     PoolState,
     RemovePoolNode,
     SetPoolPolicy,
+    pool_stream,
 )
 from domain.pool_queue import ScheduleDecided, inputs_of
 from domain.refusal import Reason, Refused
 from domain.scheduling import next_request
-from domain.stream import Stream
 from ledger import codec
 from projections import pools
 from projections.fleet import FLEET
@@ -346,7 +346,7 @@ def set_pool_policy(pool_id: PoolInPath, body: PoolPolicyForm, call: Caller) -> 
         )
 
     def told(after: After) -> Told:
-        version = after.state(Stream("pool", pool_id)).version
+        version = after.state(pool_stream(pool_id)).version
         return PoolPolicyTold(pool_id=pool_id, version=version, policy=body)
 
     return call.record(commands, told)
@@ -392,8 +392,7 @@ def remove_pool_node(
 
 def own_pool(call: Call, pool_id: str) -> PoolState:
     """The caller's pool; an operator's is any. Raises Refused: POOL_UNKNOWN."""
-    state = call.service.ledger.market.load(Stream("pool", pool_id)).state
-    assert isinstance(state, PoolState)
+    state = call.service.ledger.market.state_of(pool_stream(pool_id))
     principal = call.principal
     if state.created is None or not (
         principal.owns(state.created.account_id) or principal.is_operator
@@ -502,7 +501,7 @@ _DECIDED = """
 
 def _policy_then(call: Call, fact: ScheduleDecided) -> PoolPolicy:
     """The policy a decision was made by."""
-    for recorded in call.service.ledger.market.read_stream(Stream("pool", fact.pool_id)):
+    for recorded in call.service.ledger.market.read_stream(pool_stream(fact.pool_id)):
         version = getattr(recorded.fact, "version", 1)
         if version == fact.policy_version:
             policy: PoolPolicy = recorded.fact.policy

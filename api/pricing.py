@@ -30,12 +30,11 @@ from api.operation import Resource
 from api.providers import own_provider
 from domain.auction import BIDS_LIMIT, CLOSES_AFTER_MAX_US
 from domain.duration import SECOND_US
-from domain.offer import OfferState
-from domain.offer_prices import OfferPricesSet, SetOfferPrices, stream_of
+from domain.offer import offer_stream
+from domain.offer_prices import SetOfferPrices, stream_of
 from domain.pricing import AUCTION, MODULES, STANDING, TERM, label
 from domain.refusal import Reason, Refused
 from domain.reserved_term import ReservedPrice
-from domain.stream import Stream
 from projections import bids
 from projections.bids import BIDS
 from projections.pools import POOLS
@@ -213,7 +212,8 @@ def set_offer_prices(offer_id: OfferInPath, body: NewPriceList, call: Caller) ->
         )  # fmt: skip
 
     def told(after: After) -> Told:
-        current: OfferPricesSet = after.state(stream_of(offer_id)).current
+        current = after.state(stream_of(offer_id)).current
+        assert current is not None, offer_id
         floor = current.interruptible_floor
         return PriceListTold(
             offer_id=offer_id, provider_id=current.provider_id,
@@ -259,8 +259,7 @@ def _list(row: bids.PriceList) -> PriceListTold:
 
 def _own_offer(call: Call, offer_id: str) -> str:
     """The provider of an offer of the caller's. Raises Refused: OFFER_UNKNOWN."""
-    state = call.service.ledger.market.load(Stream("offer", offer_id)).state
-    assert isinstance(state, OfferState)
+    state = call.service.ledger.market.state_of(offer_stream(offer_id))
     unknown = Refused(Reason.OFFER_UNKNOWN, offer_id=offer_id)
     if state.published is None:
         raise unknown

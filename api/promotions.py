@@ -160,6 +160,7 @@ def close_promotion(program: ProgramInPath, body: Nothing, call: Caller) -> Resp
 
     def told(after: After) -> Told:
         opened = after.state(program_stream(program)).opened
+        assert opened is not None, program
         return PromotionClosedTold(program=program, sponsor_account_id=opened.sponsor_account_id)
 
     return call.record(commands, told)

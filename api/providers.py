@@ -34,14 +34,14 @@ from domain.provider import (
     SECURITY_TIERS,
     WORKLOADS_MAX,
     OpenRegion,
-    ProviderState,
     RegionState,
     RegisterProvider,
     SetRegionHardware,
     SetRegionPolicy,
+    provider_stream,
+    region_stream,
 )
 from domain.refusal import Reason, Refused
-from domain.stream import Stream
 from projections import fleet, supply
 from projections.fleet import FLEET
 
@@ -151,16 +151,14 @@ class RegionNodeTold(Told):
 
 def own_provider(call: Call, provider_id: str) -> None:
     """Raises Refused: PROVIDER_UNKNOWN, also for another account's."""
-    state = call.service.ledger.market.load(Stream("provider", provider_id)).state
-    assert isinstance(state, ProviderState)
+    state = call.service.ledger.market.state_of(provider_stream(provider_id))
     if not state.exists or not call.principal.owns(state.account_id):
         raise Refused(Reason.PROVIDER_UNKNOWN, provider_id=provider_id)
 
 
 def own_region(call: Call, region_id: str) -> str:
     """The region's provider, which must be the caller's. Raises Refused: REGION_UNKNOWN."""
-    state = call.service.ledger.market.load(Stream("region", region_id)).state
-    assert isinstance(state, RegionState)
+    state = call.service.ledger.market.state_of(region_stream(region_id))
     unknown = Refused(Reason.REGION_UNKNOWN, region_id=region_id)
     if state.opened is None:
         raise unknown
@@ -290,7 +288,7 @@ def read_region(region_id: RegionInPath, call: Caller) -> Response:
 )  # fmt: skip
 def set_region_policy(region_id: RegionInPath, body: RegionPolicy, call: Caller) -> Response:
     """Say whose jobs may run in a region, what it refuses or ranks down, and how safe it is."""
-    stream = Stream("region", region_id)
+    stream = region_stream(region_id)
 
     def commands() -> SetRegionPolicy:
         own_region(call, region_id)
@@ -313,7 +311,7 @@ def set_region_hardware(region_id: RegionInPath, body: HardwareRules, call: Call
     """Say which rules of hardware a region insists on (C-11 to C-18). Nodes that are there are
     judged anew when they next tell their inventory.
     """
-    stream = Stream("region", region_id)
+    stream = region_stream(region_id)
     command = SetRegionHardware(
         region_id=region_id, rules=tuple(body.rules), by=call.principal.member_id, at_us=call.now_us
     )

@@ -16,9 +16,8 @@ from typing import Any
 
 from api.accrual import NodeReader, first_unread, rows_of
 from domain.accrual import REFUSED_US_MAX, Reach, RefusedRow, due, refusals
-from domain.lease import Lease, UsageAccrued
+from domain.lease import Lease, UsageAccrued, lease_stream
 from domain.lease_accrual import window_of
-from domain.stream import Stream
 from ledger.market import Market
 from ledger.usage import StoredReport, flagged_of_node
 from projections.runner import Connection
@@ -67,7 +66,7 @@ def rows_of_accrual(
     """The rows that this accrual refused, in the order of the lane. Empty when the reports that it
     read do not give what it recorded: then nothing is told rather than something wrong.
     """
-    before = market.load_as_of(Stream("lease", fact.lease_id), position - 1).state
+    before = market.load_as_of(lease_stream(fact.lease_id), position - 1).state
     assert isinstance(before, Lease)
     reader = NodeReader(connection)
     read = reader.reports(fact.node_id, first_unread(before, reader), fact.usage_position)

@@ -16,7 +16,7 @@ from api.service import Service
 from domain.calendar import day_start_us
 from domain.duration import DAY_US, HOUR_US
 from domain.region_sharing import ROLE_NODES_MAX, NodeTime, ShareRegionDay
-from domain.region_terms import RegionTerms, stream_of, terms_on
+from domain.region_terms import stream_of, terms_on
 from domain.trust import standing
 from ledger.handle import LOG_AWAY
 from projections import regions, tables, trust
@@ -85,8 +85,7 @@ def share_command(
     service: Service, connection: Connection, region_id: str, day: int, now_us: int
 ) -> ShareRegionDay:
     """What a day is shared out by, as it is known now."""
-    state = service.ledger.market.load(stream_of(region_id)).state
-    assert isinstance(state, RegionTerms)
+    state = service.ledger.market.state_of(stream_of(region_id))
     terms = terms_on(state.versions, day)
     assert terms is not None, (region_id, day)
     control, ingress = (

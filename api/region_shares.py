@@ -28,11 +28,10 @@ from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
 from api.providers import own_region
 from domain.calendar import day_named, day_text
-from domain.provider import ProviderState, RegionState
+from domain.provider import provider_stream, region_stream
 from domain.refusal import Reason, Refused
 from domain.region_sharing import NOTICE_DAYS, SetRegionTerms
 from domain.region_terms import InfraCost, RegionTerms, RegionTermsSet, stream_of
-from domain.stream import Stream
 from projections import regions
 from projections.fleet import FLEET
 from projections.regions import REGIONS
@@ -205,7 +204,7 @@ def read_region_terms(region_id: RegionInPath, call: Caller) -> Response:
     """How a region shares what its nodes earn: known to everybody who might bring a node."""
     with call.read(FLEET, REGIONS) as view:
         _provider_of(call, region_id)
-        state = call.service.ledger.market.load(stream_of(region_id)).state
+        state = call.service.ledger.market.state_of(stream_of(region_id))
         told = _terms(region_id, state).model_copy(update={"position": view.position})
         return call.answer(view, told)
 
@@ -257,13 +256,11 @@ def list_region_shares(
 
 def _provider_of(call: Call, region_id: str) -> str:
     """The account of a region's provider. Raises Refused: REGION_UNKNOWN."""
-    state = call.service.ledger.market.load(Stream("region", region_id)).state
-    assert isinstance(state, RegionState)
+    state = call.service.ledger.market.state_of(region_stream(region_id))
     if state.opened is None:
         raise Refused(Reason.REGION_UNKNOWN, region_id=region_id)
-    stream = Stream("provider", state.opened.provider_id)
-    provider = call.service.ledger.market.load(stream).state
-    assert isinstance(provider, ProviderState)
+    stream = provider_stream(state.opened.provider_id)
+    provider = call.service.ledger.market.state_of(stream)
     return provider.account_id
 
 

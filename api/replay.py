@@ -29,7 +29,14 @@ from domain.deposit import ConfirmDeposit
 from domain.device import AccrueCapacity
 from domain.duration import HOUR_US
 from domain.job import SubmitJob
-from domain.lease import TERM_REACHED, CloseLease, ReadyLease, RequestLease, ReserveLease
+from domain.lease import (
+    TERM_REACHED,
+    CloseLease,
+    ReadyLease,
+    RequestLease,
+    ReserveLease,
+    lease_stream,
+)
 from domain.matching import RULE, Match, Need, choose
 from domain.money import credit
 from domain.node import (
@@ -44,7 +51,7 @@ from domain.node import (
 from domain.offer import PublishOffer
 from domain.pin import PinUsage
 from domain.provider import OpenRegion, RegisterProvider
-from domain.stream import Stream, derive_id
+from domain.stream import derive_id
 from domain.tariff import CLOUDBENDER, publish
 from ledger import cut, trees, usage
 from ledger.handle import Ledger
@@ -296,7 +303,7 @@ class Replay:
         reader = NodeReader(self._connection)
         batch: list[Any] = []
         for lease_id in tuple(self._open):
-            state = self._ledger.market.load(Stream("lease", lease_id)).state
+            state = self._ledger.market.state_of(lease_stream(lease_id))
             batch.extend(due_commands(state, lease_id, reader, now_us, PATIENCE_US))
             if len(batch) >= COMMANDS_MAX:
                 self._together(batch, now_us)

@@ -32,8 +32,8 @@ from api.settings import Settings
 from api.trace_gentd26 import SECOND_US, TICK_S, Counted, Pod, Sample, counted
 from api.trace_openb import TraceNode, TraceTask
 from domain import report
+from domain.lease import lease_stream
 from domain.node import JoinNode
-from domain.stream import Stream
 from ledger.usage import StoredReport
 from node_reporter import polling
 from node_reporter.agent import Reporter
@@ -221,7 +221,7 @@ class MeasuredReplay(Replay):
         """Record what the reports are worth so far; leases that are settled are done."""
         accrue(self._ledger, self._connection, tuple(self._open), now_us)
         for lease_id, running in tuple(self._open.items()):
-            if self._ledger.market.load(Stream("lease", lease_id)).state.is_over:
+            if self._ledger.market.state_of(lease_stream(lease_id)).is_over:
                 del self._open[lease_id]
                 del self._nodes[running.node_id].leases[lease_id]
                 self._settled += 1

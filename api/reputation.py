@@ -259,7 +259,7 @@ def _bonus(call: Call, view: View, node: Rating, owner: Rating) -> int | None:
     newest = policies.read_newest_epoch(view.connection, view.as_of)
     if newest is None:
         return None
-    policy = call.service.ledger.market.load(NETWORK).state.published[newest.policy_version - 1]
+    policy = call.service.ledger.market.state_of(NETWORK).published[newest.policy_version - 1]
     is_provisional = node.is_provisional or owner.is_provisional
     score_ppm = lesser(node.score_ppm, owner.score_ppm, is_provisional=is_provisional)
     return bonus_ppm(policy.rewards or NO_TERMS, score_ppm)

@@ -28,7 +28,12 @@ from api.models import (
 from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
 from api.providers import own_provider
-from domain.licence import SEATS_MAX, GrantLicence, LicenceGranted, LicenceState, RevokeLicence
+from domain.licence import (
+    SEATS_MAX,
+    GrantLicence,
+    RevokeLicence,
+    licence_stream,
+)
 from domain.money import Asset
 from domain.refusal import Reason, Refused
 from domain.resource_kind import (
@@ -36,7 +41,6 @@ from domain.resource_kind import (
     ClassModel,
     RegisterResourceKind,
 )
-from domain.stream import Stream
 from projections import supply
 from projections.fleet import FLEET
 
@@ -233,8 +237,7 @@ def grant_licence(body: NewLicence, call: Caller) -> Response:
         )  # fmt: skip
 
     def told(after: After) -> Told:
-        granted = after.state(Stream("licence", licence_id)).granted
-        assert isinstance(granted, LicenceGranted)
+        granted = after.state(licence_stream(licence_id)).granted
         return _licence(granted)
 
     return call.record(commands, told)
@@ -275,8 +278,7 @@ def revoke_licence(licence_id: LicenceInPath, body: Nothing, call: Caller) -> Re
 
 
 def _own_licence(call: Call, licence_id: str) -> None:
-    state = call.service.ledger.market.load(Stream("licence", licence_id)).state
-    assert isinstance(state, LicenceState)
+    state = call.service.ledger.market.state_of(licence_stream(licence_id))
     unknown = Refused(Reason.LICENCE_UNKNOWN, licence_id=licence_id)
     if state.granted is None:
         raise unknown

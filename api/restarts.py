@@ -26,12 +26,12 @@ from api.operation import Resource
 from api.service import Service
 from domain.funding import sources_of
 from domain.gpu_time import charge_for
-from domain.job import JobState
-from domain.lease import MIN_RUNWAY_US, Lease
+from domain.job import job_stream
+from domain.lease import MIN_RUNWAY_US, Lease, lease_stream
 from domain.lease_request import asked_again
 from domain.money import PPM, credit
 from domain.refusal import Reason, Refused
-from domain.stream import Stream, derive_id
+from domain.stream import derive_id
 from ledger.handle import JOB_ACCOUNT, StreamMoved
 from projections import leases, tables
 from projections.leases import LEASES
@@ -84,7 +84,7 @@ def restart_job(job_id: JobInPath, body: Restart, call: Caller) -> Response:
         return going_on(call.service, before, lease_id, call.principal.key_id, call.now_us)
 
     def told(after: After) -> Told:
-        lease: Lease = after.state(Stream("lease", lease_id))
+        lease = after.state(lease_stream(lease_id))
         assert lease.requested is not None
         opened = opened_told(lease).model_dump()
         return RestartedTold(**opened, restart_of=lease.requested.restart_of or "")
@@ -98,8 +98,7 @@ def going_on(
     """The commands that open a lease for what an ended one asked for. Raises Refused: NO_MATCH."""
     asked = before.requested
     assert asked is not None
-    job = service.ledger.market.load(Stream("job", asked.job_id)).state
-    assert isinstance(job, JobState)
+    job = service.ledger.market.state_of(job_stream(asked.job_id))
     assert job.submitted is not None
     funds = asked.funds
     if funds is not None:
@@ -159,9 +158,7 @@ def _restart(service: Service, lease_id: str, now_us: int) -> int:
 
 
 def _lease(service: Service, lease_id: str) -> Lease:
-    lease = service.ledger.market.load(Stream("lease", lease_id)).state
-    assert isinstance(lease, Lease)
-    return lease
+    return service.ledger.market.state_of(lease_stream(lease_id))
 
 
 def _available(service: Service, before: Lease, now_us: int) -> int:

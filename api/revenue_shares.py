@@ -22,8 +22,7 @@ from api.models import (
 from api.nodes import READ_OR_NODE, WRITE, visible_node
 from api.operation import Resource
 from domain.refusal import Reason
-from domain.revenue_share import OWNERS_MAX, OwnerShare, SetRevenueShares
-from domain.stream import Stream
+from domain.revenue_share import OWNERS_MAX, OwnerShare, SetRevenueShares, revenue_stream
 from projections.fleet import FLEET
 
 resource = Resource("nodes")
@@ -67,7 +66,7 @@ def set_revenue_shares(node_id: NodeInPath, body: NewRevenueShares, call: Caller
         )  # fmt: skip
 
     return call.record(
-        commands, lambda after: _shares(node_id, after.state(Stream("revenue", node_id)).shares)
+        commands, lambda after: _shares(node_id, after.state(revenue_stream(node_id)).shares)
     )
 
 
@@ -79,7 +78,7 @@ def read_revenue_shares(node_id: NodeInPath, call: Caller) -> Response:
     """Who shares what the node's provider earns."""
     with call.read(FLEET) as view:
         visible_node(call, view, node_id)
-        shares = call.service.ledger.market.load(Stream("revenue", node_id)).state.shares
+        shares = call.service.ledger.market.state_of(revenue_stream(node_id)).shares
         return call.answer(view, _shares(node_id, shares))
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from api.service import Service
 from domain.funds_taken import TakeFundsBack, TakeIdleEscrow
-from domain.payment import Payment, ReversePayment, stream_of
+from domain.payment import ReversePayment, stream_of
 from projections import leases
 from projections.leases import LEASES, FundedLease
 from projections.runner import Connection
@@ -26,8 +26,7 @@ DEVICES_MAX = 256
 
 def reversing(service: Service, command: ReversePayment) -> list[Any]:
     """The reversal, and what takes its money back from leases, in one append."""
-    payment = service.ledger.market.load(stream_of(command.payment_id)).state
-    assert isinstance(payment, Payment)
+    payment = service.ledger.market.state_of(stream_of(command.payment_id))
     account_id = None if payment.received is None else payment.received.account_id
     if account_id is None:
         return [command]

@@ -227,6 +227,7 @@ def read_reward_correction(correction_id: CorrectionInPath, call: Caller) -> Res
 def _after(after: After, correction_id: str) -> CorrectionTold:
     state = after.state(correction_stream(correction_id))
     one, yes = state.proposed, state.accepted
+    assert one is not None, correction_id
     return _told(
         rewards.Correction(
             one.correction_id, one.kind, one.epoch, one.account_id, one.delta, one.reason,

@@ -20,14 +20,14 @@ from api.matching import MATCH_AGAIN, match, waits_for_room
 from api.one_by_one import OneByOne
 from api.service import Service
 from domain.close_reason import CANCELLED_BEFORE_START, EXPIRED, NO_MATCH
-from domain.device import DeviceState
+from domain.device import device_stream
 from domain.duration import HOUR_US
 from domain.fair_share import decayed
-from domain.gang import CloseGang, GangState
-from domain.job import JobState, JobSubmitted, SubmitJob
-from domain.lease import CloseLease, Lease, ReserveLease
+from domain.gang import CloseGang, gang_stream
+from domain.job import JobSubmitted, SubmitJob, job_stream
+from domain.lease import CloseLease, ReserveLease, lease_stream
 from domain.money import PPM
-from domain.pool import PoolPolicy, PoolState
+from domain.pool import PoolPolicy, pool_stream
 from domain.pool_queue import (
     HOLDERS_MAX,
     DecideSchedule,
@@ -49,7 +49,6 @@ from domain.scheduling import (
     next_request,
     queue_for,
 )
-from domain.stream import Stream
 from projections import pools
 from projections.fleet import FLEET
 from projections.pools import POOLS
@@ -146,9 +145,7 @@ class Looked:
 def look(service: Service, connection: Connection, pool_id: str, now_us: int) -> Looked | None:
     """What there is to decide for a pool; None when nobody waits."""
     market = service.ledger.market
-    pool, queue = market.load(Stream("pool", pool_id)).state, market.load(stream_of(pool_id)).state
-    assert isinstance(pool, PoolState)
-    assert isinstance(queue, QueueState)
+    pool, queue = market.state_of(pool_stream(pool_id)), market.state_of(stream_of(pool_id))
     if not queue.waiting:
         return None
     commands: dict[str, Sequence[Any]] = {}
@@ -183,16 +180,13 @@ def _commands_of(service: Service, one: RequestQueued, now_us: int) -> Sequence[
     """What would reserve a waiting request now. Raises Refused: NO_MATCH."""
     market = service.ledger.market
     if one.is_gang:
-        gang = market.load(Stream("gang", one.request_id)).state
-        assert isinstance(gang, GangState)
+        gang = market.state_of(gang_stream(one.request_id))
         assert gang.requested is not None
         return reservation(service, gang.requested, now_us)
-    lease = market.load(Stream("lease", one.request_id)).state
-    assert isinstance(lease, Lease)
+    lease = market.state_of(lease_stream(one.request_id))
     asked = lease.requested
     assert asked is not None
-    job = market.load(Stream("job", asked.job_id)).state
-    assert isinstance(job, JobState)
+    job = market.state_of(job_stream(asked.job_id))
     assert job.submitted is not None
     spec = job.submitted
     try:
@@ -250,12 +244,11 @@ def _inputs(
 def _models_of(service: Service, one: RequestQueued) -> tuple[str, ...]:
     """Models the request takes; empty: any."""
     market = service.ledger.market
-    if one.is_gang:
-        job_id = market.load(Stream("gang", one.request_id)).state.requested.job_id
-    else:
-        job_id = market.load(Stream("lease", one.request_id)).state.requested.job_id
-    submitted = market.load(Stream("job", job_id)).state.submitted
-    assert isinstance(submitted, JobSubmitted)
+    gang = market.state_of(gang_stream(one.request_id)) if one.is_gang else None
+    asked = (gang or market.state_of(lease_stream(one.request_id))).requested
+    assert asked is not None, one.request_id
+    submitted = market.state_of(job_stream(asked.job_id)).submitted
+    assert submitted is not None, asked.job_id
     return submitted.models
 
 
@@ -263,8 +256,7 @@ def _would_use(service: Service, commands: Sequence[Any], models: tuple[str, ...
     """Whether any device these commands reserve is of a model the other request takes."""
     for command in commands:
         for device_id in command.device_ids if isinstance(command, ReserveLease) else ():
-            device = service.ledger.market.load(Stream("device", device_id)).state
-            assert isinstance(device, DeviceState)
+            device = service.ledger.market.state_of(device_stream(device_id))
             assert device.registered is not None
             if not models or device.registered.model in models:
                 return True
@@ -340,8 +332,7 @@ def _turn_away(service: Service, one: RequestQueued, code: int, now_us: int) -> 
 
 def _grow(service: Service, gang_id: str, now_us: int) -> int:
     """Members beyond those a gang needed, when there is room and nobody waits for it."""
-    gang = service.ledger.market.load(Stream("gang", gang_id)).state
-    assert isinstance(gang, GangState)
+    gang = service.ledger.market.state_of(gang_stream(gang_id))
     assert gang.requested is not None
     pool_id = gang.requested.pool_id
     if pool_id is not None and has_waiting(service, pool_id):
@@ -367,8 +358,7 @@ def keeps_queue(service: Service, pool_id: str | None) -> bool:
     """Whether a request for this pool may wait. Raises Refused: POOL_UNKNOWN."""
     if pool_id is None:
         return False
-    pool = service.ledger.market.load(Stream("pool", pool_id)).state
-    assert isinstance(pool, PoolState)
+    pool = service.ledger.market.state_of(pool_stream(pool_id))
     if pool.created is None:
         raise Refused(Reason.POOL_UNKNOWN, pool_id=pool_id)
     return pool.queues_requests
@@ -376,8 +366,7 @@ def keeps_queue(service: Service, pool_id: str | None) -> bool:
 
 def has_waiting(service: Service, pool_id: str) -> bool:
     """Whether somebody waits already: then nobody is placed without a decision."""
-    queue = service.ledger.market.load(stream_of(pool_id)).state
-    assert isinstance(queue, QueueState)
+    queue = service.ledger.market.state_of(stream_of(pool_id))
     return bool(queue.waiting)
 
 

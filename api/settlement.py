@@ -76,9 +76,7 @@ def open_epoch(ledger: Ledger) -> int:
 
 def epoch_state(ledger: Ledger, epoch: int) -> Epoch:
     """What the log says of an epoch now; without `opened` when there is none."""
-    state = ledger.market.load(epochs.stream_of(epoch)).state
-    assert isinstance(state, Epoch)
-    return state
+    return ledger.market.state_of(epochs.stream_of(epoch))
 
 
 # --- closing ---------------------------------------------------------------------------------
@@ -195,12 +193,12 @@ def _check_carry(ledger: Ledger, epoch: int) -> None:
 
 def _price_snapshot(ledger: Ledger, now_us: int) -> int | None:
     """The number of a healthy snapshot taken now, to be told with the seal; None without one."""
-    feed = ledger.market.load(FEED).state
+    feed = ledger.market.state_of(FEED)
     if reading_of(feed, now_us).price is None:
         return None
     ledger.handle(TakePriceSnapshot(by="job", at_us=now_us), key=None, now_us=now_us)
-    taken = ledger.market.load(FEED).state.last
-    return taken.number if taken.health == HEALTHY else None
+    taken = ledger.market.state_of(FEED).last
+    return taken.number if taken is not None and taken.health == HEALTHY else None
 
 
 INPUTS = ("epochs", "availability", "reputation")
@@ -239,7 +237,7 @@ def settlement_at(
 
 
 def _policy(ledger: Ledger, version: int) -> PolicyPublished:
-    published = ledger.market.load(NETWORK).state.published
+    published = ledger.market.state_of(NETWORK).published
     policy = published[version - 1]
     assert isinstance(policy, PolicyPublished)
     return policy

@@ -160,10 +160,7 @@ def publish_tariff(body: NewTariff, call: Caller) -> Response:
 
 
 def _published(call: Caller) -> tuple[TariffPublished, ...]:
-    published: tuple[TariffPublished, ...] = call.service.ledger.market.load(
-        NETWORK
-    ).state.published
-    return published
+    return call.service.ledger.market.state_of(NETWORK).published
 
 
 def _command(body: NewTariff, call: Caller) -> PublishTariff:

@@ -14,14 +14,18 @@ from typing import Any
 from api import secret_files
 from api.service import Service
 from domain import challenge, challenge_check
-from domain.challenge import REFERENCE, ChallengeIssued, IssueChallenge, JudgeChallenge
+from domain.challenge import (
+    REFERENCE,
+    IssueChallenge,
+    JudgeChallenge,
+    challenge_stream,
+)
 from domain.duration import DAY_US
 from domain.job import SubmitJob
-from domain.lease import Candidate, Lease, RequestLease, ReserveLease
+from domain.lease import Candidate, Lease, RequestLease, ReserveLease, lease_stream
 from domain.money import PPM, credit
 from domain.node_rotation import RecordAlternatingBoots
 from domain.refusal import Refused
-from domain.stream import Stream
 from domain.trust_record import RecordDeviceTwice
 from ledger import lease_logs
 from ledger.handle import LOG_AWAY
@@ -210,8 +214,7 @@ def judge_answers(service: Service, connection: Connection, now_us: int) -> int:
     """Judge every challenge whose lease is over, by what its work printed."""
     done, stopped = 0, []
     for challenge_id, lease_id in connection.execute(_OPEN, (OPEN_MAX,)).fetchall():
-        lease = service.ledger.market.load(Stream("lease", lease_id)).state
-        assert isinstance(lease, Lease)
+        lease = service.ledger.market.state_of(lease_stream(lease_id))
         if lease.closed is None and not lease.is_over:
             continue
         try:
@@ -230,8 +233,8 @@ def judge_answers(service: Service, connection: Connection, now_us: int) -> int:
 def _judgement(
     service: Service, connection: Connection, challenge_id: str, lease: Lease, now_us: int
 ) -> JudgeChallenge:
-    issued = service.ledger.market.load(Stream("challenge", challenge_id)).state.issued
-    assert isinstance(issued, ChallengeIssued)
+    issued = service.ledger.market.state_of(challenge_stream(challenge_id)).issued
+    assert issued is not None, challenge_id
     rule: str | None = "not_started"
     took_us = None
     if lease.opened is not None:

@@ -14,9 +14,8 @@ from typing import Any
 import psycopg
 
 from api.accrual import NodeReader, unread
-from domain.lease import Lease, UsageAccrued
+from domain.lease import Lease, UsageAccrued, lease_stream
 from domain.lease_accrual import accrued_so_far
-from domain.stream import Stream
 from ledger.handle import Ledger
 
 
@@ -35,8 +34,7 @@ def unbilled(
     reader = NodeReader(connection)
     found = []
     for lease_id in lease_ids:
-        lease = ledger.market.load(Stream("lease", lease_id)).state
-        assert isinstance(lease, Lease)
+        lease = ledger.market.state_of(lease_stream(lease_id))
         if lease.opened is not None and not lease.is_over:
             command = unread(lease, lease_id, reader, now_us)
             found.append(Unbilled(lease, accrued_so_far(lease, command)))

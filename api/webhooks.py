@@ -27,7 +27,6 @@ from api.models import (
 from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
 from domain.refusal import Reason, Refused
-from domain.stream import Stream
 from domain.webhook import (
     TYPES_MAX,
     URL_MAX,
@@ -36,6 +35,7 @@ from domain.webhook import (
     EnableWebhook,
     RotateWebhookSecret,
     WebhookState,
+    webhook_stream,
 )
 from ledger import webhook_deliveries
 from projections import webhooks
@@ -247,9 +247,7 @@ def _own(call: Call, view: View, endpoint_id: str) -> Endpoint:
 
 
 def _state(call: Call, endpoint_id: str) -> WebhookState:
-    state = call.service.ledger.market.load(Stream("webhook", endpoint_id)).state
-    assert isinstance(state, WebhookState)
-    return state
+    return call.service.ledger.market.state_of(webhook_stream(endpoint_id))
 
 
 def _secret(call: Call, endpoint_id: str, generation: int) -> dict[str, Any]:
@@ -258,7 +256,7 @@ def _secret(call: Call, endpoint_id: str, generation: int) -> dict[str, Any]:
 
 def _told(endpoint_id: str, reason: Any = None) -> Any:
     def told(after: After) -> Told:
-        state: WebhookState = after.state(Stream("webhook", endpoint_id))
+        state = after.state(webhook_stream(endpoint_id))
         added = state.added
         assert added is not None
         return WebhookTold(

@@ -38,12 +38,11 @@ from api.nodes import own_node
 from api.operation import Resource
 from domain.close_reason import COMPLETED, SPEC_MISMATCH, UNSTABLE
 from domain.executor_key import IssueExecutorKey, RevokeExecutorKey
-from domain.lease import CloseLease, Lease
+from domain.lease import CloseLease, Lease, lease_stream
 from domain.lease_command import LOST, LeaseCommandAcknowledged, LeaseWorkEnded
 from domain.lease_work import AcknowledgeCommand, EndWork
-from domain.provider import ProviderState
+from domain.provider import provider_stream
 from domain.refusal import Reason, Refused
-from domain.stream import Stream
 from ledger import lease_logs
 from projections import leases, work
 from projections.leases import LEASES
@@ -238,8 +237,7 @@ def decline_work(
 
 def _leased(call: Call, node_id: str, lease_id: str) -> Lease:
     """A lease of this node. Raises Refused: LEASE_UNKNOWN."""
-    lease = call.service.ledger.market.load(Stream("lease", lease_id)).state
-    assert isinstance(lease, Lease)
+    lease = call.service.ledger.market.state_of(lease_stream(lease_id))
     if lease.reserved is None or lease.reserved.node_id != node_id:
         raise Refused(Reason.LEASE_UNKNOWN, lease_id=lease_id)
     return lease
@@ -247,7 +245,7 @@ def _leased(call: Call, node_id: str, lease_id: str) -> Lease:
 
 def _state_of(lease_id: str) -> Any:
     def told(after: After) -> Told:
-        lease: Lease = after.state(Stream("lease", lease_id))
+        lease = after.state(lease_stream(lease_id))
         state: Any = lease.status
         done = lease.work
         return WorkStateTold(
@@ -381,14 +379,12 @@ def _stream(name: str) -> LogStream:
 def _party(call: Call, lease_id: str) -> Lease:
     """The lease, for its renter and its provider alone. Raises Refused: LEASE_UNKNOWN."""
     market = call.service.ledger.market
-    lease = market.load(Stream("lease", lease_id)).state
-    assert isinstance(lease, Lease)
+    lease = market.state_of(lease_stream(lease_id))
     owners = set()
     if lease.requested is not None:
         owners.add(lease.requested.account_id)
     if lease.reserved is not None:
-        provider = market.load(Stream("provider", lease.reserved.provider_id)).state
-        assert isinstance(provider, ProviderState)
+        provider = market.state_of(provider_stream(lease.reserved.provider_id))
         owners.add(provider.account_id)
     if not any(call.principal.owns(owner) for owner in owners):
         raise Refused(Reason.LEASE_UNKNOWN, lease_id=lease_id)

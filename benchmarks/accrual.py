@@ -46,9 +46,10 @@ from api.settings import Settings
 from benchmarks import cpu
 from benchmarks.reports import BOOT, BenchNode, bench_node
 from domain import deposit, lease, report
+from domain.deposit import deposit_stream
 from domain.gpu_time import GPU_HOUR_US, charge_for
+from domain.lease import lease_stream
 from domain.money import PPM, credit
-from domain.stream import Stream
 from ledger import usage
 from projections import tables
 from tests.projections.story import Told, Writer
@@ -163,7 +164,7 @@ def _lease(number: int, node: BenchNode) -> Iterator[Told]:
         "account_id": f"acct_{number % RENTERS:032x}", "client_id": "direct",
         "project_id": "project", "end_user_ref": "user", "at_us": at_us,
     }  # fmt: skip
-    stream, device = Stream("lease", lease_id(number)), _device(node, number % DEVICES)
+    stream, device = lease_stream(lease_id(number)), _device(node, number % DEVICES)
     funds = credit(HOURS_FUNDED * PRICE)
     offer_id = f"offer_{number // DEVICES:032x}"
     yield stream, lease.LeaseRequested(
@@ -204,7 +205,7 @@ def _device(node: BenchNode, slot: int) -> str:
 
 def _deposit(number: int, leases: int) -> Told:
     units = HOURS_FUNDED * PRICE * (leases // RENTERS + 1)
-    return Stream("deposit", f"dep_{number}"), deposit.DepositConfirmed(
+    return deposit_stream(f"dep_{number}"), deposit.DepositConfirmed(
         deposit_id=f"dep_{number}", account_id=f"acct_{number:032x}", source="cash",
         amount=credit(units), reference="wire", confirmed_by="acct_operator", at_us=START_US,
     )  # fmt: skip

@@ -28,9 +28,8 @@ from eventsourcing.domain import Aggregate, event
 from psycopg.conninfo import conninfo_to_dict
 
 from api.embedded_postgres import EmbeddedPostgres
-from domain.deposit import DepositConfirmed
+from domain.deposit import DepositConfirmed, deposit_stream
 from domain.money import Asset, credit
-from domain.stream import Stream
 from ledger import codec
 from ledger.handle import Ledger
 from ledger.market import Envelope
@@ -73,7 +72,7 @@ class _Ours:
     def __init__(self, uri: str, *, with_command: bool) -> None:
         migrate(uri)
         self._ledger = Ledger(uri, blinding_key=b"benchmark blinding key")
-        self._streams = [Stream("deposit", f"dep_{n}").uuid for n in range(STREAMS)]
+        self._streams = [deposit_stream(f"dep_{n}").uuid for n in range(STREAMS)]
         self._versions = [0] * STREAMS
         self._with_command = with_command
         self._commands = 0
@@ -175,7 +174,7 @@ class _Limit:
             self._position += 1
             number = self._position % STREAMS
             name, body = codec.encode(_fact(number), f"cmd_{self._position:032x}", "00" * 16)
-            stream = Stream("deposit", f"dep_{number}").uuid.bytes
+            stream = deposit_stream(f"dep_{number}").uuid.bytes
             columns = (stream, pack("!q", self._position), name.encode(), body,
                        pack("!q", self._position), bytes(32), bytes(32),
                        pack("!q", NOW_US))  # fmt: skip

@@ -40,7 +40,7 @@ import psycopg
 
 from api.embedded_postgres import EmbeddedPostgres
 from benchmarks import cpu
-from domain.deposit import DepositConfirmed
+from domain.deposit import DepositConfirmed, deposit_stream
 from domain.money import Asset, credit
 from domain.stream import Stream
 from ledger import codec
@@ -99,7 +99,7 @@ class _Ours:
         for offset in range(1, self._batch + 1):
             self._number += 1
             one, other = next(self._pairs)
-            stream = Stream("deposit", f"{self._prefix}/{self._number}")
+            stream = deposit_stream(f"{self._prefix}/{self._number}")
             envelopes.append(Envelope(stream.uuid, 1, self._facts[one], COMMAND_ID))
             lines = ((self._names[one], UNITS), (self._names[other], -UNITS))
             entries.append((offset, Entry(Asset.CREDIT, lines)))
@@ -286,7 +286,7 @@ class _Limit:
             number = self._position % (ACCOUNTS - 1)
             position = pack("!q", self._position)
             name, body = codec.encode(_fact(number), COMMAND_ID, "00" * 16)
-            stream = Stream("deposit", str(self._position)).uuid.bytes
+            stream = deposit_stream(str(self._position)).uuid.bytes
             events.append(_row(
                 stream, pack("!q", 1), name.encode(), body, position, bytes(32), bytes(32),
                 pack("!q", NOW_US),

@@ -32,11 +32,10 @@ from api.gang_orders import reservation, streams_read
 from api.service import Service
 from api.settings import Settings
 from benchmarks.lease_open import BLINDING_KEY, PRICE, _accounts, _node
-from domain.gang import CloseGang, RequestGang
+from domain.gang import CloseGang, RequestGang, gang_stream
 from domain.job import SubmitJob
-from domain.lease import CANCELLED_BEFORE_START
+from domain.lease import CANCELLED_BEFORE_START, lease_stream
 from domain.money import PPM, credit
-from domain.stream import Stream
 from ledger import migrate
 from ledger.handle import Answer, CommandKey, Ledger
 from projections.fleet import FLEET
@@ -141,12 +140,13 @@ def _commands(service: Service, gang_id: str, now_us: int) -> list[Any]:
 
 def _check(service: Service, gang_id: str) -> None:
     """Every member is reserved with its devices, and no device is held twice."""
-    gang = service.ledger.market.load(Stream("gang", gang_id)).state
+    gang = service.ledger.market.state_of(gang_stream(gang_id))
     assert gang.status == "reserved"
-    leases = [service.ledger.market.load(Stream("lease", one)).state for one in gang.lease_ids]
-    held = [device for lease in leases for device in lease.reserved.device_ids]
+    leases = [service.ledger.market.state_of(lease_stream(one)) for one in gang.lease_ids]
+    reserved = [lease.reserved for lease in leases if lease.reserved is not None]
+    held = [device for one in reserved for device in one.device_ids]
     assert len(set(held)) == len(held) == MEMBERS * DEVICES
-    assert len({lease.reserved.node_id for lease in leases}) == MEMBERS
+    assert len({one.node_id for one in reserved}) == MEMBERS
 
 
 def _peer(uri: str, rounds: int) -> list[float]:

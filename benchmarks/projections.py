@@ -34,11 +34,10 @@ from psycopg.conninfo import conninfo_to_dict
 from api.embedded_postgres import EmbeddedPostgres
 from benchmarks.reports import bench_node, reports
 from domain import report
-from domain.device import DeviceReserved
+from domain.device import DeviceReserved, device_stream
 from domain.lease import UsageAccrued
 from domain.matching import Need, choose
 from domain.money import PPM
-from domain.stream import Stream
 from ledger import codec, migrate, usage
 from ledger.chain import split_body
 from projections import runner, tables
@@ -301,7 +300,7 @@ def _matcher(uri: str, calls: int) -> dict[str, Any]:
             found = choose(need, answer(feed.columns, need, fees(connection, START_US)).nodes)
             taken.append(1_000 * (time.perf_counter() - started))
             writer.write(
-                (Stream("device", device_id), DeviceReserved(
+                (device_stream(device_id), DeviceReserved(
                     device_id=device_id, lease_id=f"lease_{number}", share_ppm=share,
                     mem_ppm=share, at_us=START_US))
                 for device_id in (found.device_ids if found is not None else ())

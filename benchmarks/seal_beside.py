@@ -201,7 +201,7 @@ def _seal(pipe: Pipe, uri: str, count: int, position: int) -> None:
             ledger.handle(command, key=None, now_us=END_US)
             times.append(time.perf_counter() - at)
         credited = time.perf_counter()
-        state = ledger.market.load(epochs.stream_of(1)).state
+        state = ledger.market.state_of(epochs.stream_of(1))
     assert isinstance(state, Epoch)
     assert state.status == "credited", state.status
     tenth = max(1, len(times) // 10)

@@ -38,9 +38,12 @@ from api.models import moment
 from api.service import Service
 from api.settings import Settings
 from domain import account, deposit, lease
+from domain.account import account_stream
 from domain.accrual import Watermark
+from domain.deposit import deposit_stream
 from domain.earnings import NOTHING, Parts, peel
 from domain.gpu_time import GPU_HOUR_US
+from domain.lease import lease_stream
 from domain.money import PPM, credit
 from domain.stream import Stream
 from ledger import migrate
@@ -59,7 +62,7 @@ CHUNK = 250_000
 FIGURE_MS, FIGURE_RATIO = 50, 1.5
 OPERATOR = "acct_operator"
 
-Told = tuple[Stream, Any]
+Told = tuple[Stream[Any], Any]
 Connection = psycopg.Connection[Any]
 
 
@@ -87,7 +90,7 @@ def _renter(number: int) -> str:
 
 
 def _account(account_id: str, kind: str, key: str | None) -> Iterator[Told]:
-    stream, at = Stream("account", account_id), {"at_us": START_US}
+    stream, at = account_stream(account_id), {"at_us": START_US}
     yield stream, account.AccountOpened(account_id=account_id, kind=kind, opened_by="bench", **at)
     yield stream, account.MemberAdded(
         account_id=account_id, member_id="mem_a", role="owner", by="mem_a", **at
@@ -103,7 +106,7 @@ def _account(account_id: str, kind: str, key: str | None) -> Iterator[Told]:
 
 def _deposit(number: int, day: int) -> Told:
     deposit_id = f"dep_{number}_{day}"
-    return Stream("deposit", deposit_id), deposit.DepositConfirmed(
+    return deposit_stream(deposit_id), deposit.DepositConfirmed(
         deposit_id=deposit_id, account_id=_renter(number), source="cash",
         amount=credit(LEASES_EACH * (HOURS + 1) * PRICE if not day else 25_000_000),
         reference=deposit_id, confirmed_by=OPERATOR, at_us=START_US + day * 24 * GPU_HOUR_US,
@@ -115,7 +118,7 @@ class _Running:
 
     def __init__(self, number: int) -> None:
         self.id = f"lease_{number:032x}"
-        self.stream = Stream("lease", self.id)
+        self.stream = lease_stream(self.id)
         self.number = number
         self.parts: Parts = NOTHING
         self.names: dict[str, Any] = {

@@ -339,10 +339,12 @@ def evolve_operator(_state: OperatorState, fact: OperatorBootstrapped) -> Operat
 # Decisions.
 
 
+def account_stream(account_id: str) -> Stream[AccountState]:
+    return Stream("account", account_id)
+
+
 def account_of(world: World, account_id: str) -> AccountState:
-    state = world.state(Stream("account", account_id))
-    assert isinstance(state, AccountState)
-    return state
+    return world.state(account_stream(account_id))
 
 
 def existing_account(world: World, account_id: str) -> AccountState:
@@ -366,19 +368,19 @@ def require_open(state: AccountState, account_id: str) -> None:
         raise Refused(Reason.ACCOUNT_CLOSED, account_id=account_id)
 
 
+def wallet_stream(address: str) -> Stream[WalletState]:
+    return Stream("wallet", address)
+
+
 def wallet_of(world: World, address: str) -> WalletState:
-    state = world.state(Stream("wallet", address))
-    assert isinstance(state, WalletState)
-    return state
+    return world.state(wallet_stream(address))
 
 
 def operator_of(world: World) -> OperatorState:
-    state = world.state(OPERATOR_STREAM)
-    assert isinstance(state, OperatorState)
-    return state
+    return world.state(OPERATOR_STREAM)
 
 
-OPERATOR_STREAM = Stream("operator", "first")
+OPERATOR_STREAM: Stream[OperatorState] = Stream("operator", "first")
 
 _ADDRESS = re.compile(r"0x[0-9a-f]{40}")
 
@@ -560,12 +562,12 @@ def decide_link_wallet(command: LinkWallet, world: World) -> list[Change]:
         at_us=command.at_us,
     )
     claimed = WalletClaimed(address=address, account_id=command.account_id, at_us=command.at_us)
-    claim = [Change(Stream("wallet", address), claimed)] if owner is None else []
+    claim = [Change(wallet_stream(address), claimed)] if owner is None else []
     return [*claim, _on(command.account_id, linked)]
 
 
 def _on(account_id: str, fact: AccountFact) -> Change:
-    return Change(Stream("account", account_id), fact)
+    return Change(account_stream(account_id), fact)
 
 
 def _require_new(world: World, account_id: str) -> None:

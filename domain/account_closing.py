@@ -16,17 +16,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from domain.account import AccountClosed, existing_account
+from domain.account import AccountClosed, account_stream, existing_account
 from domain.cash_out import cash_out_of
 from domain.edge_device import edge_devices_of
 from domain.funding import BURN_SOURCES, CASH_SOURCES, funding_of
-from domain.lease import Lease
+from domain.lease import lease_stream
 from domain.node import node_of
 from domain.promotion import forfeit
 from domain.refusal import Reason, Refused
 from domain.shared_escrow import escrow_of
 from domain.storage_node import storage_node_of
-from domain.stream import Change, Stream, World
+from domain.stream import Change, World
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,8 +67,7 @@ def decide_close(command: CloseAccount, world: World) -> list[Change]:
     if state.is_closed:
         return []
     for lease_id in command.lease_ids:
-        lease = world.state(Stream("lease", lease_id))
-        assert isinstance(lease, Lease)
+        lease = world.state(lease_stream(lease_id))
         if not lease.is_over:
             raise Refused(Reason.ACCOUNT_NOT_EMPTY, lease_id=lease_id, status=lease.status)
     for escrow_id in command.escrow_ids:
@@ -101,7 +100,7 @@ def decide_close(command: CloseAccount, world: World) -> list[Change]:
         for promotion in funding_of(world, command.account_id).promotions
         for change in forfeit(world, command.account_id, promotion.program, command.at_us)
     ]
-    return [*forfeited, Change(Stream("account", command.account_id), closed)]
+    return [*forfeited, Change(account_stream(command.account_id), closed)]
 
 
 STREAMS: dict[str, tuple[Any, Callable[[Any, Any], Any]]] = {}

@@ -173,7 +173,7 @@ class Corrections:
     booked: dict[str, int] = field(default_factory=dict)
 
 
-def stream_of(position: int) -> Stream:
+def stream_of(position: int) -> Stream[Corrections]:
     return Stream("adjustment", str(position))
 
 
@@ -195,17 +195,15 @@ def evolve(state: Corrections, fact: AdjustmentFact) -> Corrections:
 
 def corrections_of(world: World, position: int) -> Corrections:
     """What has been corrected of the charge at a market position."""
-    state = world.state(stream_of(position))
-    assert isinstance(state, Corrections)
-    return state
+    return world.state(stream_of(position))
 
 
 def require_free(world: World, position: int) -> Corrections:
     """The corrections of a charge that no open dispute freezes. Raises Refused: LINE_DISPUTED."""
     state = corrections_of(world, position)
     if state.dispute_id is not None:
-        dispute: Any = world.state(Stream("dispute", state.dispute_id))
-        if dispute.is_open:
+        dispute: Stream[Any] = Stream("dispute", state.dispute_id)  # its file imports this one
+        if world.state(dispute).is_open:
             raise Refused(Reason.LINE_DISPUTED, position=position, dispute_id=state.dispute_id)
     return state
 

@@ -17,7 +17,7 @@ from hashlib import sha256
 from typing import Any, assert_never
 
 from domain.account import open_account
-from domain.countersign import SignerState
+from domain.countersign import signer_stream
 from domain.node import existing_node
 from domain.provider import existing_provider
 from domain.refusal import Reason, Refused
@@ -105,10 +105,12 @@ def evolve(state: AttributeState, fact: AttributeStated | AttributeRevoked) -> A
             assert_never(fact)
 
 
+def attribute_stream(statement_id: str) -> Stream[AttributeState]:
+    return Stream("attribute", statement_id)
+
+
 def attribute_of(world: World, statement: str) -> AttributeState:
-    state = world.state(Stream("attribute", statement))
-    assert isinstance(state, AttributeState)
-    return state
+    return world.state(attribute_stream(statement))
 
 
 def message_for(
@@ -158,11 +160,10 @@ def decide_state(command: StateAttribute, world: World) -> list[Change]:
     open_account(world, command.signer_account_id)
     if command.signer_account_id == owner:
         raise Refused(Reason.NOT_PERMITTED, rule="signed_by_a_third_party")
-    signer = world.state(Stream("signer", command.signer_account_id))
-    assert isinstance(signer, SignerState)
+    signer = world.state(signer_stream(command.signer_account_id))
     if signer.key(command.key_id) is None:
         raise Refused(Reason.SIGNING_KEY_UNKNOWN, key_id=command.key_id)
-    return [Change(Stream("attribute", command.statement_id), _stated(command))]
+    return [Change(attribute_stream(command.statement_id), _stated(command))]
 
 
 def decide_revoke(command: RevokeAttribute, world: World) -> list[Change]:
@@ -175,7 +176,7 @@ def decide_revoke(command: RevokeAttribute, world: World) -> list[Change]:
     revoked = AttributeRevoked(
         statement_id=command.statement_id, by=command.by, at_us=command.at_us
     )
-    return [Change(Stream("attribute", command.statement_id), revoked)]
+    return [Change(attribute_stream(command.statement_id), revoked)]
 
 
 def _stated(command: StateAttribute) -> AttributeStated:

@@ -249,14 +249,12 @@ def evolve(auction: Auction, fact: Fact) -> Auction:
             assert_never(fact)
 
 
-def stream_of(lease_id: str) -> Stream:
+def stream_of(lease_id: str) -> Stream[Auction]:
     return Stream("auction", lease_id)
 
 
 def auction_of(world: World, lease_id: str) -> Auction:
-    state = world.state(stream_of(lease_id))
-    assert isinstance(state, Auction)
-    return state
+    return world.state(stream_of(lease_id))
 
 
 def existing_auction(world: World, lease_id: str) -> tuple[Auction, AuctionOpened]:

@@ -135,7 +135,7 @@ def evolve(breaker: Breaker, fact: Fact) -> Breaker:
             assert_never(fact)
 
 
-def stream_of(breaker: str) -> Stream:
+def stream_of(breaker: str) -> Stream[Breaker]:
     return Stream("breaker", breaker)
 
 
@@ -143,9 +143,7 @@ def breaker_of(world: World, breaker: str) -> Breaker:
     """Raises Refused: UNKNOWN_MODE when there is no breaker of that name."""
     if breaker not in ASSETS:
         raise Refused(Reason.UNKNOWN_MODE, breaker=breaker)
-    state = world.state(stream_of(breaker))
-    assert isinstance(state, Breaker)
-    return state
+    return world.state(stream_of(breaker))
 
 
 # How we decide.

@@ -171,14 +171,12 @@ def month_at(at_us: int) -> str:
     return day_text(day_of(at_us))[:7]
 
 
-def stream_of(account_id: str, scope: str, target: str) -> Stream:
+def stream_of(account_id: str, scope: str, target: str) -> Stream[Budget]:
     return Stream("budget", f"{account_id}|{scope}|{target}")
 
 
 def budget_of(world: World, account_id: str, scope: str, target: str) -> Budget:
-    state = world.state(stream_of(account_id, scope, target))
-    assert isinstance(state, Budget)
-    return state
+    return world.state(stream_of(account_id, scope, target))
 
 
 def left_this_month(

@@ -108,7 +108,7 @@ class Burn:
         return self.intended is not None and self.confirmed is None and self.failed is None
 
 
-def stream_of(burn_id: int) -> Stream:
+def stream_of(burn_id: int) -> Stream[Burn]:
     return Stream("burn", str(burn_id))
 
 
@@ -125,9 +125,7 @@ def evolve_burn(burn: Burn, fact: BurnFact) -> Burn:
 
 
 def burn_of(world: World, burn_id: int) -> Burn:
-    state = world.state(stream_of(burn_id))
-    assert isinstance(state, Burn)
-    return state
+    return world.state(stream_of(burn_id))
 
 
 # How we decide.

@@ -61,10 +61,12 @@ def evolve(_state: CardMoney, fact: CardMoneyMoved) -> CardMoney:
     return CardMoney(fact.exposed.units, fact.settled.units)
 
 
+def card_stream(account_id: str) -> Stream[CardMoney]:
+    return Stream("card", account_id)
+
+
 def card_money_of(world: World, account_id: str) -> CardMoney:
-    state = world.state(Stream("card", account_id))
-    assert isinstance(state, CardMoney)
-    return state
+    return world.state(card_stream(account_id))
 
 
 # Decisions, as parts of others: what a payment does to the card money of its account.
@@ -128,7 +130,7 @@ def _moved(
         to_cash=credit(to_cash),
         at_us=at_us,
     )
-    return [Change(Stream("card", account_id), fact)]
+    return [Change(card_stream(account_id), fact)]
 
 
 STREAMS: dict[str, tuple[Any, Callable[[Any, Any], Any]]] = {"card": (CardMoney(), evolve)}

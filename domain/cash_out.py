@@ -275,14 +275,14 @@ class CashOut:
         return self.status in ("paid", "failed", "cancelled")
 
 
-POLICY = Stream("cash_out_policy", "network")
+POLICY: Stream[CashOutPolicy] = Stream("cash_out_policy", "network")
 
 
-def stream_of(cash_out_id: str) -> Stream:
+def stream_of(cash_out_id: str) -> Stream[CashOut]:
     return Stream("cash_out", cash_out_id)
 
 
-def holds_stream(account_id: str) -> Stream:
+def holds_stream(account_id: str) -> Stream[Holds]:
     return Stream("cash_out_holds", account_id)
 
 
@@ -325,14 +325,11 @@ def evolve_cash_out(state: CashOut, fact: CashOutFact) -> CashOut:
 
 
 def cash_out_of(world: World, cash_out_id: str) -> CashOut:
-    state = world.state(stream_of(cash_out_id))
-    assert isinstance(state, CashOut)
-    return state
+    return world.state(stream_of(cash_out_id))
 
 
 def minimum_of(world: World) -> Amount:
     state = world.state(POLICY)
-    assert isinstance(state, CashOutPolicy)
     return state.minimum
 
 
@@ -357,9 +354,7 @@ def held_units(world: World, account_id: str) -> int:
 
 
 def _holds(world: World, account_id: str) -> Holds:
-    state = world.state(holds_stream(account_id))
-    assert isinstance(state, Holds)
-    return state
+    return world.state(holds_stream(account_id))
 
 
 # Policy and holds.

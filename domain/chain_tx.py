@@ -180,7 +180,7 @@ class ChainTx:
         return tuple(attempt.tx_hash for attempt in self.attempts)
 
 
-def stream_of(intent_id: str) -> Stream:
+def stream_of(intent_id: str) -> Stream[ChainTx]:
     return Stream("chain-tx", intent_id)
 
 
@@ -206,9 +206,7 @@ def evolve_chain_tx(tx: ChainTx, fact: ChainTxFact) -> ChainTx:
 
 
 def chain_tx_of(world: World, intent_id: str) -> ChainTx:
-    state = world.state(stream_of(intent_id))
-    assert isinstance(state, ChainTx)
-    return state
+    return world.state(stream_of(intent_id))
 
 
 def bumped(wei: int) -> int:

@@ -116,10 +116,12 @@ def moment_of(draw: bytes, start_us: int, end_us: int) -> int:
     return start_us + (end_us - start_us) * int.from_bytes(draw[:8], "big") // 2**64
 
 
+def challenge_stream(challenge_id: str) -> Stream[Challenge]:
+    return Stream("challenge", challenge_id)
+
+
 def challenge_of(world: World, challenge_id: str) -> Challenge:
-    state = world.state(Stream("challenge", challenge_id))
-    assert isinstance(state, Challenge)
-    return state
+    return world.state(challenge_stream(challenge_id))
 
 
 def decide_issue(command: IssueChallenge, world: World) -> list[Change]:
@@ -130,7 +132,7 @@ def decide_issue(command: IssueChallenge, world: World) -> list[Change]:
     if challenge_of(world, command.challenge_id).issued is not None:
         return []
     told = {field.name: getattr(command, field.name) for field in fields(command)}
-    return [Change(Stream("challenge", command.challenge_id), ChallengeIssued(**told))]
+    return [Change(challenge_stream(command.challenge_id), ChallengeIssued(**told))]
 
 
 def decide_judge(command: JudgeChallenge, world: World) -> list[Change]:
@@ -153,7 +155,7 @@ def decide_judge(command: JudgeChallenge, world: World) -> list[Change]:
         took_us=command.took_us,
         at_us=command.at_us,
     )
-    return [Change(Stream("challenge", command.challenge_id), judged)]
+    return [Change(challenge_stream(command.challenge_id), judged)]
 
 
 STREAMS: dict[str, tuple[Any, Callable[[Any, Any], Any]]] = {"challenge": (Challenge(), evolve)}

@@ -175,10 +175,12 @@ def evolve(client: ClientState, fact: Fact) -> ClientState:
 # Decisions.
 
 
+def client_stream(client_id: str) -> Stream[ClientState]:
+    return Stream("compute_client", client_id)
+
+
 def client_of(world: World, client_id: str) -> ClientState:
-    state = world.state(Stream("compute_client", client_id))
-    assert isinstance(state, ClientState)
-    return state
+    return world.state(client_stream(client_id))
 
 
 def existing_client(world: World, client_id: str) -> ClientState:
@@ -319,7 +321,7 @@ def _require_floor(ppm: int | None) -> None:
 
 
 def _on(client_id: str, fact: Fact) -> Change:
-    return Change(Stream("compute_client", client_id), fact)
+    return Change(client_stream(client_id), fact)
 
 
 STREAMS: dict[str, tuple[Any, Any]] = {"compute_client": (ClientState(), evolve)}

@@ -102,10 +102,12 @@ def evolve(lists: Counterparties, fact: Fact) -> Counterparties:
 # Decisions.
 
 
+def counterparty_stream(account_id: str) -> Stream[Counterparties]:
+    return Stream("counterparty", account_id)
+
+
 def counterparties_of(world: World, account_id: str) -> Counterparties:
-    state = world.state(Stream("counterparty", account_id))
-    assert isinstance(state, Counterparties)
-    return state
+    return world.state(counterparty_stream(account_id))
 
 
 def refusal_between(
@@ -149,7 +151,7 @@ def decide_set(command: SetCounterparty, world: World) -> list[Change]:
         account_id=command.account_id, counterparty_id=command.counterparty_id, by=command.by,
         at_us=command.at_us,
     )  # fmt: skip
-    return [Change(Stream("counterparty", command.account_id), fact)]
+    return [Change(counterparty_stream(command.account_id), fact)]
 
 
 STREAMS: dict[str, tuple[Any, Any]] = {"counterparty": (Counterparties(), evolve)}

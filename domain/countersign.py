@@ -124,10 +124,12 @@ def evolve_stick(_state: StickState, fact: UsageCountersigned) -> StickState:
     return StickState(fact)
 
 
+def signer_stream(account_id: str) -> Stream[SignerState]:
+    return Stream("signer", account_id)
+
+
 def signer_of(world: World, account_id: str) -> SignerState:
-    state = world.state(Stream("signer", account_id))
-    assert isinstance(state, SignerState)
-    return state
+    return world.state(signer_stream(account_id))
 
 
 # How we decide.
@@ -179,7 +181,7 @@ def decide_add_key(command: AddSigningKey, world: World) -> list[Change]:
         account_id=command.account_id, key_id=command.key_id, public_key=command.public_key,
         by=command.by, at_us=command.at_us,
     )  # fmt: skip
-    return [Change(Stream("signer", command.account_id), added)]
+    return [Change(signer_stream(command.account_id), added)]
 
 
 def decide_revoke_key(command: RevokeSigningKey, world: World) -> list[Change]:
@@ -192,7 +194,11 @@ def decide_revoke_key(command: RevokeSigningKey, world: World) -> list[Change]:
     revoked = SigningKeyRevoked(
         account_id=command.account_id, key_id=command.key_id, by=command.by, at_us=command.at_us
     )
-    return [Change(Stream("signer", command.account_id), revoked)]
+    return [Change(signer_stream(command.account_id), revoked)]
+
+
+def stick_stream(lease_id: str) -> Stream[StickState]:
+    return Stream("countersign", lease_id)
 
 
 def decide_countersign(command: CountersignUsage, world: World) -> list[Change]:
@@ -209,7 +215,7 @@ def decide_countersign(command: CountersignUsage, world: World) -> list[Change]:
         raise Refused(Reason.LEASE_STATE, lease_id=command.lease_id, status=lease.status)
     if not lease.opened.opened_at_us <= command.until_us <= command.at_us or command.gpu_us < 0:
         raise Refused(Reason.COUNTERSIGN_TIME, opened_at_us=lease.opened.opened_at_us)
-    stream = Stream("countersign", command.lease_id)
+    stream = stick_stream(command.lease_id)
     last = world.state(stream).last
     if last is not None:
         before = (last.until_us, last.gpu_us)

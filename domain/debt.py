@@ -129,6 +129,13 @@ def owed_by(world: World, account_id: str) -> int:
     return world.balance(f"party:{account_id}:owed")
 
 
+RESERVE_STREAM: Stream[Reserve] = Stream("reserve", "chargeback")
+
+
+def debt_stream(account_id: str) -> Stream[Debt]:
+    return Stream("debt", account_id)
+
+
 def repayments(
     world: World,
     account_id: str,
@@ -141,7 +148,7 @@ def repayments(
     """What repays the debt once the changes of the same append have `moved` so many micro-credits
     into each source and added `owed_more` to the debt.
     """
-    stream = Stream("debt", account_id)
+    stream = debt_stream(account_id)
     owed = owed_by(world, account_id) + owed_more
     if not owed:
         return []
@@ -184,7 +191,7 @@ def decide_write_off(command: WriteOffDebt, world: World) -> list[Change]:
         by=command.by,
         at_us=command.at_us,
     )
-    return [Change(Stream("debt", command.account_id), fact)]
+    return [Change(debt_stream(command.account_id), fact)]
 
 
 def decide_fund(command: FundReserve, world: World) -> list[Change]:
@@ -196,7 +203,7 @@ def decide_fund(command: FundReserve, world: World) -> list[Change]:
     if units > revenue:
         raise Refused(Reason.CREDIT_TOO_LOW, units=units, revenue=revenue)
     fact = ReserveFunded(amount=command.amount, by=command.by, at_us=command.at_us)
-    return [Change(Stream("reserve", "chargeback"), fact)]
+    return [Change(RESERVE_STREAM, fact)]
 
 
 def _credits(amount: Amount) -> int:

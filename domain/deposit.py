@@ -108,16 +108,20 @@ def deposit_id_of(source: str, reference: str) -> str:
     return derive_id("deposit", source, reference)
 
 
+def deposit_stream(deposit_id: str) -> Stream[DepositState]:
+    return Stream("deposit", deposit_id)
+
+
 def deposit_of(world: World, deposit_id: str) -> DepositState:
-    state = world.state(Stream("deposit", deposit_id))
-    assert isinstance(state, DepositState)
-    return state
+    return world.state(deposit_stream(deposit_id))
+
+
+def purchase_stream(burner: str, purchase_id: int) -> Stream[PurchaseState]:
+    return Stream("purchase", f"{burner}/{purchase_id}")
 
 
 def purchase_of(world: World, burner: str, purchase_id: int) -> PurchaseState:
-    state = world.state(Stream("purchase", f"{burner}/{purchase_id}"))
-    assert isinstance(state, PurchaseState)
-    return state
+    return world.state(purchase_stream(burner, purchase_id))
 
 
 def decide_deposit(command: ConfirmDeposit, world: World) -> list[Change]:
@@ -152,7 +156,7 @@ def decide_deposit(command: ConfirmDeposit, world: World) -> list[Change]:
     account_id, cause, at_us = command.account_id, command.deposit_id, command.at_us
     units, is_card = command.amount.units, command.source == "card"
     return [
-        Change(Stream("deposit", command.deposit_id), confirmed),
+        Change(deposit_stream(command.deposit_id), confirmed),
         *(card_money.came_in(world, account_id, units, cause, at_us) if is_card else ()),
         *debt.repayments(world, account_id, cause, at_us, moved={command.source: units}),
     ]
@@ -188,7 +192,7 @@ def decide_purchase(command: ConfirmCreditsPurchase, world: World) -> list[Chang
     if command.tokens_burned.units <= 0:
         raise Refused(Reason.AMOUNT_NOT_POSITIVE, units=command.tokens_burned.units)
     _require_credits(command.credits)
-    return [Change(Stream("purchase", f"{command.burner}/{command.purchase_id}"), confirmed)]
+    return [Change(purchase_stream(command.burner, command.purchase_id), confirmed)]
 
 
 def _require_credits(amount: Amount) -> None:

@@ -250,10 +250,12 @@ def _levels_from(levels: tuple[Level, ...], from_us: int) -> tuple[Level, ...]:
 # Holding a share.
 
 
+def device_stream(device_id: str) -> Stream[DeviceState]:
+    return Stream("device", device_id)
+
+
 def device_of(world: World, device_id: str) -> DeviceState:
-    state = world.state(Stream("device", device_id))
-    assert isinstance(state, DeviceState)
-    return state
+    return world.state(device_stream(device_id))
 
 
 def gpu_of(device: DeviceRegistered) -> Gpu:
@@ -351,7 +353,7 @@ def decide_reshape(command: ReshapeDevice, world: World) -> list[Change]:
         by=command.by,
         at_us=command.at_us,
     )
-    return [Change(Stream("device", command.device_id), reshaped)]
+    return [Change(device_stream(command.device_id), reshaped)]
 
 
 # Where the time went.
@@ -397,7 +399,7 @@ def decide_accrue(command: AccrueCapacity, world: World) -> list[Change]:
         lane=command.lane,
         usage_position=command.usage_position,
     )
-    return [Change(Stream("device", command.device_id), accrued)]
+    return [Change(device_stream(command.device_id), accrued)]
 
 
 STREAMS: dict[str, tuple[Any, Callable[[Any, Any], Any]]] = {"device": (DeviceState(), evolve)}

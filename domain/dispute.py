@@ -233,7 +233,7 @@ class Dispute:
         return "provider" if account_id == self.opened.provider_account_id else None
 
 
-def stream_of(dispute_id: str) -> Stream:
+def stream_of(dispute_id: str) -> Stream[Dispute]:
     return Stream("dispute", dispute_id)
 
 
@@ -275,7 +275,6 @@ def _signed(dispute: Dispute, side: str, evidence: tuple[Evidence, ...]) -> froz
 def dispute_of(world: World, dispute_id: str) -> Dispute:
     """Raises Refused: DISPUTE_UNKNOWN."""
     state = world.state(stream_of(dispute_id))
-    assert isinstance(state, Dispute)
     if state.opened is None:
         raise Refused(Reason.DISPUTE_UNKNOWN, dispute_id=dispute_id)
     return state

@@ -29,7 +29,6 @@ from domain.dispute import (
     OPEN_US_MAX,
     TIMEOUT_US,
     Claim,
-    Dispute,
     DisputedLine,
     DisputeOpened,
     Held,
@@ -53,7 +52,6 @@ def decide_open(command: OpenDispute, world: World) -> list[Change]:
     LINE_DISPUTED, DISPUTE_TOO_LATE, AMOUNT_NOT_POSITIVE, ADJUSTMENT_TOO_LARGE.
     """
     state = world.state(stream_of(command.dispute_id))
-    assert isinstance(state, Dispute)
     if state.opened is not None:
         if _same_claims(state.opened, command):
             return []

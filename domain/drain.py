@@ -15,9 +15,9 @@ from domain.device import device_of
 from domain.lease import lease_of
 from domain.lease_life import decide_start_reclaim
 from domain.lease_turns import StartReclaim
-from domain.node import NodeDrainStarted, NodeState, existing_node
+from domain.node import NodeDrainStarted, NodeState, existing_node, node_stream
 from domain.refusal import Reason, Refused
-from domain.stream import Change, Stream, World
+from domain.stream import Change, World
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ def decide_drain(command: DrainNode, world: World) -> list[Change]:
         by=command.by,
         at_us=command.at_us,
     )
-    drained = Change(Stream("node", command.node_id), started)
+    drained = Change(node_stream(command.node_id), started)
     return [drained] if command.keep_leases else [drained, *_reclaims(command, state, world)]
 
 

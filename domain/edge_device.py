@@ -177,14 +177,12 @@ def _open(devices: dict[str, Configured], state: EdgeDevices) -> dict[str, Confi
     }
 
 
-def stream_of(account_id: str) -> Stream:
+def stream_of(account_id: str) -> Stream[EdgeDevices]:
     return Stream("edge-devices", account_id)
 
 
 def edge_devices_of(world: World, account_id: str) -> EdgeDevices:
-    state = world.state(stream_of(account_id))
-    assert isinstance(state, EdgeDevices)
-    return state
+    return world.state(stream_of(account_id))
 
 
 # How we decide.

@@ -262,7 +262,7 @@ class Epoch:
         return "unknown" if self.opened is None else "open"
 
 
-def stream_of(epoch: int) -> Stream:
+def stream_of(epoch: int) -> Stream[Epoch]:
     return Stream("epoch", str(epoch))
 
 
@@ -366,9 +366,7 @@ def _or_zero(amount: Amount | None) -> int:
 
 
 def _state(world: World, epoch: int) -> Epoch:
-    state = world.state(stream_of(epoch))
-    assert isinstance(state, Epoch)
-    return state
+    return world.state(stream_of(epoch))
 
 
 def _sealed_before(world: World, epoch: int) -> EpochSealed | None:

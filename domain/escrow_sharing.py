@@ -16,8 +16,8 @@ from typing import Any
 from domain.account import open_account
 from domain.close_reason import FUNDS_ENDED, PAYMENT_REVERSED
 from domain.funding import sources_of
-from domain.job import JobEscrowOpened, JobSubmitted, existing_job, job_of
-from domain.lease import MIN_RUNWAY_US, PARTS_MAX, Lease, RequestLease
+from domain.job import JobEscrowOpened, JobSubmitted, existing_job, job_of, job_stream
+from domain.lease import MIN_RUNWAY_US, PARTS_MAX, Lease, RequestLease, lease_stream
 from domain.lease_budget import LeaseParty, count_budgets, uncount_budgets
 from domain.lease_escrow import require_no_debt
 from domain.lease_funds import Held, collect, take, total
@@ -36,7 +36,7 @@ from domain.shared_escrow import (
     evolve,
     stream_of,
 )
-from domain.stream import Change, Stream, World
+from domain.stream import Change, World
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +107,7 @@ def decide_fund(command: FundEscrow, world: World) -> list[Change]:
     ends_us = end_of(evolve(escrow, fact), command.at_us)
     funded = Change(stream_of(command.job_id), replace(fact, ends_us=ends_us))
     opened = JobEscrowOpened(job_id=command.job_id, at_us=command.at_us)
-    first = [] if job.has_escrow else [Change(Stream("job", command.job_id), opened)]
+    first = [] if job.has_escrow else [Change(job_stream(command.job_id), opened)]
     return [*first, funded, *moved_to(command.job_id, escrow, ends_us, command.at_us), *budgets]
 
 
@@ -278,7 +278,7 @@ def moved_to(
         return []
     return [
         Change(
-            Stream("lease", lease_id),
+            lease_stream(lease_id),
             LeaseFundsMoved(
                 lease_id=lease_id, escrow_id=escrow_id, funds_end_us=ends_us, at_us=at_us
             ),

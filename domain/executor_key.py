@@ -73,6 +73,10 @@ def evolve(state: ExecutorState, fact: ExecutorKeyIssued | ExecutorKeyRevoked) -
             assert_never(fact)
 
 
+def executor_stream(node_id: str) -> Stream[ExecutorState]:
+    return Stream("executor", node_id)
+
+
 def decide_issue(command: IssueExecutorKey, world: World) -> list[Change]:
     """Raises Refused: NODE_UNKNOWN, NODE_STATE."""
     node = existing_node(world, command.node_id)
@@ -81,15 +85,14 @@ def decide_issue(command: IssueExecutorKey, world: World) -> list[Change]:
     issued = ExecutorKeyIssued(
         node_id=command.node_id, key_sha256=command.key_sha256, by=command.by, at_us=command.at_us
     )
-    return [Change(Stream("executor", command.node_id), issued)]
+    return [Change(executor_stream(command.node_id), issued)]
 
 
 def decide_revoke(command: RevokeExecutorKey, world: World) -> list[Change]:
     """Where there is no key there is nothing to do. Raises Refused: NODE_UNKNOWN."""
     existing_node(world, command.node_id)
-    stream = Stream("executor", command.node_id)
+    stream = executor_stream(command.node_id)
     state = world.state(stream)
-    assert isinstance(state, ExecutorState)
     if state.key_sha256 is None:
         return []
     revoked = ExecutorKeyRevoked(node_id=command.node_id, by=command.by, at_us=command.at_us)

@@ -149,14 +149,12 @@ def evolve(funding: Funding, fact: Fact) -> Funding:
             assert_never(fact)
 
 
-def stream_of(account_id: str) -> Stream:
+def stream_of(account_id: str) -> Stream[Funding]:
     return Stream("funding", account_id)
 
 
 def funding_of(world: World, account_id: str) -> Funding:
-    state = world.state(stream_of(account_id))
-    assert isinstance(state, Funding)
-    return state
+    return world.state(stream_of(account_id))
 
 
 # What may be spent.

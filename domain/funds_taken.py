@@ -23,7 +23,15 @@ from domain.escrow import pro_rata
 from domain.escrow_sharing import moved_to, returned
 from domain.gang_life import decide_close_together
 from domain.gpu_time import charge_for
-from domain.lease import MIN_RUNWAY_US, CloseLease, Lease, LeaseSettled, evolve, lease_of
+from domain.lease import (
+    MIN_RUNWAY_US,
+    CloseLease,
+    Lease,
+    LeaseSettled,
+    evolve,
+    lease_of,
+    lease_stream,
+)
 from domain.lease_accrual import closing
 from domain.lease_budget import uncount_budgets
 from domain.lease_escrow import funded_to_us
@@ -34,7 +42,7 @@ from domain.payment import Payment, PaymentFundsTaken, payment_of
 from domain.payment import stream_of as payment_stream
 from domain.shared_escrow import Allotted, Escrow, EscrowFundsTaken, end_of, escrow_of
 from domain.shared_escrow import stream_of as escrow_stream
-from domain.stream import Change, Stream, World
+from domain.stream import Change, World
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -244,7 +252,7 @@ def _taken(
         lease_id=command.lease_id, account_id=account_id, payment_id=command.payment_id,
         parts=taken, funds_end_us=ends_us, at_us=command.at_us,
     )  # fmt: skip
-    change = Change(Stream("lease", command.lease_id), fact)
+    change = Change(lease_stream(command.lease_id), fact)
     if not runs or ends_us is not None:
         budgets = uncount_budgets(
             world, command.lease_id, lease.counted, taken, command.at_us, is_final=False

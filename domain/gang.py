@@ -197,10 +197,13 @@ def evolve(state: GangState, fact: GangFact) -> GangState:
             assert_never(fact)
 
 
+def gang_stream(gang_id: str) -> Stream[GangState]:
+    return Stream("gang", gang_id)
+
+
 def gang_of(world: World, gang_id: str) -> GangState:
     """Raises Refused: GANG_UNKNOWN."""
-    state = world.state(Stream("gang", gang_id))
-    assert isinstance(state, GangState)
+    state = world.state(gang_stream(gang_id))
     if state.requested is None:
         raise Refused(Reason.GANG_UNKNOWN, gang_id=gang_id)
     return state
@@ -215,7 +218,7 @@ def decide_request(command: RequestGang, world: World) -> list[Change]:
     Raises Refused: GANG_EXISTS, JOB_UNKNOWN, ACCOUNT_UNKNOWN, ACCOUNT_CLOSED, JOB_STATE,
     COUNT_OUT_OF_RANGE, AMOUNT_OUT_OF_RANGE.
     """
-    stream = Stream("gang", command.gang_id)
+    stream = gang_stream(command.gang_id)
     if world.state(stream).requested is not None:
         raise Refused(Reason.GANG_EXISTS, gang_id=command.gang_id)
     spec, job = existing_job(world, command.job_id), job_of(world, command.job_id)
@@ -278,7 +281,7 @@ def decide_reserve(command: ReserveGang, world: World) -> list[Change]:
         ready_until_us=command.at_us + asked.timeout_us,
         at_us=command.at_us,
     )
-    return [Change(Stream("gang", command.gang_id), fact)]
+    return [Change(gang_stream(command.gang_id), fact)]
 
 
 def decide_grow(command: GrowGang, world: World) -> list[Change]:
@@ -292,7 +295,7 @@ def decide_grow(command: GrowGang, world: World) -> list[Change]:
         raise Refused(Reason.GANG_STATE, gang_id=command.gang_id, members=count)
     _require_reserved(command, world)
     fact = GangGrown(gang_id=command.gang_id, lease_ids=command.lease_ids, at_us=command.at_us)
-    return [Change(Stream("gang", command.gang_id), fact)]
+    return [Change(gang_stream(command.gang_id), fact)]
 
 
 def _require_reserved(command: ReserveGang | GrowGang, world: World) -> None:

@@ -21,6 +21,7 @@ from domain.gang import (
     GangOpened,
     GangState,
     gang_of,
+    gang_stream,
 )
 from domain.lease import (
     CANCELLED_BEFORE_START,
@@ -33,7 +34,7 @@ from domain.lease_accrual import cancelled, decide_close
 from domain.lease_opening import decide_ready, opened
 from domain.pool_queue import LeaveQueue, decide_leave, left_queue, reason_of
 from domain.refusal import Reason, Refused
-from domain.stream import Change, Stream, World
+from domain.stream import Change, World
 
 
 def decide_ready_together(command: ReadyLease, world: World) -> list[Change]:
@@ -60,7 +61,7 @@ def decide_ready_together(command: ReadyLease, world: World) -> list[Change]:
         gang_id=asked.gang_id, lease_id=command.lease_id, ready=len(gang.ready) + 1,
         at_us=command.at_us,
     )  # fmt: skip
-    stream = Stream("gang", asked.gang_id)
+    stream = gang_stream(asked.gang_id)
     changes = [*alone, Change(stream, member)]
     if gang.missing != (command.lease_id,):
         return changes
@@ -153,7 +154,7 @@ def _closed(
     fact = GangClosed(
         gang_id=asked.gang_id, party=party, code=code, missing=gang.missing, at_us=at_us
     )
-    return [*changes, Change(Stream("gang", asked.gang_id), fact)]
+    return [*changes, Change(gang_stream(asked.gang_id), fact)]
 
 
 def _code_of(gang: GangState, lease_id: str, code: int, leaving: str | None) -> int:

@@ -293,14 +293,13 @@ def evolve(grant: Grant, fact: Fact) -> Grant:
             assert_never(fact)
 
 
-def stream_of(grant_id: str) -> Stream:
+def stream_of(grant_id: str) -> Stream[Grant]:
     return Stream("grant", grant_id)
 
 
 def existing_grant(world: World, grant_id: str) -> tuple[Grant, GrantProposed]:
     """Raises Refused: GRANT_UNKNOWN."""
     state = world.state(stream_of(grant_id))
-    assert isinstance(state, Grant)
     if state.proposed is None:
         raise Refused(Reason.GRANT_UNKNOWN, grant_id=grant_id)
     return state, state.proposed

@@ -161,10 +161,13 @@ def evolve_project(_state: ProjectState, fact: ProjectOverflowSet) -> ProjectSta
 # Decisions.
 
 
+def group_stream(group_id: str) -> Stream[GroupState]:
+    return Stream("group", group_id)
+
+
 def existing_group(world: World, group_id: str) -> GroupCreated:
     """Raises Refused: GROUP_UNKNOWN."""
-    state = world.state(Stream("group", group_id))
-    assert isinstance(state, GroupState)
+    state = world.state(group_stream(group_id))
     if state.created is None:
         raise Refused(Reason.GROUP_UNKNOWN, group_id=group_id)
     return state.created
@@ -178,10 +181,13 @@ def own_group(world: World, group_id: str, account_id: str) -> GroupCreated:
     return group
 
 
+def project_stream(account_id: str, project_id: str) -> Stream[ProjectState]:
+    return Stream("project", f"{account_id}|{project_id}")
+
+
 def overflow_of(world: World, account_id: str, project_id: str) -> str:
     """What a project does when a quota is full: REFUSE unless it was set."""
-    state = world.state(Stream("project", f"{account_id}|{project_id}"))
-    assert isinstance(state, ProjectState)
+    state = world.state(project_stream(account_id, project_id))
     return state.overflow
 
 
@@ -262,7 +268,7 @@ def decide_create(command: CreateGroup, world: World) -> list[Change]:
     COUNT_OUT_OF_RANGE, AMOUNT_OUT_OF_RANGE.
     """
     open_account(world, command.account_id)
-    stream = Stream("group", command.group_id)
+    stream = group_stream(command.group_id)
     if world.state(stream).created is not None:
         raise Refused(Reason.GROUP_EXISTS, group_id=command.group_id)
     if command.pool_id is not None and (pool_owner(world, command.pool_id) != command.account_id):
@@ -331,17 +337,15 @@ def decide_overflow(command: SetProjectOverflow, world: World) -> list[Change]:
         account_id=command.account_id, project_id=command.project_id, overflow=command.overflow,
         by=command.by, at_us=command.at_us,
     )  # fmt: skip
-    return [Change(Stream("project", f"{command.account_id}|{command.project_id}"), fact)]
+    return [Change(project_stream(command.account_id, command.project_id), fact)]
 
 
-def _member_stream(scope: str, kind: str, target: str) -> Stream:
+def _member_stream(scope: str, kind: str, target: str) -> Stream[MembershipState]:
     return Stream("group_member", f"{scope}|{kind}|{target}")
 
 
 def _membership(world: World, scope: str, kind: str, target: str) -> MembershipState:
-    state = world.state(_member_stream(scope, kind, target))
-    assert isinstance(state, MembershipState)
-    return state
+    return world.state(_member_stream(scope, kind, target))
 
 
 STREAMS: dict[str, tuple[Any, Any]] = {

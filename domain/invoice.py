@@ -182,10 +182,12 @@ def evolve(state: InvoiceState, fact: InvoiceIssued | CreditNoteIssued) -> Invoi
             assert_never(fact)
 
 
+def invoice_stream(invoice_id: str) -> Stream[InvoiceState]:
+    return Stream("invoice", invoice_id)
+
+
 def invoice_of(world: World, invoice_id: str) -> InvoiceState:
-    state = world.state(Stream("invoice", invoice_id))
-    assert isinstance(state, InvoiceState)
-    return state
+    return world.state(invoice_stream(invoice_id))
 
 
 # Names.
@@ -379,9 +381,12 @@ def _net_of(total: int, taxes: Sequence[TaxLine]) -> Amount:
     return credit(net)
 
 
+def series_stream(series: str) -> Stream[SeriesState]:
+    return Stream("invoice-series", series)
+
+
 def _next_number(world: World, series: str) -> int:
-    state = world.state(Stream("invoice-series", series))
-    assert isinstance(state, SeriesState)
+    state = world.state(series_stream(series))
     return state.last + 1
 
 
@@ -391,8 +396,8 @@ def _numbered(fact: InvoiceIssued | CreditNoteIssued) -> list[Change]:
         series=fact.series, number=fact.number, invoice_id=fact.invoice_id, at_us=fact.at_us
     )
     return [
-        Change(Stream("invoice-series", fact.series), taken),
-        Change(Stream("invoice", fact.invoice_id), fact),
+        Change(series_stream(fact.series), taken),
+        Change(invoice_stream(fact.invoice_id), fact),
     ]
 
 

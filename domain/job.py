@@ -303,10 +303,12 @@ def evolve(state: JobState, fact: Fact) -> JobState:
 # Decisions.
 
 
+def job_stream(job_id: str) -> Stream[JobState]:
+    return Stream("job", job_id)
+
+
 def job_of(world: World, job_id: str) -> JobState:
-    state = world.state(Stream("job", job_id))
-    assert isinstance(state, JobState)
-    return state
+    return world.state(job_stream(job_id))
 
 
 def existing_job(world: World, job_id: str) -> JobSubmitted:
@@ -369,7 +371,7 @@ def decide_submit(command: SubmitJob, world: World) -> list[Change]:
     asked = command.constraints or NOTHING
     require_constraints(asked)
     require_sharing(asked, command.share_ppm, command.mem_ppm, command.models)
-    return [Change(Stream("job", command.job_id), submitted)]
+    return [Change(job_stream(command.job_id), submitted)]
 
 
 def decide_cancel(command: CancelJob, world: World) -> list[Change]:
@@ -384,7 +386,7 @@ def decide_cancel(command: CancelJob, world: World) -> list[Change]:
     if phase != "submitted":
         raise Refused(Reason.JOB_STATE, job_id=command.job_id, phase=phase)
     cancelled = JobCancelled(job_id=command.job_id, by=command.by, at_us=command.at_us)
-    return [Change(Stream("job", command.job_id), cancelled)]
+    return [Change(job_stream(command.job_id), cancelled)]
 
 
 def decide_complete(command: CompleteJob, world: World) -> list[Change]:
@@ -396,7 +398,7 @@ def decide_complete(command: CompleteJob, world: World) -> list[Change]:
     if phase != "submitted":
         raise Refused(Reason.JOB_STATE, job_id=command.job_id, phase=phase)
     completed = JobCompleted(job_id=command.job_id, at_us=command.at_us)
-    return [Change(Stream("job", command.job_id), completed)]
+    return [Change(job_stream(command.job_id), completed)]
 
 
 def require_shape(gpu_count: int, share_ppm: int, mem_ppm: int) -> None:

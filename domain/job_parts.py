@@ -29,12 +29,13 @@ from domain.job import (
     ScaleJob,
     existing_job,
     job_of,
+    job_stream,
 )
 from domain.job_plan import JobPlan
 from domain.lease import LeaseRequested, RequestLease
 from domain.refusal import Reason, Refused
 from domain.schedule import latest_due_us, parse
-from domain.stream import Change, Stream, World
+from domain.stream import Change, World
 
 ATTEMPTS_MAX = 10
 """Leases of one chunk; when the last one fails, the job does."""
@@ -111,7 +112,7 @@ def started(command: RequestLease, state: JobState) -> list[Change]:
         job_id=command.job_id, lease_id=command.lease_id, due_us=command.run_due_us,
         at_us=command.at_us,
     )  # fmt: skip
-    return [Change(Stream("job", command.job_id), run)]
+    return [Change(job_stream(command.job_id), run)]
 
 
 def _part_started(command: RequestLease, state: JobState) -> list[Change]:
@@ -127,14 +128,14 @@ def _part_started(command: RequestLease, state: JobState) -> list[Change]:
         job_id=command.job_id, part=command.part, attempt=command.attempt,
         lease_id=command.lease_id, at_us=command.at_us,
     )  # fmt: skip
-    return [Change(Stream("job", command.job_id), fact)]
+    return [Change(job_stream(command.job_id), fact)]
 
 
 def ended(asked: LeaseRequested, code: int, at_us: int, world: World) -> list[Change]:
     """What the job remembers of the end of a lease, and whether it ends with it."""
     if asked.part is None or asked.attempt is None:
         return []
-    stream, state = Stream("job", asked.job_id), job_of(world, asked.job_id)
+    stream, state = job_stream(asked.job_id), job_of(world, asked.job_id)
     fact = JobPartEnded(
         job_id=asked.job_id, part=asked.part, attempt=asked.attempt, lease_id=asked.lease_id,
         code=code, at_us=at_us,
@@ -175,7 +176,7 @@ def decide_scale(command: ScaleJob, world: World) -> list[Change]:
         job_id=command.job_id, members=command.members, cause=command.cause, by=command.by,
         at_us=command.at_us,
     )  # fmt: skip
-    return [Change(Stream("job", command.job_id), fact)]
+    return [Change(job_stream(command.job_id), fact)]
 
 
 def members_for(plan: JobPlan, open_tasks: int) -> int | None:

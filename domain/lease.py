@@ -815,10 +815,13 @@ def party_of(asked: LeaseRequested) -> LeaseParty:
     return LeaseParty(asked.lease_id, asked.account_id, asked.project_id, asked.key_id)
 
 
+def lease_stream(lease_id: str) -> Stream[Lease]:
+    return Stream("lease", lease_id)
+
+
 def lease_of(world: World, lease_id: str) -> Lease:
     """The state of a lease. Raises Refused: LEASE_UNKNOWN."""
-    state = world.state(Stream("lease", lease_id))
-    assert isinstance(state, Lease)
+    state = world.state(lease_stream(lease_id))
     if state.requested is None:
         raise Refused(Reason.LEASE_UNKNOWN, lease_id=lease_id)
     return state

@@ -17,7 +17,7 @@ from domain import escrow_sharing
 from domain.accrual import Pause, Reach, Watermark, Window, count, due
 from domain.auction import deposits_at_cancelling
 from domain.close_reason import may_give
-from domain.device import device_of, release
+from domain.device import device_of, device_stream, release
 from domain.duration import HOUR_US
 from domain.earnings import Parts, peel
 from domain.escrow_sharing import drawing, drawn_of
@@ -37,6 +37,7 @@ from domain.lease import (
     UsageAccrued,
     evolve,
     lease_of,
+    lease_stream,
 )
 from domain.lease_budget import uncount_budgets
 from domain.lease_closing import require_close_due
@@ -46,7 +47,7 @@ from domain.quota import release as release_quotas
 from domain.refusal import Reason, Refused
 from domain.reserved_term import TermEndedEarly, kept_of
 from domain.revenue_share import OwnerPart, split_among
-from domain.stream import Change, Stream, World
+from domain.stream import Change, World
 
 
 def decide_accrue(command: AccrueUsage, world: World) -> list[Change]:
@@ -64,7 +65,7 @@ def decide_accrue(command: AccrueUsage, world: World) -> list[Change]:
     if until_us >= lease.window_end_us:
         raise Refused(Reason.ACCRUAL_NOT_DUE, settles_at_us=lease.window_end_us)
     accrued = _accrued(drawing(lease, world), command, until_us, rows_until_us=until_us)
-    return [Change(Stream("lease", command.lease_id), accrued), *_drawn(lease, accrued)]
+    return [Change(lease_stream(command.lease_id), accrued), *_drawn(lease, accrued)]
 
 
 def _drawn(lease: Lease, accrued: UsageAccrued) -> list[Change]:
@@ -99,7 +100,7 @@ def closing(
 
     `taken`: what left the escrow in this same decision.
     """
-    asked, stream = lease.requested, Stream("lease", command.lease_id)
+    asked, stream = lease.requested, lease_stream(command.lease_id)
     assert asked is not None
     surplus = _surplus(lease, closed_at_us) if lease.escrow_id is None else ()
     early = _ended_early(lease, command, closed_at_us, surplus)
@@ -182,7 +183,7 @@ def decide_settle(command: SettleLease, world: World) -> list[Change]:
     closed_at_us = lease.closed.closed_at_us
     if closed_at_us > lease.opened.opened_at_us + (lease.hours_accrued + 1) * HOUR_US:
         raise Refused(Reason.ACCRUAL_NOT_DUE, hour_index=lease.hours_accrued)
-    stream, changes = Stream("lease", command.lease_id), []
+    stream, changes = lease_stream(command.lease_id), []
     accrued = _accrued(drawing(lease, world), command, closed_at_us, rows_until_us=None)
     after, shared = evolve(lease, accrued), _drawn(lease, accrued)
     if not _is_complete(after, closed_at_us) and command.at_us < closed_at_us + LATE_WINDOW_US:
@@ -397,7 +398,7 @@ def cancelled(lease: Lease, command: CloseLease, world: World) -> list[Change]:
         refund=lease.held,
         at_us=command.at_us,
     )
-    stream = Stream("lease", command.lease_id)
+    stream = lease_stream(command.lease_id)
     released = _released(lease, command.at_us, world)
     budgets = uncount_budgets(
         world, command.lease_id, lease.counted, settled.refund, command.at_us, is_final=True
@@ -416,7 +417,7 @@ def released_devices(lease: Lease, at_us: int, world: World) -> list[Change]:
         return []
     return [
         Change(
-            Stream("device", device_id),
+            device_stream(device_id),
             release(device_of(world, device_id), reserved.lease_id, at_us),
         )
         for device_id in reserved.device_ids

@@ -14,10 +14,10 @@ from __future__ import annotations
 from typing import Any
 
 from domain.close_reason import INGRESS_FAILURE, UNREACHABLE, fault_of, may_give
-from domain.device import device_of, reserve
+from domain.device import device_of, device_stream, reserve
 from domain.duration import DAY_US, HOUR_US, MINUTE_US
 from domain.epoch import epoch_of
-from domain.lease import DEGRADED_AFTER_US, PAUSES_MAX, QUOTES_MAX, Lease, lease_of
+from domain.lease import DEGRADED_AFTER_US, PAUSES_MAX, QUOTES_MAX, Lease, lease_of, lease_stream
 from domain.lease_accrual import released_devices
 from domain.lease_extension import extended
 from domain.lease_terms import quoted_terms
@@ -49,7 +49,7 @@ from domain.lease_turns import (
 )
 from domain.maintenance import kept_until_us
 from domain.refusal import Reason, Refused
-from domain.stream import Change, Stream, World
+from domain.stream import Change, World
 
 QUOTE_US_MAX = DAY_US
 """A quote binds its provider no longer than this."""
@@ -153,7 +153,7 @@ def decide_resume(command: ResumeLease, world: World) -> list[Change]:
         at_us=command.at_us,
         mig_starts=starts or None,
     )
-    devices = [Change(Stream("device", one.device_id), one) for one in held]
+    devices = [Change(device_stream(one.device_id), one) for one in held]
     return [*_turned(command.lease_id, fact), *devices]
 
 
@@ -396,7 +396,7 @@ def fault_of_code(code: int) -> str | None:
 
 
 def _turned(lease_id: str, fact: Turn) -> list[Change]:
-    return [Change(Stream("lease", lease_id), fact)]
+    return [Change(lease_stream(lease_id), fact)]
 
 
 def _wrong_state(lease: Lease, lease_id: str) -> Refused:

@@ -12,10 +12,18 @@ from collections.abc import Sequence
 
 from domain.auction import deposits_at_opening
 from domain.escrow_sharing import opening
-from domain.lease import Lease, LeaseOpened, LeaseReady, LeaseRequested, ReadyLease, lease_of
+from domain.lease import (
+    Lease,
+    LeaseOpened,
+    LeaseReady,
+    LeaseRequested,
+    ReadyLease,
+    lease_of,
+    lease_stream,
+)
 from domain.lease_escrow import funded_to_us
 from domain.refusal import Reason, Refused
-from domain.stream import Change, Stream, World
+from domain.stream import Change, World
 
 CREDENTIALS_CHARACTERS_MAX = 8_192
 """Of sealed credentials, in base64: a token, an address and a certificate."""
@@ -40,7 +48,7 @@ def decide_ready(command: ReadyLease, world: World, *, opens: bool = True) -> li
     asked = lease.requested
     assert asked is not None
     _require_sealed(command, asked)
-    stream = Stream("lease", command.lease_id)
+    stream = lease_stream(command.lease_id)
     ready = LeaseReady(
         lease_id=command.lease_id,
         node_id=command.node_id,
@@ -62,7 +70,7 @@ def opened(leases: Sequence[Lease], at_us: int, world: World) -> list[Change]:
     ends_us, shared = opening(sharing, at_us, world)
     return [
         *(
-            Change(Stream("lease", one.requested.lease_id), _opened(one, at_us, ends_us))
+            Change(lease_stream(one.requested.lease_id), _opened(one, at_us, ends_us))
             for one in leases
             if one.requested is not None
         ),

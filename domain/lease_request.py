@@ -26,13 +26,14 @@ from domain.lease import (
     LeaseRestarted,
     RequestLease,
     lease_of,
+    lease_stream,
 )
 from domain.offer import SETTLEMENTS
-from domain.pool import PoolState
+from domain.pool import pool_stream
 from domain.price_gate import interruptible_if_bid, pricing_of
 from domain.pricing import STANDING, module_of
 from domain.refusal import Reason, Refused
-from domain.stream import Change, Stream, World
+from domain.stream import Change, World
 
 LABEL_CHARACTERS_MAX = 128
 _PUBLIC_KEY = re.compile(r"[0-9a-f]{64}")
@@ -45,7 +46,7 @@ def decide_request(command: RequestLease, world: World) -> list[Change]:
     AMOUNT_NOT_POSITIVE, UNKNOWN_MODE, SIGNING_KEY_INVALID, AMOUNT_OUT_OF_RANGE, LEASE_UNKNOWN,
     LEASE_STATE, PRICING_UNKNOWN, PRICING_NOT_OFFERED, TERM_NOT_OFFERED.
     """
-    stream = Stream("lease", command.lease_id)
+    stream = lease_stream(command.lease_id)
     if world.state(stream).requested is not None:
         raise Refused(Reason.LEASE_EXISTS, lease_id=command.lease_id)
     spec = existing_job(world, command.job_id)
@@ -154,8 +155,7 @@ def _pools_pricing(command: RequestLease, spec: JobSubmitted, world: World) -> s
     demands = demands_of(spec, overflow=command.overflow)
     if demands is None or demands.pool_id is None:
         return None
-    pool = world.state(Stream("pool", demands.pool_id))
-    assert isinstance(pool, PoolState)
+    pool = world.state(pool_stream(demands.pool_id))
     return None if pool.created is None else pool.policy.pricing
 
 
@@ -213,7 +213,7 @@ def _restarted(command: RequestLease, world: World) -> list[Change]:
     fact = LeaseRestarted(
         lease_id=command.restart_of, as_lease_id=command.lease_id, at_us=command.at_us
     )
-    return [Change(Stream("lease", command.restart_of), fact)]
+    return [Change(lease_stream(command.restart_of), fact)]
 
 
 STREAMS: dict[str, tuple[Any, Any]] = {}

@@ -12,8 +12,9 @@ from dataclasses import replace
 from typing import Any
 
 from domain import escrow_sharing
+from domain.device import device_stream
 from domain.group import RENT, Holder, overflow_of, pool_groups_of, quotas_of
-from domain.job import FederatedFeeCarried
+from domain.job import FederatedFeeCarried, job_stream
 from domain.lease import (
     Lease,
     LeaseRequested,
@@ -22,6 +23,7 @@ from domain.lease import (
     ReserveLease,
     evolve,
     lease_of,
+    lease_stream,
     party_of,
 )
 from domain.lease_budget import count_budgets
@@ -35,7 +37,7 @@ from domain.pool_queue import queue_of
 from domain.price_gate import priced
 from domain.quota import hold
 from domain.refusal import Reason, Refused
-from domain.stream import Change, Stream, World
+from domain.stream import Change, World
 
 
 def decide_reserve(command: ReserveLease, world: World) -> list[Change]:
@@ -61,7 +63,7 @@ def decide_reserve(command: ReserveLease, world: World) -> list[Change]:
         reserved = replace(reserved, escrow=hold_for_terms(asked, reserved, world))
     reserved, budgets = _counted(asked, reserved, world)
     reserved, quotas = _within_quotas(asked, reserved, world)
-    stream = Stream("lease", command.lease_id)
+    stream = lease_stream(command.lease_id)
     decided = MatchDecided(
         lease_id=command.lease_id,
         rule=command.rule,
@@ -76,7 +78,7 @@ def decide_reserve(command: ReserveLease, world: World) -> list[Change]:
         weights=command.weights,
         narrowed=command.narrowed,
     )
-    holding = [Change(Stream("device", one.device_id), one) for one in held]
+    holding = [Change(device_stream(one.device_id), one) for one in held]
     carried = _fee_carried(asked, reserved)
     changes = [Change(stream, decided), Change(stream, reserved), *holding]
     if asked.escrow_id is not None:
@@ -173,7 +175,7 @@ def _fee_carried(asked: LeaseRequested, reserved: LeaseReserved) -> list[Change]
     if federated is None or not federated.fee_per_hour.units:
         return []
     fact = FederatedFeeCarried(job_id=asked.job_id, lease_id=asked.lease_id, at_us=reserved.at_us)
-    return [Change(Stream("job", asked.job_id), fact)]
+    return [Change(job_stream(asked.job_id), fact)]
 
 
 STREAMS: dict[str, tuple[Any, Any]] = {}

@@ -23,13 +23,14 @@ from domain.lease import (
     LeaseToppedUp,
     TopUpLease,
     lease_of,
+    lease_stream,
 )
 from domain.lease_budget import count_budgets, left_of
 from domain.lease_escrow import collected, funded_to_us, require_no_debt
 from domain.lease_funds import FEDERATED, total
 from domain.money import PPM, Asset, credit
 from domain.refusal import Reason, Refused
-from domain.stream import Change, Stream, World
+from domain.stream import Change, World
 
 
 def decide_top_up(command: TopUpLease, world: World) -> list[Change]:
@@ -72,7 +73,7 @@ def decide_top_up(command: TopUpLease, world: World) -> list[Change]:
         at_us=command.at_us,
         counted=counted or None,
     )
-    return [Change(Stream("lease", command.lease_id), topped), *budgets]
+    return [Change(lease_stream(command.lease_id), topped), *budgets]
 
 
 def _require_takes_money(lease: Lease, command: TopUpLease) -> tuple[LeaseRequested, LeaseReserved]:

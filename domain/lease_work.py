@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from domain.job import existing_job
-from domain.lease import Lease, lease_of
+from domain.lease import Lease, lease_of, lease_stream
 from domain.lease_command import (
     COMMANDS,
     EXIT_CODE_MAX,
@@ -25,7 +25,7 @@ from domain.lease_command import (
     LeaseWorkEnded,
 )
 from domain.refusal import Reason, Refused
-from domain.stream import Change, Stream, World
+from domain.stream import Change, World
 
 # Commands.
 
@@ -89,7 +89,7 @@ def decide_acknowledge(command: AcknowledgeCommand, world: World) -> list[Change
         workload_sha256=command.workload_sha256, executor=command.executor, runner=command.runner,
         at_us=command.at_us,
     )  # fmt: skip
-    return [Change(Stream("lease", command.lease_id), fact)]
+    return [Change(lease_stream(command.lease_id), fact)]
 
 
 def _known_start(lease: Lease, command: AcknowledgeCommand) -> bool:
@@ -132,7 +132,7 @@ def decide_end(command: EndWork, world: World) -> list[Change]:
         lease_id=command.lease_id, node_id=command.node_id, executor=command.executor,
         outcome=command.outcome, exit_code=command.exit_code, at_us=command.at_us,
     )  # fmt: skip
-    return [Change(Stream("lease", command.lease_id), fact)]
+    return [Change(lease_stream(command.lease_id), fact)]
 
 
 STREAMS: dict[str, tuple[Any, Any]] = {}

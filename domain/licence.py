@@ -107,10 +107,12 @@ def evolve(state: LicenceState, fact: LicenceGranted | LicenceRevoked) -> Licenc
             assert_never(fact)
 
 
+def licence_stream(licence_id: str) -> Stream[LicenceState]:
+    return Stream("licence", licence_id)
+
+
 def licence_of(world: World, licence_id: str) -> LicenceState:
-    state = world.state(Stream("licence", licence_id))
-    assert isinstance(state, LicenceState)
-    return state
+    return world.state(licence_stream(licence_id))
 
 
 def seat_of(device_id: str) -> tuple[str, int] | None:
@@ -155,7 +157,7 @@ def decide_grant(command: GrantLicence, world: World) -> list[Change]:
         raise Refused(Reason.COUNT_OUT_OF_RANGE, seats=granted.seats, at_most=SEATS_MAX)
     if granted.until_us is not None and granted.until_us <= granted.from_us:
         raise Refused(Reason.BAD_PERIOD, from_us=granted.from_us, until_us=granted.until_us)
-    return [Change(Stream("licence", command.licence_id), granted)]
+    return [Change(licence_stream(command.licence_id), granted)]
 
 
 def decide_revoke(command: RevokeLicence, world: World) -> list[Change]:
@@ -166,7 +168,7 @@ def decide_revoke(command: RevokeLicence, world: World) -> list[Change]:
     if state.is_revoked:
         return []
     revoked = LicenceRevoked(licence_id=command.licence_id, by=command.by, at_us=command.at_us)
-    return [Change(Stream("licence", command.licence_id), revoked)]
+    return [Change(licence_stream(command.licence_id), revoked)]
 
 
 STREAMS: dict[str, tuple[Any, Any]] = {"licence": (LicenceState(), evolve)}

@@ -109,7 +109,7 @@ class MaintenanceState:
     windows: tuple[Window, ...] = ()
 
 
-def stream_of(node_id: str) -> Stream:
+def stream_of(node_id: str) -> Stream[MaintenanceState]:
     return Stream("maintenance", node_id)
 
 
@@ -133,9 +133,7 @@ def evolve(
 
 
 def maintenance_of(world: World, node_id: str) -> MaintenanceState:
-    state = world.state(stream_of(node_id))
-    assert isinstance(state, MaintenanceState)
-    return state
+    return world.state(stream_of(node_id))
 
 
 def window_within(world: World, node_id: str, from_us: int, until_us: int) -> Window | None:

@@ -208,10 +208,10 @@ class Earnings:
     destination_from_us: int = 0
 
 
-NETWORK = Stream("maturity", "network")
+NETWORK: Stream[Windows] = Stream("maturity", "network")
 
 
-def stream_of(account_id: str) -> Stream:
+def stream_of(account_id: str) -> Stream[Earnings]:
     return Stream("earnings", account_id)
 
 
@@ -247,14 +247,11 @@ def evolve_earnings(state: Earnings, fact: EarningsFact) -> Earnings:
 def windows_of(world: World) -> tuple[MaturityWindowSet, ...]:
     """Every window that was ever set, oldest first."""
     state = world.state(NETWORK)
-    assert isinstance(state, Windows)
     return state.versions
 
 
 def earnings_of(world: World, account_id: str) -> Earnings:
-    state = world.state(stream_of(account_id))
-    assert isinstance(state, Earnings)
-    return state
+    return world.state(stream_of(account_id))
 
 
 # Windows.

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, assert_never
 
-from domain.device import DeviceRegistered, DeviceRetired, DeviceState, device_of
+from domain.device import DeviceRegistered, DeviceRetired, DeviceState, device_of, device_stream
 from domain.hardware_admission import Verdict
 from domain.hardware_facts import HardwareFacts
 from domain.licence import licence_of, seat_of
@@ -405,10 +405,12 @@ def evolve(state: NodeState, fact: NodeFact) -> NodeState:
 # Decisions.
 
 
+def node_stream(node_id: str) -> Stream[NodeState]:
+    return Stream("node", node_id)
+
+
 def node_of(world: World, node_id: str) -> NodeState:
-    state = world.state(Stream("node", node_id))
-    assert isinstance(state, NodeState)
-    return state
+    return world.state(node_stream(node_id))
 
 
 def existing_node(world: World, node_id: str) -> NodeState:
@@ -419,10 +421,12 @@ def existing_node(world: World, node_id: str) -> NodeState:
     return state
 
 
+def join_stream(code_sha256: str) -> Stream[JoinCodeState]:
+    return Stream("join", code_sha256)
+
+
 def join_code_of(world: World, code_sha256: str) -> JoinCodeState:
-    state = world.state(Stream("join", code_sha256))
-    assert isinstance(state, JoinCodeState)
-    return state
+    return world.state(join_stream(code_sha256))
 
 
 def is_listed_once(devices: tuple[DeviceSpec, ...]) -> bool:
@@ -445,7 +449,7 @@ def decide_issue_code(command: IssueJoinCode, world: World) -> list[Change]:
         by=command.by,
         at_us=command.at_us,
     )
-    return [Change(Stream("join", command.code_sha256), issued)]
+    return [Change(join_stream(command.code_sha256), issued)]
 
 
 def decide_join(command: JoinNode, world: World) -> list[Change]:
@@ -479,7 +483,7 @@ def decide_join(command: JoinNode, world: World) -> list[Change]:
         code_sha256=command.code_sha256, node_id=command.node_id, at_us=command.at_us
     )
     return [
-        Change(Stream("join", command.code_sha256), used),
+        Change(join_stream(command.code_sha256), used),
         _on(command.node_id, joined),
         *_described(command, code.issued.region_id, NodeState(), world),
     ]
@@ -542,7 +546,7 @@ def decide_admit(command: AdmitNode, world: World) -> list[Change]:
     if failing:
         raise Refused(Reason.NODE_NOT_JOINABLE, node_id=command.node_id, failing=failing)
     registered = [
-        Change(Stream("device", fact.device_id), fact)
+        Change(device_stream(fact.device_id), fact)
         for fact in _registrations(command, state, state.specs, world)
     ]
     listed = {spec.device_id for spec in state.specs.devices}
@@ -615,7 +619,7 @@ def decide_equivocation(command: RecordEquivocation, world: World) -> list[Chang
 
 
 def _on(node_id: str, fact: NodeFact) -> Change:
-    return Change(Stream("node", node_id), fact)
+    return Change(node_stream(node_id), fact)
 
 
 def _specs(command: JoinNode | ReportSpecs) -> NodeSpecReported:
@@ -674,7 +678,7 @@ def _own_devices(node_id: str, state: NodeState, world: World) -> dict[str, Devi
 
 def _retiring(command: AdmitNode | RetireNode, device_id: str) -> Change:
     fact = DeviceRetired(device_id=device_id, node_id=command.node_id, at_us=command.at_us)
-    return Change(Stream("device", device_id), fact)
+    return Change(device_stream(device_id), fact)
 
 
 def _registrations(

@@ -57,10 +57,12 @@ def evolve(_state: RoleState, fact: NodeRoleSet) -> RoleState:
     return RoleState(fact)
 
 
+def role_stream(node_id: str) -> Stream[RoleState]:
+    return Stream("node-role", node_id)
+
+
 def role_of(world: World, node_id: str) -> RoleState:
-    state = world.state(Stream("node-role", node_id))
-    assert isinstance(state, RoleState)
-    return state
+    return world.state(role_stream(node_id))
 
 
 def decide_role(command: SetNodeRole, world: World) -> list[Change]:
@@ -83,7 +85,7 @@ def decide_role(command: SetNodeRole, world: World) -> list[Change]:
         raise Refused(Reason.UNKNOWN_MODE, role=command.role)
     if command.ingress_node_id is not None:
         _require_ingress(command, node.joined.region_id, world)
-    return [Change(Stream("node-role", command.node_id), told)]
+    return [Change(role_stream(command.node_id), told)]
 
 
 def _require_ingress(command: SetNodeRole, region_id: str, world: World) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from domain.node import NodeState, existing_node
+from domain.node import NodeState, existing_node, node_stream
 from domain.node_key import (
     NodeBootsAlternated,
     NodeKeyRevoked,
@@ -19,7 +19,7 @@ from domain.node_key import (
     key_id_of,
 )
 from domain.refusal import Reason, Refused
-from domain.stream import Change, Stream, World
+from domain.stream import Change, World
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +71,7 @@ def decide_rotate(command: RotateNodeKey, world: World) -> list[Change]:
         raise Refused(Reason.NODE_KEY_USED, key_id=rotated.key_id)
     if command.from_seq <= max(command.last_seq, known.from_seq if known else 0):
         raise Refused(Reason.NODE_KEY_USED, from_seq=command.from_seq, last_seq=command.last_seq)
-    return [Change(Stream("node", command.node_id), rotated)]
+    return [Change(node_stream(command.node_id), rotated)]
 
 
 def decide_revoke(command: RevokeNodeKey, world: World) -> list[Change]:
@@ -88,11 +88,11 @@ def decide_revoke(command: RevokeNodeKey, world: World) -> list[Change]:
         gone = NodeOldKeyRevoked(
             node_id=command.node_id, key_id=command.key_id, by=command.by, at_us=command.at_us
         )
-        return [Change(Stream("node", command.node_id), gone)]
+        return [Change(node_stream(command.node_id), gone)]
     revoked = NodeKeyRevoked(
         node_id=command.node_id, key_id=command.key_id, by=command.by, at_us=command.at_us
     )
-    return [Change(Stream("node", command.node_id), revoked)]
+    return [Change(node_stream(command.node_id), revoked)]
 
 
 def decide_alternating(command: RecordAlternatingBoots, world: World) -> list[Change]:
@@ -109,7 +109,7 @@ def decide_alternating(command: RecordAlternatingBoots, world: World) -> list[Ch
         second_seq=command.second_seq,
         at_us=command.at_us,
     )
-    return [Change(Stream("node", command.node_id), alternated)]
+    return [Change(node_stream(command.node_id), alternated)]
 
 
 def _is_same(rotated: NodeKeyRotated, known: NodeKeyRotated) -> bool:

@@ -152,10 +152,12 @@ def evolve(state: OfferState, fact: OfferPublished | OfferWithdrawn) -> OfferSta
 # Decisions.
 
 
+def offer_stream(offer_id: str) -> Stream[OfferState]:
+    return Stream("offer", offer_id)
+
+
 def offer_of(world: World, offer_id: str) -> OfferState:
-    state = world.state(Stream("offer", offer_id))
-    assert isinstance(state, OfferState)
-    return state
+    return world.state(offer_stream(offer_id))
 
 
 def existing_offer(world: World, offer_id: str) -> OfferPublished:
@@ -229,7 +231,7 @@ def decide_publish(command: PublishOffer, world: World) -> list[Change]:
     if command.settlement not in SETTLEMENTS:
         raise Refused(Reason.UNKNOWN_MODE, settlement=command.settlement)
     require_terms(command.terms, fractions=command.fractions)
-    return [Change(Stream("offer", command.offer_id), published)]
+    return [Change(offer_stream(command.offer_id), published)]
 
 
 def decide_withdraw(command: WithdrawOffer, world: World) -> list[Change]:
@@ -238,7 +240,7 @@ def decide_withdraw(command: WithdrawOffer, world: World) -> list[Change]:
     if offer_of(world, command.offer_id).is_withdrawn:
         return []
     withdrawn = OfferWithdrawn(offer_id=command.offer_id, by=command.by, at_us=command.at_us)
-    return [Change(Stream("offer", command.offer_id), withdrawn)]
+    return [Change(offer_stream(command.offer_id), withdrawn)]
 
 
 def _published(command: PublishOffer) -> OfferPublished:

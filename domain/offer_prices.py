@@ -56,14 +56,12 @@ def evolve(prices: OfferPrices, fact: OfferPricesSet) -> OfferPrices:
     return OfferPrices(fact)
 
 
-def stream_of(offer_id: str) -> Stream:
+def stream_of(offer_id: str) -> Stream[OfferPrices]:
     return Stream("offer_prices", offer_id)
 
 
 def prices_of(world: World, offer_id: str) -> OfferPrices:
-    state = world.state(stream_of(offer_id))
-    assert isinstance(state, OfferPrices)
-    return state
+    return world.state(stream_of(offer_id))
 
 
 def decide_set(command: SetOfferPrices, world: World) -> list[Change]:

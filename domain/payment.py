@@ -375,14 +375,12 @@ def evolve(state: Payment, fact: Fact) -> Payment:
 # Decisions.
 
 
-def stream_of(payment_id: str) -> Stream:
+def stream_of(payment_id: str) -> Stream[Payment]:
     return Stream("payment", payment_id)
 
 
 def payment_of(world: World, payment_id: str) -> Payment:
-    state = world.state(stream_of(payment_id))
-    assert isinstance(state, Payment)
-    return state
+    return world.state(stream_of(payment_id))
 
 
 def _known(world: World, payment_id: str) -> Payment:

@@ -21,7 +21,7 @@ WINDOW_US_MAX = 730 * DAY_US
 CENT_UNITS = 10_000
 """Micro-credits in a US cent: what moves outside is whole cents."""
 MINIMUM_UNITS_MAX = 10**12
-TERMS = Stream("payment_terms", "network")
+TERMS: Stream[Terms] = Stream("payment_terms", "network")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +73,6 @@ def evolve(state: Terms, fact: PaymentTermsPublished) -> Terms:
 
 def terms_at(world: World, at_us: int) -> PaymentTermsPublished:
     state = world.state(TERMS)
-    assert isinstance(state, Terms)
     return state.at(at_us)
 
 
@@ -82,7 +81,6 @@ def decide_publish(command: PublishPaymentTerms, world: World) -> list[Change]:
     PAYMENT_TERMS_INVALID.
     """
     state = world.state(TERMS)
-    assert isinstance(state, Terms)
     fact = PaymentTermsPublished(
         version=command.version,
         minimum=command.minimum,

@@ -193,11 +193,11 @@ class Claim:
     confirmed: PayoutConfirmed | None = None
 
 
-def stream_of(epoch: int) -> Stream:
+def stream_of(epoch: int) -> Stream[Payout]:
     return Stream("payout", str(epoch))
 
 
-def claim_stream(distributor: str, address: str, cumulative: int) -> Stream:
+def claim_stream(distributor: str, address: str, cumulative: int) -> Stream[Claim]:
     return Stream("claim", f"{distributor}/{address}/{cumulative}")
 
 
@@ -222,9 +222,7 @@ def evolve_claim(_claim: Claim, fact: PayoutConfirmed) -> Claim:
 
 
 def payout_of(world: World, epoch: int) -> Payout:
-    state = world.state(stream_of(epoch))
-    assert isinstance(state, Payout)
-    return state
+    return world.state(stream_of(epoch))
 
 
 def last_root(world: World, before_epoch: int) -> Payout | None:
@@ -351,7 +349,6 @@ def decide_payout(command: ConfirmPayout, world: World) -> list[Change]:
     fact = _confirmed(command, matured)
     stream = claim_stream(command.distributor, command.address, command.cumulative.units)
     state = world.state(stream)
-    assert isinstance(state, Claim)
     if state.confirmed is not None:
         if _same(replace(state.confirmed, set_aside=fact.set_aside), fact):
             return []

@@ -171,7 +171,7 @@ class DifferenceState:
     is_settled: bool = False
 
 
-def stream_of(difference_id: str) -> Stream:
+def stream_of(difference_id: str) -> Stream[DifferenceState]:
     return Stream("payout_difference", difference_id)
 
 
@@ -184,9 +184,7 @@ def evolve(
 
 
 def difference_of(world: World, difference_id: str) -> DifferenceState:
-    state = world.state(stream_of(difference_id))
-    assert isinstance(state, DifferenceState)
-    return state
+    return world.state(stream_of(difference_id))
 
 
 def decide_record(command: RecordDifference, world: World) -> list[Change]:

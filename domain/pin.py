@@ -55,7 +55,7 @@ class PinState:
     last: UsagePinned | None = None
 
 
-PINS = Stream("pins", "usage")
+PINS: Stream[PinState] = Stream("pins", "usage")
 
 
 def evolve_pins(_state: PinState, fact: UsagePinned) -> PinState:
@@ -64,7 +64,6 @@ def evolve_pins(_state: PinState, fact: UsagePinned) -> PinState:
 
 def last_pin(world: World) -> UsagePinned | None:
     state = world.state(PINS)
-    assert isinstance(state, PinState)
     return state.last
 
 

@@ -134,7 +134,7 @@ class PolicyState:
     published: tuple[PolicyPublished, ...] = ()
 
 
-NETWORK = Stream("policy", "network")
+NETWORK: Stream[PolicyState] = Stream("policy", "network")
 
 
 def evolve_policy(state: PolicyState, fact: PolicyPublished) -> PolicyState:
@@ -143,7 +143,6 @@ def evolve_policy(state: PolicyState, fact: PolicyPublished) -> PolicyState:
 
 def policies_of(world: World) -> tuple[PolicyPublished, ...]:
     state = world.state(NETWORK)
-    assert isinstance(state, PolicyState)
     return state.published
 
 
@@ -235,7 +234,8 @@ def _check_start(
         return
     if start <= published[-1].effective_from_epoch:
         raise _invalid("a version starts after the one before", effective_from_epoch=start)
-    if world.state(Stream("epoch", str(start))).opened is not None:
+    first: Stream[Any] = Stream("epoch", str(start))  # its file imports this one
+    if world.state(first).opened is not None:
         raise _invalid("the epoch has begun", effective_from_epoch=start)
 
 

@@ -244,14 +244,13 @@ def _note(fact: Fact) -> str:
             assert_never(fact)
 
 
-def stream_of(number: int) -> Stream:
+def stream_of(number: int) -> Stream[Proposal]:
     return Stream("policy_proposal", str(number))
 
 
 def existing_proposal(world: World, number: int) -> Proposal:
     """Raises Refused: PROPOSAL_UNKNOWN."""
     state = world.state(stream_of(number))
-    assert isinstance(state, Proposal)
     if state.heading is None:
         raise Refused(Reason.PROPOSAL_UNKNOWN, number=number)
     return state

@@ -395,9 +395,13 @@ def _require_text(text: str, name: str) -> None:
 
 def _check_open_epoch(world: World, epoch: int) -> None:
     """Raises Refused: EPOCH_STATE when another epoch is the newest by now."""
-    is_there = epoch == 0 or world.state(Stream("epoch", str(epoch))).opened is not None
-    if not is_there or world.state(Stream("epoch", str(epoch + 1))).opened is not None:
+    if (epoch and not _has_opened(world, epoch)) or _has_opened(world, epoch + 1):
         raise Refused(Reason.EPOCH_STATE, epoch=epoch, rule="is not the newest")
+
+
+def _has_opened(world: World, epoch: int) -> bool:
+    stream: Stream[Any] = Stream("epoch", str(epoch))  # its file imports this one
+    return world.state(stream).opened is not None
 
 
 STREAMS: dict[str, tuple[Any, Any]] = {}

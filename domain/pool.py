@@ -16,7 +16,7 @@ from typing import Any, assert_never
 from domain.account import open_account
 from domain.constraints import RANKS
 from domain.duration import DAY_US, MINUTE_US
-from domain.node import NodeState, existing_node
+from domain.node import NodeState, existing_node, node_stream
 from domain.pool_node import PoolNodeAdded as PoolNodeAdded
 from domain.pool_node import PoolNodeRemoved as PoolNodeRemoved
 from domain.pricing import MODULES
@@ -179,10 +179,13 @@ def evolve(state: PoolState, fact: PoolCreated | PoolPolicySet) -> PoolState:
             assert_never(fact)
 
 
+def pool_stream(pool_id: str) -> Stream[PoolState]:
+    return Stream("pool", pool_id)
+
+
 def pool_of(world: World, pool_id: str) -> PoolState:
     """Raises Refused: POOL_UNKNOWN."""
-    state = world.state(Stream("pool", pool_id))
-    assert isinstance(state, PoolState)
+    state = world.state(pool_stream(pool_id))
     if state.created is None:
         raise Refused(Reason.POOL_UNKNOWN, pool_id=pool_id)
     return state
@@ -196,7 +199,7 @@ def decide_create(command: CreatePool, world: World) -> list[Change]:
     POOL_POLICY_INVALID.
     """
     open_account(world, command.account_id)
-    stream = Stream("pool", command.pool_id)
+    stream = pool_stream(command.pool_id)
     if world.state(stream).created is not None:
         raise Refused(Reason.POOL_EXISTS, pool_id=command.pool_id)
     if not 1 <= len(command.name) <= NAME_MAX:
@@ -230,7 +233,7 @@ def decide_set_policy(command: SetPoolPolicy, world: World) -> list[Change]:
         by=command.by,
         at_us=command.at_us,
     )
-    return [Change(Stream("pool", command.pool_id), fact)]
+    return [Change(pool_stream(command.pool_id), fact)]
 
 
 def decide_add_node(command: AddPoolNode, world: World) -> list[Change]:
@@ -252,7 +255,7 @@ def decide_add_node(command: AddPoolNode, world: World) -> list[Change]:
     fact = PoolNodeAdded(
         pool_id=command.pool_id, node_id=command.node_id, by=command.by, at_us=command.at_us
     )
-    return [Change(Stream("node", command.node_id), fact)]
+    return [Change(node_stream(command.node_id), fact)]
 
 
 def decide_remove_node(command: RemovePoolNode, world: World) -> list[Change]:
@@ -271,7 +274,7 @@ def decide_remove_node(command: RemovePoolNode, world: World) -> list[Change]:
     fact = PoolNodeRemoved(
         pool_id=command.pool_id, node_id=command.node_id, by=command.by, at_us=command.at_us
     )
-    return [Change(Stream("node", command.node_id), fact)]
+    return [Change(node_stream(command.node_id), fact)]
 
 
 def _node_of(world: World, node_id: str, account_id: str) -> NodeState:

@@ -14,7 +14,7 @@ from typing import Any, assert_never
 
 from domain.close_reason import EXPIRED as EXPIRED_CODE
 from domain.close_reason import NO_MATCH
-from domain.lease import CloseLease, Lease, LeaseQueued, lease_of
+from domain.lease import CloseLease, Lease, LeaseQueued, lease_of, lease_stream
 from domain.money import Big
 from domain.pool import pool_of
 from domain.refusal import Reason, Refused
@@ -170,14 +170,12 @@ def _without(state: QueueState, request_id: str) -> dict[str, RequestQueued]:
     return {name: one for name, one in state.waiting.items() if name != request_id}
 
 
-def stream_of(pool_id: str) -> Stream:
+def stream_of(pool_id: str) -> Stream[QueueState]:
     return Stream("pool_queue", pool_id)
 
 
 def queue_of(world: World, pool_id: str) -> QueueState:
-    state = world.state(stream_of(pool_id))
-    assert isinstance(state, QueueState)
-    return state
+    return world.state(stream_of(pool_id))
 
 
 # Decisions.
@@ -223,7 +221,7 @@ def decide_queue(command: QueueRequest, world: World) -> list[Change]:
         place=queued.place,
         at_us=command.at_us,
     )
-    return [*changes, Change(Stream("lease", command.request_id), told)]
+    return [*changes, Change(lease_stream(command.request_id), told)]
 
 
 def decide_leave(command: LeaveQueue, world: World) -> list[Change]:

@@ -21,7 +21,7 @@ from domain.refusal import Reason, Refused
 from domain.stream import Change, Stream, World
 from domain.token_burn import check_price
 
-FEED = Stream("oracle", "network")
+FEED: Stream[Feed] = Stream("oracle", "network")
 SOURCES_MAX = 16
 NAME_MAX = 64
 KNOWN_MAX = 600
@@ -160,9 +160,7 @@ def _seen_with(feed: Feed, fact: PriceObserved | ObservePrice) -> tuple[Seen, ..
 
 
 def feed_of(world: World) -> Feed:
-    state = world.state(FEED)
-    assert isinstance(state, Feed)
-    return state
+    return world.state(FEED)
 
 
 def reading_of(feed: Feed, now_us: int) -> Reading:

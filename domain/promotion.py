@@ -119,7 +119,7 @@ def evolve(state: PromotionState, fact: PromotionOpened | PromotionClosed) -> Pr
             assert_never(fact)
 
 
-def program_stream(program: str) -> Stream:
+def program_stream(program: str) -> Stream[PromotionState]:
     return Stream("promotion", program)
 
 
@@ -129,9 +129,7 @@ def fund_of(program: str) -> str:
 
 
 def promotion_of(world: World, program: str) -> PromotionState:
-    state = world.state(program_stream(program))
-    assert isinstance(state, PromotionState)
-    return state
+    return world.state(program_stream(program))
 
 
 def existing_promotion(world: World, program: str) -> PromotionOpened:

@@ -216,10 +216,12 @@ def evolve_region_name(_state: RegionNameState, fact: RegionNameTaken) -> Region
 # Decisions.
 
 
+def provider_stream(provider_id: str) -> Stream[ProviderState]:
+    return Stream("provider", provider_id)
+
+
 def provider_of(world: World, provider_id: str) -> ProviderState:
-    state = world.state(Stream("provider", provider_id))
-    assert isinstance(state, ProviderState)
-    return state
+    return world.state(provider_stream(provider_id))
 
 
 def existing_provider(world: World, provider_id: str) -> ProviderState:
@@ -230,10 +232,12 @@ def existing_provider(world: World, provider_id: str) -> ProviderState:
     return state
 
 
+def region_stream(region_id: str) -> Stream[RegionState]:
+    return Stream("region", region_id)
+
+
 def region_of(world: World, region_id: str) -> RegionState:
-    state = world.state(Stream("region", region_id))
-    assert isinstance(state, RegionState)
-    return state
+    return world.state(region_stream(region_id))
 
 
 def existing_region(world: World, region_id: str) -> RegionOpened:
@@ -244,7 +248,7 @@ def existing_region(world: World, region_id: str) -> RegionOpened:
     return opened
 
 
-def region_name_stream(provider_id: str, name: str) -> Stream:
+def region_name_stream(provider_id: str, name: str) -> Stream[RegionNameState]:
     return Stream("region-name", f"{provider_id}|{name}")
 
 
@@ -270,7 +274,7 @@ def decide_register(command: RegisterProvider, world: World) -> list[Change]:
         kind=command.kind,
         at_us=command.at_us,
     )
-    return [Change(Stream("provider", command.provider_id), registered)]
+    return [Change(provider_stream(command.provider_id), registered)]
 
 
 def decide_open_region(command: OpenRegion, world: World) -> list[Change]:
@@ -292,7 +296,6 @@ def decide_open_region(command: OpenRegion, world: World) -> list[Change]:
         return []
     named = region_name_stream(command.provider_id, command.name)
     holder = world.state(named)
-    assert isinstance(holder, RegionNameState)
     if present is not None or holder.region_id is not None:
         raise Refused(Reason.REGION_EXISTS, region_id=command.region_id, name=command.name)
     _require_modes(command)
@@ -303,7 +306,7 @@ def decide_open_region(command: OpenRegion, world: World) -> list[Change]:
         region_id=command.region_id,
         at_us=command.at_us,
     )
-    return [Change(named, taken), Change(Stream("region", command.region_id), opened)]
+    return [Change(named, taken), Change(region_stream(command.region_id), opened)]
 
 
 def decide_region_policy(command: SetRegionPolicy, world: World) -> list[Change]:
@@ -322,7 +325,7 @@ def decide_region_policy(command: SetRegionPolicy, world: World) -> list[Change]
         down_ranked_workloads=command.down_ranked_workloads,
         security_tier=command.security_tier,
     )
-    return [Change(Stream("region", command.region_id), policy)]
+    return [Change(region_stream(command.region_id), policy)]
 
 
 def decide_region_hardware(command: SetRegionHardware, world: World) -> list[Change]:
@@ -335,7 +338,7 @@ def decide_region_hardware(command: SetRegionHardware, world: World) -> list[Cha
     told = RegionHardwareSet(
         region_id=command.region_id, rules=rules, by=command.by, at_us=command.at_us
     )
-    return [Change(Stream("region", command.region_id), told)]
+    return [Change(region_stream(command.region_id), told)]
 
 
 def _require_rules(rules: tuple[str, ...]) -> None:

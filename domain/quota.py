@@ -97,7 +97,7 @@ def evolve(quota: Quota, fact: Fact) -> Quota:
             assert_never(fact)
 
 
-def stream_of(quota_id: str) -> Stream:
+def stream_of(quota_id: str) -> Stream[Quota]:
     return Stream("quota", quota_id)
 
 
@@ -107,9 +107,7 @@ def client_quota(client_id: str, pool_id: str = "") -> str:
 
 
 def quota_of(world: World, quota_id: str) -> Quota:
-    state = world.state(stream_of(quota_id))
-    assert isinstance(state, Quota)
-    return state
+    return world.state(stream_of(quota_id))
 
 
 # Decisions.

@@ -137,14 +137,12 @@ def evolve(state: RegionDay, fact: RegionDayFact) -> RegionDay:
             assert_never(fact)
 
 
-def stream_of(region_id: str, day: int) -> Stream:
+def stream_of(region_id: str, day: int) -> Stream[RegionDay]:
     return Stream("region-day", f"{region_id}/{day}")
 
 
 def day_state(world: World, region_id: str, day: int) -> RegionDay:
-    state = world.state(stream_of(region_id, day))
-    assert isinstance(state, RegionDay)
-    return state
+    return world.state(stream_of(region_id, day))
 
 
 # Gathering.

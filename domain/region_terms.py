@@ -55,14 +55,13 @@ def evolve(state: RegionTerms, fact: RegionTermsSet) -> RegionTerms:
     return RegionTerms((*state.versions, fact))
 
 
-def stream_of(region_id: str) -> Stream:
+def stream_of(region_id: str) -> Stream[RegionTerms]:
     return Stream("region-terms", region_id)
 
 
 def terms_of(world: World, region_id: str) -> tuple[RegionTermsSet, ...]:
     """Every version that was ever set, oldest first; most regions have none."""
     state = world.state(stream_of(region_id))
-    assert isinstance(state, RegionTerms)
     return state.versions
 
 

@@ -126,7 +126,7 @@ class KindState:
     models: tuple[ModelClassed, ...] = ()
 
 
-NETWORK = Stream("resource-kind", "network")
+NETWORK: Stream[KindState] = Stream("resource-kind", "network")
 
 
 def evolve(state: KindState, fact: KindFact) -> KindState:
@@ -140,9 +140,7 @@ def evolve(state: KindState, fact: KindFact) -> KindState:
 
 
 def kinds_of(world: World) -> KindState:
-    state = world.state(NETWORK)
-    assert isinstance(state, KindState)
-    return state
+    return world.state(NETWORK)
 
 
 def kind_in_force(

@@ -195,14 +195,12 @@ def evolve(state: ResourceUsage, fact: Fact) -> ResourceUsage:
             assert_never(fact)
 
 
-def stream_of(lease_id: str, meter: str) -> Stream:
+def stream_of(lease_id: str, meter: str) -> Stream[ResourceUsage]:
     return Stream("resource", f"{lease_id}/{meter}")
 
 
 def usage_of(world: World, lease_id: str, meter: str) -> ResourceUsage:
-    state = world.state(stream_of(lease_id, meter))
-    assert isinstance(state, ResourceUsage)
-    return state
+    return world.state(stream_of(lease_id, meter))
 
 
 def chain_of(before: str, lease_id: str, meter: str, leaf: str) -> str:

@@ -68,10 +68,13 @@ def evolve(_state: RevenueState, fact: RevenueSharesSet) -> RevenueState:
     return RevenueState(fact.shares)
 
 
+def revenue_stream(node_id: str) -> Stream[RevenueState]:
+    return Stream("revenue", node_id)
+
+
 def shares_of(world: World, node_id: str) -> tuple[OwnerShare, ...]:
     """Who owns what of a node's revenue, in the order it is peeled."""
-    state = world.state(Stream("revenue", node_id))
-    assert isinstance(state, RevenueState)
+    state = world.state(revenue_stream(node_id))
     return state.shares
 
 
@@ -114,7 +117,7 @@ def decide_set(command: SetRevenueShares, world: World) -> list[Change]:
     fact = RevenueSharesSet(
         node_id=command.node_id, shares=command.shares, by=command.by, at_us=command.at_us
     )
-    return [Change(Stream("revenue", command.node_id), fact)]
+    return [Change(revenue_stream(command.node_id), fact)]
 
 
 STREAMS: dict[str, tuple[Any, Any]] = {"revenue": (RevenueState(), evolve)}

@@ -113,14 +113,13 @@ def evolve(correction: RewardCorrection, fact: Fact) -> RewardCorrection:
             assert_never(fact)
 
 
-def correction_stream(correction_id: str) -> Stream:
+def correction_stream(correction_id: str) -> Stream[RewardCorrection]:
     return Stream("reward_correction", correction_id)
 
 
 def correction_of(world: World, correction_id: str) -> RewardCorrection:
     """Raises Refused: REWARD_CORRECTION_UNKNOWN."""
     state = world.state(correction_stream(correction_id))
-    assert isinstance(state, RewardCorrection)
     if state.proposed is None:
         raise Refused(Reason.REWARD_CORRECTION_UNKNOWN, correction_id=correction_id)
     return state

@@ -221,14 +221,12 @@ def _with_member(escrow: Escrow, fact: EscrowMemberTold) -> Escrow:
     )  # fmt: skip
 
 
-def stream_of(escrow_id: str) -> Stream:
+def stream_of(escrow_id: str) -> Stream[Escrow]:
     return Stream("escrow", escrow_id)
 
 
 def escrow_of(world: World, escrow_id: str) -> Escrow:
-    state = world.state(stream_of(escrow_id))
-    assert isinstance(state, Escrow)
-    return state
+    return world.state(stream_of(escrow_id))
 
 
 # When it ends.

@@ -93,7 +93,7 @@ class Sla:
     is_done: bool = False
 
 
-def stream_of(lease_id: str) -> Stream:
+def stream_of(lease_id: str) -> Stream[Sla]:
     return Stream("sla", lease_id)
 
 
@@ -108,9 +108,7 @@ def evolve(state: Sla, fact: SlaFact) -> Sla:
 
 
 def sla_of(world: World, lease_id: str) -> Sla:
-    state = world.state(stream_of(lease_id))
-    assert isinstance(state, Sla)
-    return state
+    return world.state(stream_of(lease_id))
 
 
 # The formula.
@@ -229,8 +227,8 @@ def _is_frozen(line: ChargedLine, world: World) -> bool:
     dispute_id = corrections_of(world, line.position).dispute_id
     if dispute_id is None:
         return False
-    dispute: Any = world.state(Stream("dispute", dispute_id))
-    return bool(dispute.is_open)
+    dispute: Stream[Any] = Stream("dispute", dispute_id)  # its file imports this one
+    return bool(world.state(dispute).is_open)
 
 
 def _adjusted(taking: Taking, line: ChargedLine, units: int, command: CreditSla) -> Change:

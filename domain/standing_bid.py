@@ -54,14 +54,12 @@ def evolve(bid: StandingBid, fact: StandingBidSet) -> StandingBid:
     return StandingBid(fact)
 
 
-def stream_of(lease_id: str) -> Stream:
+def stream_of(lease_id: str) -> Stream[StandingBid]:
     return Stream("standing_bid", lease_id)
 
 
 def standing_bid_of(world: World, lease_id: str) -> StandingBid:
-    state = world.state(stream_of(lease_id))
-    assert isinstance(state, StandingBid)
-    return state
+    return world.state(stream_of(lease_id))
 
 
 def decide_set(command: SetStandingBid, world: World) -> list[Change]:

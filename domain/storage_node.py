@@ -145,14 +145,12 @@ def evolve(state: StorageNode, fact: Fact) -> StorageNode:
             assert_never(fact)
 
 
-def stream_of(region_id: str) -> Stream:
+def stream_of(region_id: str) -> Stream[StorageNode]:
     return Stream("storage-node", region_id)
 
 
 def storage_node_of(world: World, region_id: str) -> StorageNode:
-    state = world.state(stream_of(region_id))
-    assert isinstance(state, StorageNode)
-    return state
+    return world.state(stream_of(region_id))
 
 
 def require_storage(world: World, region_id: str) -> None:

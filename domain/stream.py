@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from hashlib import sha1
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 from uuid import UUID, uuid5
 
 NAMESPACE = UUID("6f9a1d5e-0c44-5b6e-9d0a-7a11757c0001")
@@ -18,9 +18,15 @@ NAMESPACE = UUID("6f9a1d5e-0c44-5b6e-9d0a-7a11757c0001")
 _NAMESPACE_BYTES = NAMESPACE.bytes
 
 
-class Stream(NamedTuple):
-    """The history of one thing: `Stream("lease", "lease_...")`. A tuple, for it is looked up more
-    often than anything else: hundreds of times in one decision.
+S = TypeVar("S")
+"""What a stream folds to."""
+
+
+class Stream(NamedTuple, Generic[S]):
+    """The history of one thing that folds to an `S`. The file of the thing has the function that
+    names it: `lease_stream(lease_id) -> Stream[Lease]` is `Stream("lease", lease_id)`.
+
+    A tuple, for it is looked up more often than anything else: hundreds of times in one decision.
     """
 
     kind: str
@@ -38,14 +44,14 @@ class Stream(NamedTuple):
 class Change:
     """One fact to append to one stream."""
 
-    stream: Stream
+    stream: Stream[Any]
     fact: Any
 
 
 class World(Protocol):
     """What a decision may look at: folded states and present balances, nothing else."""
 
-    def state(self, stream: Stream) -> Any:
+    def state(self, stream: Stream[S]) -> S:
         """The folded state of a stream; the kind's initial state if it has no facts."""
         ...
 

@@ -206,7 +206,7 @@ class TariffState:
     published: tuple[TariffPublished, ...] = ()
 
 
-NETWORK = Stream("tariff", "network")
+NETWORK: Stream[TariffState] = Stream("tariff", "network")
 
 
 def evolve_tariff(state: TariffState, fact: TariffPublished) -> TariffState:
@@ -214,9 +214,7 @@ def evolve_tariff(state: TariffState, fact: TariffPublished) -> TariffState:
 
 
 def tariff_of(world: World) -> TariffState:
-    state = world.state(NETWORK)
-    assert isinstance(state, TariffState)
-    return state
+    return world.state(NETWORK)
 
 
 def tariff_in_force(world: World, at_us: int) -> TariffPublished:

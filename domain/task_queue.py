@@ -143,10 +143,12 @@ def evolve(queue: Queue, fact: Fact) -> Queue:
 # Decisions.
 
 
+def task_queue_stream(job_id: str) -> Stream[Queue]:
+    return Stream("task_queue", job_id)
+
+
 def queue_of(world: World, job_id: str) -> Queue:
-    state = world.state(Stream("task_queue", job_id))
-    assert isinstance(state, Queue)
-    return state
+    return world.state(task_queue_stream(job_id))
 
 
 def decide_push(command: PushTasks, world: World) -> list[Change]:
@@ -175,7 +177,7 @@ def decide_push(command: PushTasks, world: World) -> list[Change]:
     if len(known) + len(new) > TASKS_MAX:
         raise Refused(Reason.COUNT_OUT_OF_RANGE, tasks=len(known) + len(new), at_most=TASKS_MAX)
     pushed = TasksPushed(job_id=command.job_id, tasks=new, by=command.by, at_us=command.at_us)
-    return [Change(Stream("task_queue", command.job_id), pushed)]
+    return [Change(task_queue_stream(command.job_id), pushed)]
 
 
 def decide_take(command: TakeTask, world: World) -> list[Change]:
@@ -195,7 +197,7 @@ def decide_take(command: TakeTask, world: World) -> list[Change]:
         delivery=queue.waiting[task_id].delivery + 1, until_us=command.at_us + command.hold_us,
         at_us=command.at_us,
     )  # fmt: skip
-    return [Change(Stream("task_queue", job_id), taken)]
+    return [Change(task_queue_stream(job_id), taken)]
 
 
 def decide_finish(command: FinishTask, world: World) -> list[Change]:
@@ -218,7 +220,7 @@ def decide_finish(command: FinishTask, world: World) -> list[Change]:
         job_id=asked.job_id, task_id=command.task_id, lease_id=command.lease_id,
         at_us=command.at_us,
     )  # fmt: skip
-    return [Change(Stream("task_queue", asked.job_id), done)]
+    return [Change(task_queue_stream(asked.job_id), done)]
 
 
 def _job_of_running(world: World, lease_id: str) -> str:

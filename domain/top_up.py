@@ -209,14 +209,12 @@ def _units(amounts: tuple[Amount, ...]) -> tuple[int, ...]:
 # Decisions.
 
 
-def stream_of(account_id: str) -> Stream:
+def stream_of(account_id: str) -> Stream[TopUps]:
     return Stream("top_up", account_id)
 
 
 def top_ups_of(world: World, account_id: str) -> TopUps:
-    state = world.state(stream_of(account_id))
-    assert isinstance(state, TopUps)
-    return state
+    return world.state(stream_of(account_id))
 
 
 def spendable(world: World, account_id: str, at_us: int) -> int:

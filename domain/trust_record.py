@@ -20,7 +20,7 @@ from domain.node import existing_node
 from domain.refusal import Reason, Refused
 from domain.stream import Change, Stream, World
 
-LIBRARIES = Stream("trust-library", "known")
+LIBRARIES: Stream[Libraries] = Stream("trust-library", "known")
 NONCE_LIFE_US = 600_000_000
 """Ten minutes."""
 PAIRS_MAX = 64
@@ -181,18 +181,14 @@ def attestation_nonce(server_nonce: str, head: str) -> bytes:
 
 
 def libraries_of(world: World) -> Libraries:
-    state = world.state(LIBRARIES)
-    assert isinstance(state, Libraries)
-    return state
+    return world.state(LIBRARIES)
 
 
 def trust_of(world: World, device_id: str) -> DeviceTrust:
-    state = world.state(_stream(device_id))
-    assert isinstance(state, DeviceTrust)
-    return state
+    return world.state(stream_of(device_id))
 
 
-def _stream(device_id: str) -> Stream:
+def stream_of(device_id: str) -> Stream[DeviceTrust]:
     return Stream("device-trust", device_id)
 
 
@@ -233,7 +229,7 @@ def decide_twice(command: RecordDeviceTwice, world: World) -> list[Change]:
         seen_us=command.seen_us,
         at_us=command.at_us,
     )
-    return [Change(_stream(command.device_id), twice)]
+    return [Change(stream_of(command.device_id), twice)]
 
 
 def decide_nonce(command: IssueNonce, world: World) -> list[Change]:
@@ -247,7 +243,7 @@ def decide_nonce(command: IssueNonce, world: World) -> list[Change]:
         head=command.head,
         at_us=command.at_us,
     )
-    return [Change(_stream(command.device_id), issued)]
+    return [Change(stream_of(command.device_id), issued)]
 
 
 def open_nonce(
@@ -281,7 +277,7 @@ def decide_attestation(command: RecordAttestation, world: World) -> list[Change]
         detail=command.detail,
         at_us=command.at_us,
     )
-    return [Change(_stream(command.device_id), attested)]
+    return [Change(stream_of(command.device_id), attested)]
 
 
 def _require_device(device_id: str, node_id: str, world: World) -> None:

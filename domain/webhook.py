@@ -138,10 +138,13 @@ def evolve(
             assert_never(fact)
 
 
+def webhook_stream(endpoint_id: str) -> Stream[WebhookState]:
+    return Stream("webhook", endpoint_id)
+
+
 def webhook_of(world: World, endpoint_id: str, account_id: str | None) -> WebhookState:
     """An endpoint, of this account unless None. Raises Refused: WEBHOOK_UNKNOWN."""
-    state = world.state(Stream("webhook", endpoint_id))
-    assert isinstance(state, WebhookState)
+    state = world.state(webhook_stream(endpoint_id))
     if state.added is None or account_id not in (None, state.added.account_id):
         raise Refused(Reason.WEBHOOK_UNKNOWN, endpoint_id=endpoint_id)
     return state
@@ -163,7 +166,7 @@ def decide_add(command: AddWebhook, world: World) -> list[Change]:
     require_url(command.url)
     if len(command.types) > TYPES_MAX:
         raise Refused(Reason.COUNT_OUT_OF_RANGE, types=len(command.types), at_most=TYPES_MAX)
-    stream = Stream("webhook", command.endpoint_id)
+    stream = webhook_stream(command.endpoint_id)
     if world.state(stream).added is not None:
         return []
     added = WebhookAdded(
@@ -180,7 +183,7 @@ def decide_rotate(command: RotateWebhookSecret, world: World) -> list[Change]:
         endpoint_id=command.endpoint_id, generation=state.generation + 1,
         overlap_until_us=command.at_us + OVERLAP_US, by=command.by, at_us=command.at_us,
     )  # fmt: skip
-    return [Change(Stream("webhook", command.endpoint_id), rotated)]
+    return [Change(webhook_stream(command.endpoint_id), rotated)]
 
 
 def decide_disable(command: DisableWebhook, world: World) -> list[Change]:
@@ -192,7 +195,7 @@ def decide_disable(command: DisableWebhook, world: World) -> list[Change]:
         endpoint_id=command.endpoint_id, reason=command.reason, position=command.position,
         by=command.by, at_us=command.at_us,
     )  # fmt: skip
-    return [Change(Stream("webhook", command.endpoint_id), disabled)]
+    return [Change(webhook_stream(command.endpoint_id), disabled)]
 
 
 def decide_enable(command: EnableWebhook, world: World) -> list[Change]:
@@ -201,7 +204,7 @@ def decide_enable(command: EnableWebhook, world: World) -> list[Change]:
     if state.is_enabled:
         return []
     enabled = WebhookEnabled(endpoint_id=command.endpoint_id, by=command.by, at_us=command.at_us)
-    return [Change(Stream("webhook", command.endpoint_id), enabled)]
+    return [Change(webhook_stream(command.endpoint_id), enabled)]
 
 
 STREAMS: dict[str, tuple[Any, Any]] = {"webhook": (WebhookState(), evolve)}

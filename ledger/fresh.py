@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable
-from typing import LiteralString
+from typing import Any, LiteralString
 from uuid import UUID
 
 from domain.stream import Stream
@@ -32,8 +32,8 @@ class FreshStates:
 
     def __init__(self, market: Market) -> None:
         self._market = market
-        self._held: OrderedDict[Stream, Held] = OrderedDict()
-        self._streams: dict[UUID, Stream] = {}  # ids are hashes, and slow to make
+        self._held: OrderedDict[Stream[Any], Held] = OrderedDict()
+        self._streams: dict[UUID, Stream[Any]] = {}  # ids are hashes, and slow to make
         self._position = 0
 
     def refresh(self) -> None:
@@ -49,7 +49,7 @@ class FreshStates:
                     self._forget(stream)
         self._position = head
 
-    def get(self, stream: Stream, /) -> Held:
+    def get(self, stream: Stream[Any], /) -> Held:
         """The state of a stream, loaded if it is not known."""
         held = self._held.get(stream)
         if held is None:
@@ -57,18 +57,18 @@ class FreshStates:
             self._keep(stream, held)
         return held
 
-    def prepare(self, streams: Iterable[Stream]) -> None:
+    def prepare(self, streams: Iterable[Stream[Any]]) -> None:
         """Load those that are not known, together."""
         missing = [stream for stream in streams if stream not in self._held]
         if missing:
             for stream, held in self._market.load_many(missing).items():
                 self._keep(stream, held)
 
-    def _keep(self, stream: Stream, held: Held) -> None:
+    def _keep(self, stream: Stream[Any], held: Held) -> None:
         self._held[stream] = held
         self._streams[held.originator_id] = stream
         while len(self._held) > STREAMS_MAX:
             self._forget(next(iter(self._held)))
 
-    def _forget(self, stream: Stream) -> None:
+    def _forget(self, stream: Stream[Any]) -> None:
         del self._streams[self._held.pop(stream).originator_id]

@@ -31,7 +31,7 @@ from psycopg_pool import PoolTimeout, TooManyRequests
 
 from domain import rules as market_rules
 from domain.refusal import STORED_REFUSALS, Reason, Refused
-from domain.stream import Change, Stream, World, derive_id
+from domain.stream import Change, S, Stream, World, derive_id
 from ledger import postings
 from ledger.books import Books
 from ledger.chart import guards_for, kind_of, refusal_of_guards
@@ -147,7 +147,7 @@ class Order:
 class States(Protocol):
     """States that somebody has at hand; None: not this one."""
 
-    def get(self, stream: Stream, /) -> Held | None: ...
+    def get(self, stream: Stream[Any], /) -> Held | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +177,7 @@ class _Later(Exception):
         self.refusal = refusal
 
 
-_NONE_AHEAD: dict[Stream, Held] = {}
+_NONE_AHEAD: dict[Stream[Any], Held] = {}
 
 
 class _World:
@@ -189,10 +189,10 @@ class _World:
         self._entries_for = entries_for
         self._ahead: States = _NONE_AHEAD
         self._known: Mapping[str, int] = {}
-        self._held: dict[Stream, Held] = {}
+        self._held: dict[Stream[Any], Held] = {}
         self._balances: dict[str, int] = {}
         self.changes: list[Change] = []
-        self.versions: dict[Stream, int] = {}
+        self.versions: dict[Stream[Any], int] = {}
         self.entries: list[tuple[int, Entry]] = []
 
     def foresee(self, ahead: States, balances: Mapping[str, int] | None = None) -> None:
@@ -213,8 +213,9 @@ class _World:
 
         return undo
 
-    def state(self, stream: Stream) -> Any:
-        return self._hold(stream).state
+    def state(self, stream: Stream[S]) -> S:
+        state: S = self._hold(stream).state
+        return state
 
     def balance(self, account: str) -> int:
         if account not in self._balances:
@@ -247,7 +248,7 @@ class _World:
         """The changes with the versions they get if no stream has moved; `command_id` of a place
         names what led to the fact there.
         """
-        versions: dict[Stream, int] = {}
+        versions: dict[Stream[Any], int] = {}
         wrapped: list[Envelope] = []
         for place, change in enumerate(self.changes):
             held = self._held[change.stream]
@@ -292,7 +293,7 @@ class _World:
             for name in drawn
         )
 
-    def due_for_snapshot(self) -> list[tuple[Stream, int]]:
+    def due_for_snapshot(self) -> list[tuple[Stream[Any], int]]:
         """Streams that have crossed a multiple of 100 versions, and the versions reached."""
         return [
             (stream, version)
@@ -300,7 +301,7 @@ class _World:
             if version // SNAPSHOT_EVERY > self._held[stream].originator_version // SNAPSHOT_EVERY
         ]
 
-    def _hold(self, stream: Stream) -> Held:
+    def _hold(self, stream: Stream[Any]) -> Held:
         if stream not in self._held:
             held = self._ahead.get(stream)
             self._held[stream] = self._market.load(stream) if held is None else held
@@ -313,7 +314,7 @@ class _World:
 
 
 EntriesFor = Callable[[Any], Sequence[Entry]]
-Reads = Callable[[Sequence[Any]], Iterable[Stream]]
+Reads = Callable[[Sequence[Any]], Iterable[Stream[Any]]]
 
 
 def _is_limited(account: str) -> bool:
@@ -410,7 +411,7 @@ class Ledger:
                 self.market.datastore.forget_lost_connections()
 
     def handle_each(
-        self, lists: Sequence[Sequence[Any]], *, ahead: Mapping[Stream, Held], now_us: int
+        self, lists: Sequence[Sequence[Any]], *, ahead: Mapping[Stream[Any], Held], now_us: int
     ) -> list[Part]:
         """Record several decisions that have nothing to do with each other in one append.
 
@@ -437,7 +438,7 @@ class Ledger:
         raise AssertionError("unreachable: the last attempt returns or raises")
 
     def _attempt_each(
-        self, lists: Sequence[Sequence[Any]], ahead: Mapping[Stream, Held], now_us: int
+        self, lists: Sequence[Sequence[Any]], ahead: Mapping[Stream[Any], Held], now_us: int
     ) -> list[Part]:
         world = _World(self.market, self.books, self._entries_for)
         world.foresee(ahead)

@@ -32,7 +32,7 @@ from eventsourcing.persistence import (
 from eventsourcing.utils import Environment
 
 from domain import rules as market_rules
-from domain.stream import Change, Stream, World
+from domain.stream import Change, S, Stream, World
 from ledger import codec, pgbin
 from ledger.recorder import APP_ROLE, MarketDatastore, MarketFactory
 
@@ -227,7 +227,7 @@ class Market(Application[UUID]):
     def construct_event_store(self) -> EventStore[UUID]:
         return MarketEvents(self.mapper, self.recorder)
 
-    def load(self, stream: Stream) -> Held:
+    def load(self, stream: Stream[Any]) -> Held:
         """The present state of a stream, version 0 and the initial state if it has no facts."""
         known = self._folded.get(stream.uuid)
         held = self._fold_all(stream) if known is None else self._fold_on(stream, known)
@@ -235,12 +235,17 @@ class Market(Application[UUID]):
             self._folded.put(held)
         return held
 
+    def state_of(self, stream: Stream[S]) -> S:
+        """The present state of a stream; the initial state if it has no facts."""
+        state: S = self.load(stream).state
+        return state
+
     def has_moved(self, read: Sequence[tuple[UUID, int]]) -> bool:
         """Whether any of these streams has facts after the version that was read, all at once."""
         ids, versions = [one for one, _ in read], [version for _, version in read]
         return bool(self.datastore.rows(_MOVED, (ids, versions)))
 
-    def load_many(self, streams: Sequence[Stream]) -> dict[Stream, Held]:
+    def load_many(self, streams: Sequence[Stream[Any]]) -> dict[Stream[Any], Held]:
         """`load` for many streams, with two queries at most."""
         ids = [stream.uuid for stream in streams]
         held = [self._folded.get(id_) for id_ in ids]
@@ -285,7 +290,7 @@ class Market(Application[UUID]):
         for held in some:
             self._folded.put(held)
 
-    def load_as_of(self, stream: Stream, position: int) -> Held:
+    def load_as_of(self, stream: Stream[Any], position: int) -> Held:
         """The state of a stream after the facts recorded up to a position of the log."""
         state, version = self.rules.initial(stream.kind), 0
         for recorded in self.read_stream(stream):
@@ -294,7 +299,7 @@ class Market(Application[UUID]):
                 version = recorded.version
         return Held(stream.kind, stream.uuid, version, state)
 
-    def snapshot(self, stream: Stream, version: int) -> None:
+    def snapshot(self, stream: Stream[Any], version: int) -> None:
         """Keep the state of a stream, so that folding starts there. Another worker may be first."""
         with suppress(IntegrityError, SnapshotOutdated):
             self.take_snapshot(stream.uuid, version, projector_func=self._projector(stream.kind))
@@ -323,14 +328,16 @@ class Market(Application[UUID]):
         )
         return [_recorded(row) for row in rows]
 
-    def read_stream(self, stream: Stream) -> list[Recorded]:
+    def read_stream(self, stream: Stream[Any]) -> list[Recorded]:
         """All facts of one stream, oldest first."""
         rows = self.datastore.rows(
             _SELECT + "WHERE originator_id = %s ORDER BY originator_version", (stream.uuid,)
         )
         return [_recorded(row) for row in rows]
 
-    def one_of(self, stream: Stream, kind: type[Any], *, last: bool = False) -> Recorded | None:
+    def one_of(
+        self, stream: Stream[Any], kind: type[Any], *, last: bool = False
+    ) -> Recorded | None:
         """The first fact of a kind in a stream, or the last; None when there is none. Reads it
         alone: the rewards of an epoch are thousands of facts.
         """
@@ -353,12 +360,12 @@ class Market(Application[UUID]):
         position: int = row["position"]
         return position
 
-    def _fold_on(self, stream: Stream, known: Held) -> Held:
+    def _fold_on(self, stream: Stream[Any], known: Held) -> Held:
         """From a state folded before: the log is asked for what came after it, every time."""
         newer = self.events.get(stream.uuid, gt=known.originator_version)
         return cast("Held", self._projector(stream.kind)(known, newer))
 
-    def _fold_all(self, stream: Stream) -> Held:
+    def _fold_all(self, stream: Stream[Any]) -> Held:
         try:
             return self._fold(stream)
         except SnapshotOutdated:
@@ -366,12 +373,12 @@ class Market(Application[UUID]):
         except AggregateNotFoundError:
             return Held(stream.kind, stream.uuid, 0, self.rules.initial(stream.kind))
 
-    def _fold(self, stream: Stream) -> Held:
+    def _fold(self, stream: Stream[Any]) -> Held:
         held = self.repository.get(stream.uuid, projector_func=self._projector(stream.kind))
         assert isinstance(held, Held)
         return held
 
-    def _fold_from_start(self, stream: Stream) -> Held:
+    def _fold_from_start(self, stream: Stream[Any]) -> Held:
         events = self.events.get(stream.uuid)
         held = self._projector(stream.kind)(None, events)
         assert held is not None, "a snapshot of a stream without facts"

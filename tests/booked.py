@@ -19,11 +19,11 @@ class Booked:
     """Implements `domain.stream.World`; `do` decides, records and books."""
 
     def __init__(self) -> None:
-        self._states: dict[Stream, Any] = {}
+        self._states: dict[Stream[Any], Any] = {}
         self.books: dict[str, int] = defaultdict(int)
         self.facts: list[Any] = []
 
-    def state(self, stream: Stream) -> Any:
+    def state(self, stream: Stream[Any]) -> Any:
         return self._states.get(stream, rules.initial(stream.kind))
 
     def balance(self, account: str) -> int:
@@ -38,7 +38,7 @@ class Booked:
                 made.append(change.fact)
         return made
 
-    def record(self, stream: Stream, fact: Any) -> None:
+    def record(self, stream: Stream[Any], fact: Any) -> None:
         self._states[stream] = rules.evolve(stream.kind, self.state(stream), fact)
         self.facts.append(fact)
         for entry in entries_for(fact):

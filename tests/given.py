@@ -18,16 +18,16 @@ from domain.stream import Change, Stream
 class Scene:
     """A world made of facts and balances; implements `domain.stream.World`."""
 
-    past: tuple[tuple[Stream, Any], ...] = ()
+    past: tuple[tuple[Stream[Any], Any], ...] = ()
     balances: Mapping[str, int] = field(default_factory=dict)
 
-    def given(self, *past: tuple[Stream, Any]) -> Scene:
+    def given(self, *past: tuple[Stream[Any], Any]) -> Scene:
         return replace(self, past=self.past + past)
 
     def having(self, balances: Mapping[str, int]) -> Scene:
         return replace(self, balances={**self.balances, **balances})
 
-    def state(self, stream: Stream) -> Any:
+    def state(self, stream: Stream[Any]) -> Any:
         facts = [fact for where, fact in self.past if where == stream]
         return reduce(
             lambda state, fact: rules.evolve(stream.kind, state, fact),
@@ -54,7 +54,7 @@ class Outcome:
     def changes(self) -> list[Change]:
         return rules.decide(self.command, self.scene)
 
-    def then(self, *expected: tuple[Stream, Any]) -> None:
+    def then(self, *expected: tuple[Stream[Any], Any]) -> None:
         assert [(c.stream, c.fact) for c in self.changes()] == list(expected)
 
     def then_nothing(self) -> None:

@@ -47,6 +47,20 @@ def imports(tree: ast.Module) -> Iterator[str]:
             yield node.module.split(".")[0]
 
 
+def typed_streams(tree: ast.Module) -> list[ast.expr | None]:
+    """`def f(...) -> Stream[T]: return Stream(...)` and `NAME: Stream[T] = Stream(...)`."""
+    named = [one.value for one in nodes(tree) if isinstance(one, ast.AnnAssign)]
+    made = [
+        one.value
+        for function in nodes(tree)
+        if isinstance(function, ast.FunctionDef) and function.returns is not None
+        if ast.unparse(function.returns).startswith("Stream[")
+        for one in function.body
+        if isinstance(one, ast.Return)
+    ]
+    return [*named, *made]
+
+
 def puts(tree: ast.Module) -> Iterator[ast.Call]:
     """Calls of `events.put`, by which facts enter the market log."""
     for node in nodes(tree):
@@ -76,6 +90,18 @@ def test_the_domain_opens_no_file_and_prints_nothing() -> None:
                 if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
             }
             assert not called & {"open", "print", "input", "exec", "eval", "float"}, path
+
+
+def test_a_stream_says_what_it_folds_to() -> None:
+    """One function or name for each kind; who reads the stream gets a state of that type."""
+    untyped = [
+        f"{path}:{call.lineno}"
+        for path, tree in modules()
+        for call in nodes(tree)
+        if isinstance(call, ast.Call) and ast.unparse(call.func) == "Stream"
+        if call not in typed_streams(tree)
+    ]
+    assert not untyped, untyped
 
 
 def test_there_is_one_door_into_the_market_log() -> None:

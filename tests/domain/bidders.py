@@ -35,12 +35,12 @@ def market(letters: str = LETTERS) -> Booked:
     return Booked.of(base.having(held))
 
 
-def _is_supply(where: Stream) -> bool:
+def _is_supply(where: Stream[Any]) -> bool:
     of_supply = where.kind in ("provider", "node", "device", "offer")
     return of_supply or (where.kind == "account" and where.id == OWNERS["a"])
 
 
-def _of(letter: str, where: Stream, fact: Any) -> tuple[Stream, Any]:
+def _of(letter: str, where: Stream[Any], fact: Any) -> tuple[Stream[Any], Any]:
     """The same fact of another provider."""
 
     def renamed(value: Any) -> Any:

@@ -25,7 +25,7 @@ class Booked:
 
     balances: dict[str, int] = field(default_factory=dict)
     log: list[Change] = field(default_factory=list)
-    _states: dict[Stream, Any] = field(default_factory=dict)
+    _states: dict[Stream[Any], Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, scene: Scene) -> Booked:
@@ -35,7 +35,7 @@ class Booked:
             made._record(Change(stream, fact))
         return made
 
-    def state(self, stream: Stream) -> Any:
+    def state(self, stream: Stream[Any]) -> Any:
         return self._states.get(stream, rules.initial(stream.kind))
 
     def balance(self, account: str) -> int:

@@ -30,7 +30,7 @@ def fleet_of(nodes: int, gpus: int) -> Scene:
     """`nodes` active nodes of `gpus` A100s each, all on offer, and two renters with money."""
     base = scene({f"party:{RENTER}:cash": CASH, f"party:{OTHER}:cash": CASH})
     shared = [told for told in base.past if told[0].kind not in ("node", "device", "offer")]
-    made: list[tuple[Stream, Any]] = [
+    made: list[tuple[Stream[Any], Any]] = [
         (
             Stream("account", OTHER),
             AccountOpened(account_id=OTHER, kind="party", opened_by="op", at_us=NOON_US),

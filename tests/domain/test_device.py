@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -324,7 +325,7 @@ class Here:
 
     device: DeviceState
 
-    def state(self, stream: Stream) -> DeviceState:
+    def state(self, stream: Stream[Any]) -> Any:
         assert stream == DEVICE_STREAM
         return self.device
 

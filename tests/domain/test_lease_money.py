@@ -62,12 +62,12 @@ FRIEND, CLIENT, ALICE, BOB = "acct_friend", "client_beam", "acct_alice", "acct_b
 CASH = {f"party:{RENTER}:cash": 10_000_000, f"party:{FRIEND}:cash": 100_000_000}
 
 
-def account(account_id: str, kind: str = "party") -> tuple[Stream, AccountOpened]:
+def account(account_id: str, kind: str = "party") -> tuple[Stream[Any], AccountOpened]:
     fact = AccountOpened(account_id=account_id, kind=kind, opened_by="op", at_us=0)
     return Stream("account", account_id), fact
 
 
-def tariff(**changes: object) -> tuple[Stream, TariffPublished]:
+def tariff(**changes: object) -> tuple[Stream[Any], TariffPublished]:
     plain = {
         "version": 2, "usage_fees": CLOUDBENDER.usage_fees, "provider_share_ppm": 500_000,
         "burn_share_ppm": 0, "effective_from_us": 1, "by": "op", "at_us": 1, **changes,

@@ -71,7 +71,7 @@ def mature(after: int, through: int, gross: int, at_us: int = DAY_ZERO_US) -> Ma
     )  # fmt: skip
 
 
-def matured(after: int, through: int, gross: int, reduced: int = 0) -> tuple[Stream, Any]:
+def matured(after: int, through: int, gross: int, reduced: int = 0) -> tuple[Stream[Any], Any]:
     return EARNED, EarningsMatured(
         account_id=OWNER, after_position=after, through_position=through, gross=credit(gross),
         reduced=credit(reduced), amount=credit(gross - reduced), at_us=DAY_ZERO_US,

@@ -50,7 +50,7 @@ class Booked:
     """A world with books: every fact is booked, and no account may fall below zero."""
 
     def __init__(self) -> None:
-        self.states: dict[Stream, Any] = {}
+        self.states: dict[Stream[Any], Any] = {}
         self.balances: dict[str, int] = {}
         self.facts: list[Any] = []
         self.now_us = NOON_US
@@ -58,7 +58,7 @@ class Booked:
         bob = AccountOpened(account_id=BOB, kind="party", opened_by="op", at_us=NOON_US)
         self.tell(Stream("account", BOB), bob)
 
-    def state(self, stream: Stream) -> Any:
+    def state(self, stream: Stream[Any]) -> Any:
         return self.states.get(stream, rules.initial(stream.kind))
 
     def balance(self, account: str) -> int:
@@ -67,7 +67,7 @@ class Booked:
     def of(self, part: str, account_id: str = ALICE) -> int:
         return self.balance(f"party:{account_id}:{part}")
 
-    def tell(self, stream: Stream, fact: Any) -> None:
+    def tell(self, stream: Stream[Any], fact: Any) -> None:
         self.states[stream] = rules.evolve(stream.kind, self.state(stream), fact)
         self.facts.append(fact)
         for each in entries_for(fact):

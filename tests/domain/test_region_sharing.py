@@ -74,10 +74,10 @@ def terms(version: int = 1, day: int = DAY, **changes: Any) -> RegionTermsSet:
     return replace(fact, **changes)
 
 
-def place(*more: tuple[Stream, Any]) -> Scene:
+def place(*more: tuple[Stream[Any], Any]) -> Scene:
     """A region of three workers, three control nodes and one ingress node."""
     at: dict[str, Any] = {"at_us": 0}
-    facts: list[tuple[Stream, Any]] = [
+    facts: list[tuple[Stream[Any], Any]] = [
         (Stream("account", who), AccountOpened(account_id=who, kind="party", opened_by="op", **at))
         for who in (OPERATOR, ANNA)
     ]
@@ -102,12 +102,12 @@ def place(*more: tuple[Stream, Any]) -> Scene:
     return Scene().given(*facts, *more)
 
 
-def role_of(node_id: str, role: str, at_us: int = 0) -> tuple[Stream, Any]:
+def role_of(node_id: str, role: str, at_us: int = 0) -> tuple[Stream[Any], Any]:
     fact = NodeRoleSet(node_id=node_id, role=role, ingress_node_id=None, by="op", at_us=at_us)
     return Stream("node-role", node_id), fact
 
 
-def under(*versions: RegionTermsSet) -> list[tuple[Stream, Any]]:
+def under(*versions: RegionTermsSet) -> list[tuple[Stream[Any], Any]]:
     return [(terms_stream(REGION), each) for each in versions]
 
 

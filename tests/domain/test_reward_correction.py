@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -56,7 +57,7 @@ CREDIT = CreditRewards(epoch=1, chunk=1, rewards=REWARDS, at_us=END_US + 10)
 MATURE = MatureRewards(epoch=1, chunk=1, rewards=REWARDS, at_us=END_US + 4 * WEEK_US)
 
 
-def opened(account_id: str) -> tuple[Stream, AccountOpened]:
+def opened(account_id: str) -> tuple[Stream[Any], AccountOpened]:
     fact = AccountOpened(account_id=account_id, kind="party", opened_by="op", at_us=1)
     return Stream("account", account_id), fact
 
@@ -78,7 +79,7 @@ YES = AcceptRewardCorrection(
 
 def accepted(
     asked: ProposeRewardCorrection, slashed: int, adjusted: int
-) -> tuple[Stream, RewardCorrectionAccepted]:
+) -> tuple[Stream[Any], RewardCorrectionAccepted]:
     fact = RewardCorrectionAccepted(
         correction_id=asked.correction_id, slashed=slashed, adjusted=adjusted,
         adjusted_epoch=2 if adjusted else None, proposed_by="mem_a", by="mem_b", at_us=NOW_US,
@@ -86,7 +87,7 @@ def accepted(
     return correction_stream(asked.correction_id), fact
 
 
-def slashed(asked: ProposeRewardCorrection, units: int) -> tuple[Stream, RewardSlashed]:
+def slashed(asked: ProposeRewardCorrection, units: int) -> tuple[Stream[Any], RewardSlashed]:
     fact = RewardSlashed(
         epoch=1, correction_id=asked.correction_id, account_id=asked.account_id,
         amount=token(units), reason=asked.reason, evidence_position=77, proposed_by="mem_a",
@@ -95,7 +96,7 @@ def slashed(asked: ProposeRewardCorrection, units: int) -> tuple[Stream, RewardS
     return stream_of(1), fact
 
 
-def adjusted(asked: ProposeRewardCorrection, delta: int) -> tuple[Stream, RewardAdjusted]:
+def adjusted(asked: ProposeRewardCorrection, delta: int) -> tuple[Stream[Any], RewardAdjusted]:
     fact = RewardAdjusted(
         epoch=2, original_epoch=1, correction_id=asked.correction_id, account_id=asked.account_id,
         delta=delta, reason=asked.reason, proposed_by="mem_a", by="mem_b", at_us=NOW_US,

@@ -354,7 +354,7 @@ class _Here:
 
     device: DeviceState
 
-    def state(self, stream: Stream) -> DeviceState:
+    def state(self, stream: Stream[Any]) -> Any:
         assert stream == DEVICE_STREAM
         return self.device
 

@@ -85,22 +85,22 @@ FAULTS = {
 class World:
     """The facts so far, folded, booked and chained: what `domain.stream.World` asks for."""
 
-    facts: list[tuple[Stream, Any]] = field(default_factory=list)
-    states: dict[Stream, Any] = field(default_factory=dict)
-    versions: dict[Stream, int] = field(default_factory=dict)
+    facts: list[tuple[Stream[Any], Any]] = field(default_factory=list)
+    states: dict[Stream[Any], Any] = field(default_factory=dict)
+    versions: dict[Stream[Any], int] = field(default_factory=dict)
     head: bytes = GENESIS_MARKET
     units: dict[str, int] = field(default_factory=dict)
     book: LeafBook = field(
         default_factory=lambda: LeafBook(wallets={TREASURY: [(TREASURY_ADDRESS, 0)]})
     )
 
-    def state(self, stream: Stream) -> Any:
+    def state(self, stream: Stream[Any]) -> Any:
         return self.states.get(stream, rules.initial(stream.kind))
 
     def balance(self, account: str) -> int:
         return self.units.get(account, 0) * kind_of(account).side
 
-    def record(self, stream: Stream, fact: Any) -> None:
+    def record(self, stream: Stream[Any], fact: Any) -> None:
         """Append, fold and book one fact; no account falls below zero."""
         self.facts.append((stream, fact))
         version = self.versions[stream] = self.versions.get(stream, 0) + 1

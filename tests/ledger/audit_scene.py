@@ -96,11 +96,11 @@ class Scene:
     versions: dict[UUID, int] = field(default_factory=dict)
     now_us: int = 1_795_161_600_000_000
 
-    def fact(self, stream: Stream, fact: Any) -> int:
+    def fact(self, stream: Stream[Any], fact: Any) -> int:
         """Append one fact to the market log; its position."""
         return self.facts([(stream, fact)])
 
-    def facts(self, changes: Sequence[tuple[Stream, Any]]) -> int:
+    def facts(self, changes: Sequence[tuple[Stream[Any], Any]]) -> int:
         """Append facts in one transaction; the position of the last."""
         rows: list[tuple[UUID, int, str, bytes, bytes]] = []
         for stream, fact in changes:

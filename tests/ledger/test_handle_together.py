@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from api.embedded_postgres import EmbeddedPostgres
 from domain.job import SubmitJob
-from domain.lease import RequestLease, ReserveLease
+from domain.lease import RequestLease, ReserveLease, lease_stream
 from domain.money import PPM, credit
 from domain.refusal import Reason, Refused
 from domain.stream import Stream, World
@@ -75,7 +75,7 @@ def opening(market: Market, name: str, slot: int) -> list[Any]:
 
 
 def answer_of(world: World, name: str) -> Answer:
-    lease = world.state(Stream("lease", f"lease_{name:0>32}"))
+    lease = world.state(lease_stream(f"lease_{name:0>32}"))
     return Answer(201, f"{name} {lease.status} {lease.held_units}".encode())
 
 

@@ -57,7 +57,7 @@ def ledger_on(database: str, **settings: Any) -> Ledger:
     return Ledger(database, blinding_key=BLINDING_KEY, rules=ToldRules(), **settings)
 
 
-def offer(name: str) -> Stream:
+def offer(name: str) -> Stream[Any]:
     return Stream("offer", name)
 
 

@@ -10,7 +10,7 @@ from domain.earnings import Parts
 from domain.money import PPM, credit
 from domain.stream import Stream
 
-Told = tuple[Stream, Any]
+Told = tuple[Stream[Any], Any]
 
 
 def bidding(at: Callable[[int], int]) -> Iterator[Told]:

@@ -14,7 +14,7 @@ CLIENT, RENTER, OTHER = "acct_client", "acct_cash", "acct_provider"
 GROUP, INNER = "group_outer", "group_inner"
 
 
-def demanding(at_us: int) -> Iterator[tuple[Stream, Any]]:
+def demanding(at_us: int) -> Iterator[tuple[Stream[Any], Any]]:
     """Every fact of the demand side, most of them more than once."""
     by: dict[str, Any] = {"by": "mem_a", "at_us": at_us}
     yield from _clients(by)
@@ -32,7 +32,7 @@ def demanding(at_us: int) -> Iterator[tuple[Stream, Any]]:
     yield from _planned(at_us)
 
 
-def _clients(by: dict[str, Any]) -> Iterator[tuple[Stream, Any]]:
+def _clients(by: dict[str, Any]) -> Iterator[tuple[Stream[Any], Any]]:
     stream = Stream("compute_client", CLIENT)
     told: dict[str, Any] = {"client_id": CLIENT, **by}
     yield stream, compute_client.ComputeClientRegistered(min_reputation_ppm=None, **told)
@@ -47,7 +47,7 @@ def _clients(by: dict[str, Any]) -> Iterator[tuple[Stream, Any]]:
     yield stream, compute_client.ClientResumed(**told)
 
 
-def _groups(by: dict[str, Any]) -> Iterator[tuple[Stream, Any]]:
+def _groups(by: dict[str, Any]) -> Iterator[tuple[Stream[Any], Any]]:
     for group_id, parent_id in ((GROUP, None), (INNER, GROUP)):
         yield Stream("group", group_id), group.GroupCreated(
             group_id=group_id, account_id=RENTER, pool_id=None, parent_id=parent_id, **by
@@ -71,7 +71,7 @@ def _groups(by: dict[str, Any]) -> Iterator[tuple[Stream, Any]]:
             yield stream, kind(group_id=INNER, **told)
 
 
-def _planned(at_us: int) -> Iterator[tuple[Stream, Any]]:
+def _planned(at_us: int) -> Iterator[tuple[Stream[Any], Any]]:
     """A queue job that is scaled and a chunked one that fails; one is a part of the other."""
     plans = (JobPlan(min_members=1, max_members=2, tasks_per_member=4), JobPlan(chunks=1))
     for index, plan in enumerate(plans):
@@ -96,7 +96,7 @@ def _planned(at_us: int) -> Iterator[tuple[Stream, Any]]:
             yield stream, job.JobFailed(part=0, attempts=1, **told)
 
 
-def _tasks(job_id: str, at_us: int) -> Iterator[tuple[Stream, Any]]:
+def _tasks(job_id: str, at_us: int) -> Iterator[tuple[Stream[Any], Any]]:
     stream = Stream("task_queue", job_id)
     told: dict[str, Any] = {"job_id": job_id, "at_us": at_us}
     tasks = (task_queue.Task("one", "s3://in/1"), task_queue.Task("two", ""))

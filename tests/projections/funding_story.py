@@ -13,7 +13,7 @@ from domain.stream import Stream
 OPERATOR, RENTER, OTHER = "acct_operator", "acct_granted", "acct_funded"
 
 
-def funding(at_us: int) -> Iterator[tuple[Stream, Any]]:
+def funding(at_us: int) -> Iterator[tuple[Stream[Any], Any]]:
     """Every fact of promotions, payers and budgets, some of them more than once."""
     at: dict[str, Any] = {"by": "mem_a", "at_us": at_us}
     yield Stream("deposit", "dep_fund"), deposit.DepositConfirmed(
@@ -62,7 +62,7 @@ def funding(at_us: int) -> Iterator[tuple[Stream, Any]]:
     )
 
 
-def _budgets(at_us: int) -> Iterator[tuple[Stream, Any]]:
+def _budgets(at_us: int) -> Iterator[tuple[Stream[Any], Any]]:
     whose: dict[str, Any] = {"account_id": RENTER, "scope": "project", "target": "p"}
     for target, monthly in (("p", 500), ("q", 7), ("p", 600), ("q", None)):
         yield budget.stream_of(RENTER, "project", target), budget.BudgetSet(

@@ -24,7 +24,7 @@ FIRST = PolicyPublished(
 )  # fmt: skip
 
 
-def policies(at_us: int) -> Iterator[tuple[Stream, Any]]:
+def policies(at_us: int) -> Iterator[tuple[Stream[Any], Any]]:
     """Every fact that a view of policies reads."""
     yield NETWORK, replace(FIRST, at_us=at_us)
     for number in (24, 7):

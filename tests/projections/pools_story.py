@@ -15,7 +15,7 @@ POOLS = ("pool_story", "pool_other")
 DEMAND = (Quantity(GPU, 1_000_000),)
 
 
-def pools(nodes: list[str], at_us: int) -> Iterator[tuple[Stream, Any]]:
+def pools(nodes: list[str], at_us: int) -> Iterator[tuple[Stream[Any], Any]]:
     """Every fact of pools and gangs, some of them more than once."""
     by: dict[str, Any] = {"by": "mem_a", "at_us": at_us}
     for pool_id in POOLS:
@@ -45,7 +45,7 @@ def pools(nodes: list[str], at_us: int) -> Iterator[tuple[Stream, Any]]:
     yield from _gangs(at_us)
 
 
-def _queue(at_us: int) -> Iterator[tuple[Stream, Any]]:
+def _queue(at_us: int) -> Iterator[tuple[Stream[Any], Any]]:
     stream = pool_queue.stream_of(POOLS[0])
     names = [f"request_{number}" for number in range(5)]
     for place, name in enumerate(names, 1):
@@ -65,7 +65,7 @@ def _queue(at_us: int) -> Iterator[tuple[Stream, Any]]:
         )  # fmt: skip
 
 
-def _gangs(at_us: int) -> Iterator[tuple[Stream, Any]]:
+def _gangs(at_us: int) -> Iterator[tuple[Stream[Any], Any]]:
     for number, ends in enumerate(("open", "closed", "waiting")):
         gang_id = f"gang_{number}"
         stream, leases = Stream("gang", gang_id), tuple(f"lease_{gang_id}_{n}" for n in range(4))

@@ -79,7 +79,7 @@ from tests.projections.policies_story import policies
 from tests.projections.pools_story import POOLS, pools
 from tests.projections.supply_story import supplied
 
-Told = tuple[Stream, Any]
+Told = tuple[Stream[Any], Any]
 
 START_US = 1_795_161_600_000_000
 PRICE = 2_780_000
@@ -545,7 +545,7 @@ def _quoted(lease_id: str, node_id: str, device_id: str, at: int) -> lease_turns
 
 
 def _turns(
-    stream: Stream, who: str, more: tuple[lease.EscrowPart, ...], put_in: int, at: int
+    stream: Stream[Any], who: str, more: tuple[lease.EscrowPart, ...], put_in: int, at: int
 ) -> Iterator[Told]:
     """What may happen to a lease that runs: every turn once."""
     lease_id = stream.id
@@ -585,7 +585,7 @@ def _turns(
     yield from ((stream, fact) for fact in told)
 
 
-def _afterwards(stream: Stream, who: str, at: int) -> Iterator[Told]:
+def _afterwards(stream: Stream[Any], who: str, at: int) -> Iterator[Told]:
     """What may be said of a lease that is settled."""
     lease_id = stream.id
     told: tuple[Any, ...] = (
@@ -696,7 +696,7 @@ def _acknowledged(
     )  # fmt: skip
 
 
-def _work_ended(stream: Stream, lease_id: str, node_id: str, at: int) -> Iterator[Told]:
+def _work_ended(stream: Stream[Any], lease_id: str, node_id: str, at: int) -> Iterator[Told]:
     yield stream, lease_command.LeaseWorkEnded(
         lease_id=lease_id, node_id=node_id, executor="e0" * 8, outcome="exited", exit_code=3,
         at_us=at,
@@ -947,13 +947,13 @@ def _cash_outs(at: int) -> Iterator[Told]:
                 account_id=None, amount=amount, reason="closed", by="job", at_us=at, **common
             )  # fmt: skip
     for number in (1, 2):
-        stream = payout_matching.stream_of(f"difference_{number}")
-        yield stream, payout_matching.PayoutDifferenceFound(
+        found = payout_matching.stream_of(f"difference_{number}")
+        yield found, payout_matching.PayoutDifferenceFound(
             difference_id=f"difference_{number}", kind="unknown", reference="po_9",
             cash_out_id=None, expected=None, found=credit(3), at_us=at,
         )  # fmt: skip
         if number == 1:
-            yield stream, payout_matching.PayoutDifferenceSettled(
+            yield found, payout_matching.PayoutDifferenceSettled(
                 difference_id="difference_1", note="by hand", by="mem_a", at_us=at
             )  # fmt: skip
 
@@ -1214,7 +1214,7 @@ class Writer:
         self.position = 0
         self.hash = GENESIS_MARKET
         self.recorded_us = 0
-        self._versions: dict[Stream, int] = {}
+        self._versions: dict[Stream[Any], int] = {}
         self._accounts: dict[str, int] = {}
         self._balances: list[tuple[str, str, int]] = []  # name, asset, debits minus credits
 
@@ -1243,7 +1243,7 @@ class Writer:
             self.connection.execute("SELECT pg_notify('market_events', %s)", (str(self.position),))
         return self.position
 
-    def _event(self, stream: Stream, fact: Any) -> tuple[Any, ...]:
+    def _event(self, stream: Stream[Any], fact: Any) -> tuple[Any, ...]:
         version = self._versions[stream] = self._versions.get(stream, 0) + 1
         name, body = codec.encode(fact, f"told/{self.position + 1}", "00" * 16)
         leaf = market_leaf(stream.uuid, version, name, body)

@@ -10,7 +10,7 @@ from domain.money import Asset
 from domain.stream import Stream
 
 
-def supplied(nodes: tuple[str, ...], at_us: int) -> Iterator[tuple[Stream, Any]]:
+def supplied(nodes: tuple[str, ...], at_us: int) -> Iterator[tuple[Stream[Any], Any]]:
     """Every fact of supply beside joining and offers, some of them more than once."""
     at: dict[str, Any] = {"by": "mem_a", "at_us": at_us}
     yield from _regions(at)
@@ -34,7 +34,7 @@ def supplied(nodes: tuple[str, ...], at_us: int) -> Iterator[tuple[Stream, Any]]
     yield from _kinds(at)
 
 
-def _regions(at: dict[str, Any]) -> Iterator[tuple[Stream, Any]]:
+def _regions(at: dict[str, Any]) -> Iterator[tuple[Stream[Any], Any]]:
     region = Stream("region", "region_2")
     yield region, provider.RegionOpened(
         region_id="region_2", provider_id="prov_1", name="homes", storage_mode="local",
@@ -49,7 +49,7 @@ def _regions(at: dict[str, Any]) -> Iterator[tuple[Stream, Any]]:
         )  # fmt: skip
 
 
-def _stated(node_id: str, at: dict[str, Any]) -> Iterator[tuple[Stream, Any]]:
+def _stated(node_id: str, at: dict[str, Any]) -> Iterator[tuple[Stream[Any], Any]]:
     for number in (1, 2):
         name = f"stmt_{number:032x}"
         yield Stream("attribute", name), attribute.AttributeStated(
@@ -67,7 +67,7 @@ def _stated(node_id: str, at: dict[str, Any]) -> Iterator[tuple[Stream, Any]]:
     )  # fmt: skip
 
 
-def _kinds(at: dict[str, Any]) -> Iterator[tuple[Stream, Any]]:
+def _kinds(at: dict[str, Any]) -> Iterator[tuple[Stream[Any], Any]]:
     yield resource_kind.NETWORK, resource_kind.ResourceKindRegistered(
         kind="npu", vendor="acme", dimensions=("compute", "memory"), memory="dedicated",
         is_divisible=False, capacity_asset=Asset.GPU_MS, effective_from_us=at["at_us"], **at,

@@ -55,7 +55,7 @@ GPU, OTHER = "GPU-1", "GPU-2"
 WINDOW_DAYS = 3
 """Of a network that never set another window."""
 
-Told = tuple[Stream, Any]
+Told = tuple[Stream[Any], Any]
 
 
 @pytest.fixture
