@@ -2,6 +2,7 @@
 
     what an answer leaves out when it is absent is never null in its schema
     a bound is an integer: 9007199254740991, not 9007199254740991.0
+    the problems of one status are written once, under components, and referred to
 
 The framework would publish its own error form beside ours, call every optional field of an answer
 nullable, and write every bound as a float.
@@ -9,15 +10,20 @@ nullable, and write every bound as a float.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
+from api.errors import MEDIA_TYPE
 from api.operation import Operation, ProblemDocument, example_of
 
 REF = "#/components/schemas/"
+RESPONSE_REF = "#/components/responses/"
+RESPONSE_NAME_MAX = 64
+"""Longer lists of codes are named by their hash; their description has them all."""
 NOT_OURS = ("HTTPValidationError", "ValidationError")
 
 
@@ -57,6 +63,7 @@ def _made(app: FastAPI, operations: Sequence[Operation]) -> dict[str, Any]:
     components["schemas"] = dict(sorted(components["schemas"].items()))
     codes = sorted({code for operation in operations for code in operation.codes})
     components["examples"] = {code: example_of(code) for code in codes}
+    components["responses"] = _shared_problems(found)
     components["securitySchemes"] = {
         "api_key": {"type": "http", "scheme": "bearer", "description": "ts_live_..."},
         "node_key": {"type": "http", "scheme": "bearer", "description": "ts_node_..."},
@@ -64,6 +71,27 @@ def _made(app: FastAPI, operations: Sequence[Operation]) -> dict[str, Any]:
     }
     exact: dict[str, Any] = _exact(found)
     return exact
+
+
+def _shared_problems(document: dict[str, Any]) -> dict[str, Any]:
+    """Every problem response by its name; the operations refer to it from now on."""
+    shared: dict[str, Any] = {}
+    for methods in document["paths"].values():
+        for operation in methods.values():
+            for status, response in operation["responses"].items():
+                if MEDIA_TYPE in response.get("content", {}):
+                    name = _problem_name(status, list(response["content"][MEDIA_TYPE]["examples"]))
+                    assert shared.setdefault(name, response) == response, name
+                    operation["responses"][status] = {"$ref": RESPONSE_REF + name}
+    return dict(sorted(shared.items()))
+
+
+def _problem_name(status: str, codes: list[str]) -> str:
+    """The codes themselves where they fit into a name. The same codes have the same name."""
+    name = ".".join(codes)
+    if len(name) <= RESPONSE_NAME_MAX:
+        return name
+    return f"{status}.{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
 
 def _exact(value: Any) -> Any:

@@ -116,7 +116,7 @@ class Operation:
         by_status: dict[int, list[str]] = {}
         for code in self.codes:
             by_status.setdefault(errors.status_of(code), []).append(code)
-        return {status: _response(codes) for status, codes in sorted(by_status.items())}
+        return {status: _response(sorted(codes)) for status, codes in sorted(by_status.items())}
 
     def security(self) -> list[dict[str, list[str]]]:
         """The OpenAPI security requirement; public operations have none."""

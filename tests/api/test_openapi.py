@@ -124,13 +124,39 @@ def test_every_operation_declares_its_problems_security_and_summary() -> None:
         assert "security" in operation, path
         statuses = set(operation["responses"])
         assert {"400", "401", "422", "429", "500", "503"} <= statuses, (method, path)
-        for status, response in operation["responses"].items():
-            if status.startswith("2"):
-                continue
-            content = response["content"]
+        for status, response in _problems(operation):
+            content = _shared(response)["content"]
             assert list(content) == [errors.MEDIA_TYPE], (path, status)
             for code in content[errors.MEDIA_TYPE]["examples"]:
                 assert str(errors.status_of(code)) == status
+
+
+def _problems(operation: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The responses of an operation that are no success, by status."""
+    for status, response in operation["responses"].items():
+        if not status.startswith("2"):
+            yield status, response
+
+
+def _shared(response: dict[str, Any]) -> dict[str, Any]:
+    """What a response refers to."""
+    found: dict[str, Any] = DOCUMENTED["components"]["responses"][
+        response["$ref"].removeprefix("#/components/responses/")
+    ]
+    return found
+
+
+def test_no_problem_response_is_written_twice() -> None:
+    shared = DOCUMENTED["components"]["responses"]
+    told = [
+        response["$ref"]
+        for _, _, operation in _operations()
+        for _, response in _problems(operation)
+    ]
+    assert {ref.removeprefix("#/components/responses/") for ref in told} == shared.keys()
+    texts = [json.dumps(response, sort_keys=True) for response in shared.values()]
+    assert len(set(texts)) == len(texts) > 100
+    assert max(map(len, shared)) <= 64
 
 
 def test_text_is_declared_as_text() -> None:
