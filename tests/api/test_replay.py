@@ -192,7 +192,10 @@ def test_the_published_trace_settles_6203_leases_to_the_microsecond(
     """Alibaba clusterdata, `cluster-trace-gpu-v2023` (Weng et al., USENIX ATC 2023)."""
     nodes, tasks = PUBLISHED / "openb_node_list_gpu_node.csv", PUBLISHED / file
     if not tasks.exists():
-        pytest.skip(f"the published trace is not here: {tasks}")
+        pytest.skip(
+            "Alibaba's trace is data of others and not part of this repository;"
+            f" with it at {tasks} it is replayed, and tests/traces has a small one of our own"
+        )
     done = play(database, nodes, tasks)
     assert done["leases_settled"] == 6_203
     assert int(done["gpu_microseconds_metered"]) == 185_294_426_970_000

@@ -140,7 +140,10 @@ def test_the_published_duty_cycles_of_143_pods_are_billed_to_the_microsecond(
     """Alibaba clusterdata, `cluster-trace-v2026-GenAI`: 157,417 samples."""
     archive = PUBLISHED / "pod_gpu_duty_cycle_anon.tar.gz"
     if not archive.exists():
-        pytest.skip(f"the published trace is not here: {archive}")
+        pytest.skip(
+            "Alibaba's trace is data of others and not part of this repository;"
+            f" with it at {archive} it is replayed, and tests/traces has a small one of our own"
+        )
     with tarfile.open(archive, "r:gz") as made:
         inside = made.extractfile("pod_gpu_duty_cycle_anon.csv")
         assert inside is not None
