@@ -174,9 +174,10 @@ class _Backend(PyEVMBackend):  # type: ignore[misc]
         clock, made = self._clock, type(self.chain)
 
         class Chain(made):  # type: ignore[misc, valid-type]
-            def create_header_from_parent(self, parent: Any, **fields: Any) -> Any:
-                fields.setdefault("timestamp", max(parent.timestamp + 1, clock()))
-                return super().create_header_from_parent(parent, **fields)
+            vm_configuration = tuple(
+                (first_block, _timed(machine, clock))
+                for first_block, machine in made.vm_configuration
+            )
 
         self._chain_class = Chain
         if not self._store.has_key(_HEAD_KEY):
@@ -225,6 +226,22 @@ class _Backend(PyEVMBackend):  # type: ignore[misc]
             pending = self.chain.get_block().transactions
             if transaction_hash not in {transaction.hash for transaction in pending}:
                 raise TransactionNotFound(str(missing)) from missing
+
+
+def _timed(machine: Any, clock: Callable[[], int]) -> Any:
+    """A machine whose headers have the caller's time, those of calls and estimates, too.
+
+    The original takes the time of the day where it is later than the parent's.
+    """
+    original = machine.create_header_from_parent
+
+    def create_header_from_parent(parent: Any, **fields: Any) -> Any:
+        if parent is not None:
+            fields.setdefault("timestamp", max(parent.timestamp + 1, clock()))
+        return original(parent, **fields)
+
+    changed = {"create_header_from_parent": staticmethod(create_header_from_parent)}
+    return type(machine.__name__, (machine,), changed)
 
 
 class _Store(BaseAtomicDB):

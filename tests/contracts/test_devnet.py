@@ -10,6 +10,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from eth_typing import HexStr
 from web3.types import RPCEndpoint
 
 from contracts.chain import Call, Chain, Sent
@@ -54,6 +55,14 @@ def test_a_reopened_chain_keeps_balances_logs_and_addresses(tmp_path: Path) -> N
         after.burn(10)
         assert after.tally.recyclable() == 10 * 10**8
         assert after.chain.head().parent_hash == head.hash
+
+
+def test_an_estimate_sees_the_callers_time_also_when_the_day_is_later() -> None:
+    long_ago_s = 1_600_000_000
+    refuses_later = f"0x63{long_ago_s + 60:08x}4211156010576000" + "6000fd5b00"
+    with Devnet(clock=lambda: long_ago_s) as devnet:
+        assert devnet.w3.eth.call({"data": HexStr(refuses_later)}) == b""
+        assert devnet.w3.eth.estimate_gas({"data": HexStr(refuses_later)}) > 21_000
 
 
 def test_the_same_steps_give_the_same_blocks() -> None:
