@@ -21,10 +21,11 @@ $(VENV)/.python:
 	@"$(PYTHON)" -m venv $(VENV)
 	@touch $@
 
-$(VENV)/.server: $(VENV)/.python requirements/server.txt pyproject.toml
+$(VENV)/.server: $(VENV)/.python requirements/build.txt requirements/server.txt pyproject.toml
 	@echo "setting up: installing the pinned dependencies"
+	@$(PIP) install --require-hashes -r requirements/build.txt
 	@$(PIP) install --require-hashes -r requirements/server.txt
-	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@$(PIP) install --no-deps --no-build-isolation --editable ./tallystick_client --editable .
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.server requirements/dev.txt
@@ -71,11 +72,19 @@ audit-deps: $(VENV)/.dev  ## known vulnerabilities in the pinned dependencies
 
 # --- maintaining ---
 
+# Our two distributions come from this folder and have no line in a lock; the client has a wheel, so that
+# the resolver finds it. Everything else has one, pip and setuptools too.
+COMPILE = $(RUN)/pip-compile --quiet --strip-extras --generate-hashes --no-header \
+  --no-emit-index-url --no-emit-trusted-host --no-emit-options --no-emit-find-links
+
 locks: $(VENV)/.dev  ## write requirements/*.txt anew from pyproject.toml
-	@for extras in "node" "node,server" "node,server,dev"; do \
+	@wheels=$$(mktemp -d); trap 'rm -rf "$$wheels"' EXIT; \
+	$(PIP) wheel --no-deps --no-build-isolation --wheel-dir "$$wheels" ./tallystick_client; \
+	$(COMPILE) --allow-unsafe --only-build-deps --build-deps-for editable \
+	  --output-file requirements/build.txt pyproject.toml; \
+	for extras in "node" "cli" "cli,audit" "node,server" "node,server,dev"; do \
 	  name=$${extras##*,}; \
-	  $(RUN)/pip-compile --quiet --strip-extras --allow-unsafe --generate-hashes --no-header \
-	    --no-emit-index-url --no-emit-trusted-host --no-emit-options --no-emit-find-links \
+	  $(COMPILE) --unsafe-package tallystick --unsafe-package tallystick-client --find-links "$$wheels" \
 	    $$(echo "$$extras" | tr ',' '\n' | sed 's/^/--extra /' | tr '\n' ' ') \
 	    --output-file requirements/$$name.txt pyproject.toml; \
 	done

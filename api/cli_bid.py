@@ -13,7 +13,7 @@ from api.cli_terminal import InputUnusable, amount, columns, facts, group
 from api.cli_work import Command, Gpus, Image, MaxPrice, Models, Share, work_of
 
 if TYPE_CHECKING:
-    from api.client import NewLease
+    from tallystick_client.forms import NewLease
 
 app = group(
     "Prices that are bid for: auctions, interruptible leases, whole months.", "tallystick bid list"

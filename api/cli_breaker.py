@@ -10,7 +10,7 @@ from api.cli_remote import Remote, reads, records
 from api.cli_terminal import columns, facts, group
 
 if TYPE_CHECKING:
-    from api.client import NewLimit
+    from tallystick_client.forms import NewLimit
 
 app = group("Breakers: limits of minting and paying.", "tallystick breaker list")
 

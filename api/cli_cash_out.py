@@ -11,7 +11,7 @@ from api.cli_remote import Limit, Remote, credits_of, reads, records
 from api.cli_terminal import amount, columns, facts, group
 
 if TYPE_CHECKING:
-    from api.client import NewCashOut, NewPaymentMode
+    from tallystick_client.forms import NewCashOut, NewPaymentMode
 
 app = group(
     "Cash-outs: earned credits that leave as money.", "tallystick cash-out request acct_1f0c..."

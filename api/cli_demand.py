@@ -11,7 +11,7 @@ from api.cli_remote import Limit, Remote, reads, records
 from api.cli_terminal import InputUnusable, columns, facts, group, note
 
 if TYPE_CHECKING:
-    from api.client import NewClient, NewClientQuota, NewGroup
+    from tallystick_client.forms import NewClient, NewClientQuota, NewGroup
 
 client = group("Compute clients and their instances.", "tallystick client show ACCOUNT")
 groups = group("Groups that share a quota of GPUs.", "tallystick group list")

@@ -11,7 +11,7 @@ from api.cli_remote import Limit, Remote, credits_of, reads, records
 from api.cli_terminal import amount, columns, facts, group
 
 if TYPE_CHECKING:
-    from api.client import NewBudget, NewFundedAccount, NewPromotionGrant
+    from tallystick_client.forms import NewBudget, NewFundedAccount, NewPromotionGrant
 
 promotion = group("Promotions: granted credits.", "tallystick promotion open spring-2026 1000")
 payer = group("Payers: one account pays for others.", "tallystick payer fund ACCOUNT OTHER")

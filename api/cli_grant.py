@@ -12,7 +12,7 @@ from api.cli_remote import Limit, Remote, reads, records
 from api.cli_terminal import InputUnusable, amount, columns, facts, group
 
 if TYPE_CHECKING:
-    from api.client import Acceptance, MilestoneAsked, Money, NewGrant
+    from tallystick_client.forms import Acceptance, MilestoneAsked, Money, NewGrant
 
 app = group("Grants: TOKEN unlocked by milestones.", "tallystick grant list")
 

@@ -12,7 +12,7 @@ from api.cli_terminal import InputUnusable, amount, columns, facts, group, note
 from api.cli_work import Command, Image, MaxPrice, Models, Project, Share, work_of
 
 if TYPE_CHECKING:
-    from api.client import EscrowFunding, NewJob, PlanAsked
+    from tallystick_client.forms import EscrowFunding, NewJob, PlanAsked
 
 job = group("Jobs: work, and the leases its plan opens.", "tallystick job list")
 

@@ -12,7 +12,7 @@ from api.cli_stick import lease as lease
 from api.cli_terminal import InputUnusable, amount, columns, facts
 
 if TYPE_CHECKING:
-    from api.client import NewQuote
+    from tallystick_client.forms import NewQuote
 
 Seconds = Annotated[int, typer.Argument(min=1, metavar="SECONDS", help="How much longer.")]
 

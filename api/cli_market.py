@@ -26,7 +26,7 @@ from api.cli_terminal import (
 from api.cli_work import Command, Gpus, Image, MaxPrice, Models, Project, Share, work_of
 
 if TYPE_CHECKING:
-    from api.client import NewDeposit, NewJob, NewLease, NewOffer
+    from tallystick_client.forms import NewDeposit, NewJob, NewLease, NewOffer
 
 account = group("Accounts: who rents, who provides.", "tallystick account create")
 offer = group("Offers: GPUs for rent, and their price.", "tallystick offer list")

@@ -14,7 +14,7 @@ from api.cli_terminal import amount, columns, facts
 from api.cli_work import MaxPrice, Share, words_of
 
 if TYPE_CHECKING:
-    from api.client import Demands, JobQuoteAsked, NewJob
+    from tallystick_client.forms import Demands, JobQuoteAsked, NewJob
 
 Mode = Literal["whole", "mig", "mps", "time_slice", "memory"]
 Isolation = Literal["process", "container", "vm", "machine"]

@@ -15,7 +15,7 @@ from api.cli_remote import Limit, Remote, reads, records
 from api.cli_terminal import AnswerIsNo, InputUnusable, columns, facts, group
 
 if TYPE_CHECKING:
-    from api.client import Client
+    from tallystick_client import Client
 
 meter = group("Meters: CPU, memory, storage and network of leases.", "tallystick meter list")
 device = group("Edge devices, which pay by the month.", "tallystick device list")

@@ -10,7 +10,7 @@ from api.cli_remote import Limit, Remote, credits_of, reads, records
 from api.cli_terminal import columns, facts, group
 
 if TYPE_CHECKING:
-    from api.client import NewObservation
+    from tallystick_client.forms import NewObservation
 
 app = group("Oracle: the price of a TOKEN, from its sources.", "tallystick oracle show --json")
 

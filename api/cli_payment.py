@@ -11,7 +11,7 @@ from api.cli_remote import Limit, Remote, credits_of, reads, records
 from api.cli_terminal import amount, columns, facts, group, note
 
 if TYPE_CHECKING:
-    from api.client import BankConfirmation, NewPayment
+    from tallystick_client.forms import BankConfirmation, NewPayment
 
 app = group(
     "Payments: credits bought by card or bank.", "tallystick payment create acct_1f0c... 25"

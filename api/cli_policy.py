@@ -15,8 +15,8 @@ from api.cli_remote import Limit, Remote, reads, records
 from api.cli_terminal import EXIT_NO, AsJson, InputUnusable, columns, facts, group, tell
 
 if TYPE_CHECKING:
-    from api.client import NewProposal, Scheduling
     from domain.policy_lint import Report
+    from tallystick_client.forms import NewProposal, Scheduling
 
 app = group(
     "Policy: proposals, their lint, and the versions they lead to.",

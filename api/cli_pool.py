@@ -17,7 +17,7 @@ from api.cli_terminal import InputUnusable, columns, facts, group
 from api.cli_work import Image, MaxPrice, Models, work_of
 
 if TYPE_CHECKING:
-    from api.client import NewGang, NewPool, PoolPolicyForm
+    from tallystick_client.forms import NewGang, NewPool, PoolPolicyForm
 
 pool = group("Pools: nodes under one scheduling policy.", "tallystick pool create research")
 gang = group(

@@ -12,7 +12,7 @@ from api.cli_supply import region as region
 from api.cli_terminal import amount, columns
 
 if TYPE_CHECKING:
-    from api.client import NewRegionTerms
+    from tallystick_client.forms import NewRegionTerms
 
 _AMOUNTS = ("gathered", "infra", "arrears", "participation", "usage", "carry")
 Cost = Annotated[str, typer.Option(metavar="CREDITS", help="Per UTC day.")]

@@ -27,7 +27,8 @@ import typer
 from api.cli_terminal import EXIT_NO, EXIT_USAGE, AnswerIsNo, AsJson, InputUnusable, tell
 
 if TYPE_CHECKING:
-    from api.client import Client, Money, Problem
+    from tallystick_client import Client
+    from tallystick_client.forms import Money, Problem
 
 Told = TypeVar("Told")
 Own = ParamSpec("Own")
@@ -67,7 +68,7 @@ class Remote:
         as_json: bool = False,
     ) -> None:
         """Raises InputUnusable."""
-        from api.client import Client
+        from tallystick_client import Client
 
         self.url = (url or _of_this_machine()).rstrip("/")
         _check_url(self.url, has_secret=api_key is not None)
@@ -81,7 +82,7 @@ class Remote:
         """The answer. What may be asked again is, under the same key. Raises AnswerIsNo."""
         import httpx
 
-        from api.client import ApiProblem
+        from tallystick_client import ApiProblem
 
         for attempt in range(1, TRIES_MAX + 1):
             try:

@@ -12,7 +12,7 @@ from api.cli_remote import Limit, Remote, reads, records
 from api.cli_terminal import InputUnusable, amount, columns, facts, group
 
 if TYPE_CHECKING:
-    from api.client import NewAdjustment, NewSlash
+    from tallystick_client.forms import NewAdjustment, NewSlash
 
 app = group("Rewards: slashes and adjustments.", "tallystick reward corrections")
 

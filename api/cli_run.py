@@ -39,7 +39,8 @@ from api.cli_terminal import (
 )
 
 if TYPE_CHECKING:
-    from api.client import CheckIn, Client, NewJob, NewLease
+    from tallystick_client import Client
+    from tallystick_client.forms import CheckIn, NewJob, NewLease
 
 LOOK_SECONDS = (0.1, 1.0)
 """How long between two looks: at first, and when nothing happens for long."""

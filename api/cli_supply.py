@@ -12,7 +12,8 @@ from api.cli_remote import Limit, Remote, reads, records
 from api.cli_terminal import AnswerIsNo, InputUnusable, columns, facts, group
 
 if TYPE_CHECKING:
-    from api.client import Client, NewRegion
+    from tallystick_client import Client
+    from tallystick_client.forms import NewRegion
 
 provider = group("Providers: who rents GPUs out.", "tallystick provider register")
 region = group(

@@ -11,7 +11,7 @@ from api.cli_remote import credits_of
 from api.cli_terminal import InputUnusable
 
 if TYPE_CHECKING:
-    from api.client import NewJob
+    from tallystick_client.forms import NewJob
 
 MaxPrice = Annotated[str, typer.Option(metavar="CREDITS", help="At most, per GPU-hour.")]
 Command = Annotated[str | None, typer.Option(help="What to run, as in a shell.")]

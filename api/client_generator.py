@@ -1,7 +1,8 @@
-"""Makes the typed Python client from the OpenAPI document: `generate(document) -> source`.
+"""Makes the written part of `tallystick_client` from the OpenAPI document: `forms` and `client`.
 
 One TypedDict per schema, one method per operation, nothing clever. Not a general generator: it
-knows the shapes our own document uses and stops at any other.
+knows the shapes our own document uses and stops at any other. How a call is made is written by hand
+in `tallystick_client/calls.py`.
 """
 
 from __future__ import annotations
@@ -13,146 +14,50 @@ from typing import Any
 
 Schema = Mapping[str, Any]
 
-HEAD = '''\
-"""The typed client of the REST API. Written by `python -m api.openapi`: do not edit.
+FORMS_HEAD = '''\
+"""The forms that are sent and answered. Written by `python -m api.openapi`: do not edit.
 
-Every method is one operation of docs/reference/openapi.json. Refusals are raised as `ApiProblem`;
-switch on its `code`. Recording calls send an Idempotency-Key, a fresh one unless you give your own:
-give your own to ask again for a lost answer.
+One TypedDict per schema of docs/reference/openapi.json.
 """
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Iterator, Mapping
-from typing import Any, Literal, NotRequired, TypedDict, cast
-from urllib.parse import quote
-
-import httpx
-
-TIMEOUT_SECONDS = 30
-
-
-class ApiProblem(Exception):
-    """The server's answer is a problem document."""
-
-    def __init__(self, document: Problem, headers: Mapping[str, str]) -> None:
-        super().__init__(document.get("code"), document.get("detail"))
-        self.document = document
-        self.code = document["code"]
-        self.status = document["status"]
-        self.is_retryable = document["retryable"]
-        self.retry_after_seconds = int(headers.get("Retry-After", "0"))
-
-
-class _Calls:
-    """How a call is made; the operations are below."""
-
-    def __init__(
-        self, url: str, key: str | None = None, *, http: httpx.Client | None = None
-    ) -> None:
-        self._http = http or httpx.Client(base_url=url, timeout=TIMEOUT_SECONDS)
-        self._headers = {"Authorization": f"Bearer {key}"} if key else {}
-        self.position = 0
-
-    def close(self) -> None:
-        self._http.close()
-
-    def __enter__(self) -> Client:
-        return cast("Client", self)
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def download(self, path: str) -> Iterator[bytes]:
-        """The file at an address of this API, a piece at a time."""
-        with self._http.stream("GET", path, headers=self._headers, timeout=None) as response:
-            if response.status_code >= 400:
-                response.read()
-                raise ApiProblem(_problem(response), response.headers)
-            yield from response.iter_bytes()
-
-    def _call(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, Any] | None = None,
-        body: Any = None,
-        idempotency_key: str | None = None,
-        records: bool = False,
-        if_match: str | None = None,
-        media_type: str | None = None,
-    ) -> Any:
-        headers = dict(self._headers)
-        if media_type is not None:
-            headers["Content-Type"] = media_type
-        if if_match is not None:
-            headers["If-Match"] = if_match
-        if records:
-            headers["Idempotency-Key"] = idempotency_key or secrets.token_hex(16)
-        elif method == "GET" and self.position:
-            # Read your own writes, whichever process answers.
-            headers["Tallystick-Min-Position"] = str(self.position)
-        asked = {name: _text(value) for name, value in (query or {}).items() if value is not None}
-        response = self._http.request(
-            method, path, params=asked, json=body, headers=headers
-        )
-        if response.status_code >= 400:
-            raise ApiProblem(_problem(response), response.headers)
-        self.position = max(self.position, int(response.headers.get("Tallystick-Position", "0")))
-        answered = response.headers.get("content-type", "").partition(";")[0]
-        if answered == "application/json":
-            return response.json()
-        return response.text if answered == "text/plain" else response.content
-
-
-def _at(path: str, **names: object) -> str:
-    return path.format(**{name: quote(str(value), safe="") for name, value in names.items()})
-
-
-def _text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _problem(response: httpx.Response) -> Problem:
-    """The problem document; something like one where a proxy answered."""
-    try:
-        document = response.json()
-    except ValueError:
-        document = None
-    if isinstance(document, dict) and "code" in document:
-        return cast("Problem", document)
-    return {
-        "type": "/problems/http_error", "title": "Not an answer of the API",
-        "status": response.status_code, "code": "http_error", "retryable": False,
-        "instance": str(response.url), "request_id": "",
-    }
-
+from typing import Any, Literal, NotRequired, TypedDict
 '''
 
-PAGES = '''
+CLIENT_HEAD = '''\
+"""The operations of the REST API. Written by `python -m api.openapi`: do not edit.
 
-def pages(first: Any, following: Any) -> Iterator[Any]:
-    """Every item of a list: `pages(client.list_jobs(), lambda c: client.list_jobs(cursor=c))`."""
-    page = first
-    while True:
-        yield from page["data"]
-        if not page["has_more"]:
-            return
-        page = following(page["next_cursor"])
+Every method is one operation of docs/reference/openapi.json. Refusals are raised as `ApiProblem`;
+switch on its `code`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from tallystick_client.calls import Calls, at
+
+if TYPE_CHECKING:
+    from tallystick_client import forms
+
+
+class Client(Calls):
+    """Every operation of the API."""
 '''
 
 
-def generate(document: Schema) -> str:
-    """The source of the client. The same document gives the same bytes."""
+def forms(document: Schema) -> str:
+    """The source of the forms. The same document gives the same bytes."""
     schemas = document["components"]["schemas"]
-    parts = [HEAD]
-    parts += [_typed_dict(name, schema) for name, schema in sorted(schemas.items())]
-    parts.append('\n\nclass Client(_Calls):\n    """Every operation of the API."""\n')
-    parts += [_method(*one) for one in _operations(document)]
-    parts.append(PAGES)
-    return "".join(parts)
+    return FORMS_HEAD + "".join(
+        _typed_dict(name, schema) for name, schema in sorted(schemas.items())
+    )
+
+
+def client(document: Schema) -> str:
+    """The source of `Client`. The same document gives the same bytes."""
+    return CLIENT_HEAD + "".join(_method(*one) for one in _operations(document))
 
 
 _JSON = "application/json"
@@ -185,21 +90,24 @@ def _typed_dict(name: str, schema: Schema) -> str:
     return f"\n\nclass {name}(TypedDict):\n{doc}{body or ('' if doc else '    pass' + chr(10))}"
 
 
-def _type(schema: Schema) -> str:
+def _type(schema: Schema, forms: str = "") -> str:
+    """Its annotation; `forms` stands before the name of a form."""
     if "$ref" in schema:
-        return str(schema["$ref"]).rpartition("/")[2]
+        return forms + str(schema["$ref"]).rpartition("/")[2]
     if "anyOf" in schema:
-        return " | ".join(dict.fromkeys(_type(inner) for inner in schema["anyOf"]))
+        return " | ".join(dict.fromkeys(_type(inner, forms) for inner in schema["anyOf"]))
     if "enum" in schema:
         return f"Literal[{', '.join(_quoted(value) for value in schema['enum'])}]"
     if "const" in schema:
         return f"Literal[{_quoted(schema['const'])}]"
     match schema.get("type"):
         case "array":
-            return f"list[{_type(schema['items'])}]"
+            return f"list[{_type(schema['items'], forms)}]"
         case "object":
             inner = schema.get("additionalProperties")
-            return f"dict[str, {_type(inner)}]" if isinstance(inner, dict) else "dict[str, Any]"
+            if isinstance(inner, dict):
+                return f"dict[str, {_type(inner, forms)}]"
+            return "dict[str, Any]"
         case "string" | "integer" | "boolean" | "null" as kind:
             return {"string": "str", "integer": "int", "boolean": "bool", "null": "None"}[kind]
         case _:
@@ -263,7 +171,7 @@ def _method(method: str, path: str, operation: Schema) -> str:
 
 def _path(path: str, names: list[str]) -> str:
     told = "".join(f", {name}={name}" for name in names)
-    return f'_at("{path}"{told})' if names else f'"{path}"'
+    return f'at("{path}"{told})' if names else f'"{path}"'
 
 
 def _name(name: str) -> str:
@@ -271,11 +179,11 @@ def _name(name: str) -> str:
 
 
 def _of(parameters: Any, name: str) -> str:
-    return _type(next(one for one in parameters if one["name"] == name)["schema"])
+    return _type(next(one for one in parameters if one["name"] == name)["schema"], "forms.")
 
 
 def _of_query(parameter: Schema) -> str:
-    kind = _type(parameter["schema"])
+    kind = _type(parameter["schema"], "forms.")
     if parameter.get("required"):
         return kind
     return f"{kind} = None" if "None" in kind.split(" | ") else f"{kind} | None = None"
@@ -284,7 +192,8 @@ def _of_query(parameter: Schema) -> str:
 def _body_type(operation: Schema) -> str | None:
     if "requestBody" not in operation:
         return None
-    return _type(operation["requestBody"]["content"][_media_type(operation)]["schema"])
+    content = operation["requestBody"]["content"]
+    return _type(content[_media_type(operation)]["schema"], "forms.")
 
 
 def _media_type(operation: Schema) -> str:
@@ -298,4 +207,4 @@ def _answer_type(operation: Schema) -> str:
     content = operation["responses"][status]["content"]
     if "application/json" not in content:
         return "str" if "text/plain" in content else "bytes"
-    return _type(content["application/json"]["schema"])
+    return _type(content["application/json"]["schema"], "forms.")

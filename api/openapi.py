@@ -1,8 +1,8 @@
-"""The OpenAPI document as a file, and the client made from it: `python -m api.openapi` writes both.
+"""The OpenAPI document as a file, and the client made from it: `python -m api.openapi` writes all.
 
     docs/reference/openapi.json == what the service answers at /openapi.json
 
-Both are committed, and a test fails while they differ from the code.
+All are committed, and a test fails while they differ from the code.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from api.main import build
 
 ROOT = Path(__file__).parent.parent
 DOCUMENT = ROOT / "docs" / "reference" / "openapi.json"
-CLIENT = ROOT / "api" / "client.py"
+CLIENT = ROOT / "tallystick_client"
 
 
 def document_text() -> str:
@@ -25,19 +25,28 @@ def document_text() -> str:
     return json.dumps(build(None).openapi(), indent=1, ensure_ascii=False) + "\n"
 
 
-def client_text() -> str:
-    """The client made from the document, formatted like the rest of the code."""
-    source = client_generator.generate(json.loads(document_text()))
-    command = [sys.executable, "-m", "ruff", "format", "--stdin-filename", str(CLIENT), "-"]
+def client_texts() -> dict[Path, str]:
+    """The written files of the client, formatted like the rest of the code."""
+    document = json.loads(document_text())
+    made = {
+        "forms.py": client_generator.forms(document),
+        "client.py": client_generator.client(document),
+    }
+    return {CLIENT / name: _formatted(CLIENT / name, source) for name, source in made.items()}
+
+
+def _formatted(path: Path, source: str) -> str:
+    command = [sys.executable, "-m", "ruff", "format", "--stdin-filename", str(path), "-"]
     done = subprocess.run(command, input=source, text=True, capture_output=True, check=True)  # noqa: S603
     return done.stdout
 
 
 def write() -> None:
-    """Write both files anew."""
+    """Write all files anew."""
     DOCUMENT.parent.mkdir(parents=True, exist_ok=True)
     DOCUMENT.write_text(document_text(), encoding="utf-8")
-    CLIENT.write_text(client_text(), encoding="utf-8")
+    for path, text in client_texts().items():
+        path.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 ROOMS = ("domain", "ledger", "projections", "api", "node_reporter", "contracts")
+CLIENT = "tallystick_client"
 NAMES_THAT_SAY_NOTHING = {"base", "common", "manager", "misc", "utils", "helpers"}
 DOMAIN_MAY_IMPORT = {
     "__future__", "collections", "dataclasses", "domain", "enum", "functools", "hashlib",
@@ -27,7 +28,7 @@ def modules() -> tuple[tuple[Path, ast.Module], ...]:
     """Every module of the rooms, read once for all tests."""
     return tuple(
         (path.relative_to(ROOT), ast.parse(path.read_text(encoding="utf-8")))
-        for room in ROOMS
+        for room in (*ROOMS, CLIENT)
         for path in sorted((ROOT / room).rglob("*.py"))
         if "node_modules" not in path.parts
     )
@@ -156,9 +157,10 @@ def test_no_module_has_a_name_that_says_nothing() -> None:
     assert [str(path) for path, _ in modules() if path.stem in NAMES_THAT_SAY_NOTHING] == []
 
 
-@pytest.mark.parametrize("room", ROOMS)
+@pytest.mark.parametrize("room", [*ROOMS, CLIENT])
 def test_no_dependency_claims_one_of_our_names(room: str) -> None:
-    assert set(packages_distributions().get(room, ())) <= {"tallystick"}
+    ours = "tallystick-client" if room == CLIENT else "tallystick"
+    assert set(packages_distributions().get(room, ())) <= {ours}
 
 
 def test_every_test_file_has_a_test_in_it() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from api.client import Client
+from tallystick_client import Client
 from tests.api.cli_scene import tallystick
 from tests.api.test_cli_remote import Server, server
 

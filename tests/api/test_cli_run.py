@@ -24,7 +24,6 @@ from nacl.signing import SigningKey
 from api import cli_run
 from api.cli_run import _share_of, harmless
 from api.cli_terminal import InputUnusable
-from api.client import Client
 from api.countersigning import used_gpu_us
 from node_reporter import joining
 from node_reporter.client import HttpTransport
@@ -35,6 +34,7 @@ from node_reporter.executor_program import ask_key
 from node_reporter.executor_state import ExecutorFolder, load
 from node_reporter.runner import Limits
 from node_reporter.sandbox import job_user
+from tallystick_client import Client
 from tests.api.cli_scene import Ran
 from tests.api.test_cli_remote import Server, server
 from tests.node_reporter.confined import MIB, ground, needs_walls

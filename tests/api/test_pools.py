@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from api import cli_remote
-from api.client import Client
 from api.jobs import due_leases, run_accrual
 from api.scheduling import _record, look, run_schedule
 from domain.pool_queue import ScheduleDecided, inputs_of
@@ -15,6 +14,7 @@ from domain.refusal import Reason, Refused
 from domain.scheduling import next_request
 from domain.stream import Stream
 from projections import tables
+from tallystick_client import Client
 from tests.api.cli_scene import tallystick
 from tests.api.scene import Caller, Provider, Scene
 

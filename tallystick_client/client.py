@@ -1,0 +1,5490 @@
+"""The operations of the REST API. Written by `python -m api.openapi`: do not edit.
+
+Every method is one operation of docs/reference/openapi.json. Refusals are raised as `ApiProblem`;
+switch on its `code`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from tallystick_client.calls import Calls, at
+
+if TYPE_CHECKING:
+    from tallystick_client import forms
+
+
+class Client(Calls):
+    """Every operation of the API."""
+
+    def export_focus_csv(
+        self,
+        account_id: str,
+        period: str,
+    ) -> bytes:
+        """Charges of a month in the columns of FOCUS 1.2, as CSV."""
+        found = self._call(
+            "GET",
+            at(
+                "/v1/accounts/{account_id}/statements/{period}.csv",
+                account_id=account_id,
+                period=period,
+            ),
+        )
+        return cast("bytes", found)
+
+    def export_focus_parquet(
+        self,
+        account_id: str,
+        period: str,
+    ) -> bytes:
+        """Charges of a month in the columns of FOCUS 1.2, as Parquet."""
+        found = self._call(
+            "GET",
+            at(
+                "/v1/accounts/{account_id}/statements/{period}.parquet",
+                account_id=account_id,
+                period=period,
+            ),
+        )
+        return cast("bytes", found)
+
+    def export_journal(
+        self,
+        account_id: str,
+        period: str,
+    ) -> bytes:
+        """The account's own books of a month as an hledger journal; the rest is
+        Equity:Elsewhere.
+        """
+        found = self._call(
+            "GET",
+            at(
+                "/v1/accounts/{account_id}/statements/{period}.journal",
+                account_id=account_id,
+                period=period,
+            ),
+        )
+        return cast("bytes", found)
+
+    def export_lines_csv(
+        self,
+        account_id: str,
+        period: str,
+    ) -> bytes:
+        """Every movement on the account's books in a month, as plain CSV."""
+        found = self._call(
+            "GET",
+            at(
+                "/v1/accounts/{account_id}/statements/{period}/lines.csv",
+                account_id=account_id,
+                period=period,
+            ),
+        )
+        return cast("bytes", found)
+
+    def export_lines_json(
+        self,
+        account_id: str,
+        period: str,
+    ) -> bytes:
+        """Every movement on the account's books in a month, one JSON object a line."""
+        found = self._call(
+            "GET",
+            at(
+                "/v1/accounts/{account_id}/statements/{period}/lines.jsonl",
+                account_id=account_id,
+                period=period,
+            ),
+        )
+        return cast("bytes", found)
+
+    def list_invoices(
+        self,
+        account_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.InvoiceSummaryPage:
+        """Invoices and credit notes of an account, in the order in which they were issued."""
+        found = self._call(
+            "GET",
+            at("/v1/accounts/{account_id}/invoices", account_id=account_id),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("forms.InvoiceSummaryPage", found)
+
+    def issue_invoice(
+        self,
+        account_id: str,
+        body: forms.NewInvoice,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Issued:
+        """Issue the invoice of a closed month; once for each account, month and kind."""
+        found = self._call(
+            "POST",
+            at("/v1/accounts/{account_id}/invoices", account_id=account_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Issued", found)
+
+    def read_invoice_html(
+        self,
+        account_id: str,
+        written_number: str,
+    ) -> bytes:
+        """One document as a page for people, complete in itself."""
+        found = self._call(
+            "GET",
+            at(
+                "/v1/accounts/{account_id}/invoices/{written_number}.html",
+                account_id=account_id,
+                written_number=written_number,
+            ),
+        )
+        return cast("bytes", found)
+
+    def read_invoice_pdf(
+        self,
+        account_id: str,
+        written_number: str,
+    ) -> bytes:
+        """One document as PDF; the same document gives the same bytes."""
+        found = self._call(
+            "GET",
+            at(
+                "/v1/accounts/{account_id}/invoices/{written_number}.pdf",
+                account_id=account_id,
+                written_number=written_number,
+            ),
+        )
+        return cast("bytes", found)
+
+    def read_invoice(
+        self,
+        account_id: str,
+        written_number: str,
+    ) -> forms.Invoice:
+        """One invoice or credit note, with the text that was hashed."""
+        found = self._call(
+            "GET",
+            at(
+                "/v1/accounts/{account_id}/invoices/{written_number}",
+                account_id=account_id,
+                written_number=written_number,
+            ),
+        )
+        return cast("forms.Invoice", found)
+
+    def issue_credit_note(
+        self,
+        account_id: str,
+        written_number: str,
+        body: forms.NewCreditNote,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Issued:
+        """Take something off lines of an invoice, with a credit note of its own number."""
+        found = self._call(
+            "POST",
+            at(
+                "/v1/accounts/{account_id}/invoices/{written_number}/credit",
+                account_id=account_id,
+                written_number=written_number,
+            ),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Issued", found)
+
+    def read_billing_details(
+        self,
+        account_id: str,
+    ) -> forms.BillingDetails:
+        """What stands on the account's invoices beside its id."""
+        found = self._call(
+            "GET",
+            at("/v1/accounts/{account_id}/billing-details", account_id=account_id),
+        )
+        return cast("forms.BillingDetails", found)
+
+    def set_billing_details(
+        self,
+        account_id: str,
+        body: forms.NewBillingDetails,
+    ) -> forms.BillingDetails:
+        """Say what stands on invoices; replaces what was said before, and is in no log."""
+        found = self._call(
+            "POST",
+            at("/v1/accounts/{account_id}/billing-details", account_id=account_id),
+            body=body,
+        )
+        return cast("forms.BillingDetails", found)
+
+    def erase_billing_details(
+        self,
+        account_id: str,
+    ) -> forms.BillingDetails:
+        """Forget name and address: invoices show the account's id alone from then on."""
+        found = self._call(
+            "DELETE",
+            at("/v1/accounts/{account_id}/billing-details", account_id=account_id),
+        )
+        return cast("forms.BillingDetails", found)
+
+    def create_account(
+        self,
+        body: forms.NewAccount,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.AccountOpened:
+        """Open an account with its first owner and a first API key, shown once."""
+        found = self._call(
+            "POST",
+            "/v1/accounts",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.AccountOpened", found)
+
+    def list_accounts(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.AccountPage:
+        """Accounts in order of opening: your own, or all for operators and auditors."""
+        found = self._call(
+            "GET",
+            "/v1/accounts",
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("forms.AccountPage", found)
+
+    def read_account(
+        self,
+        account_id: str,
+    ) -> forms.Account:
+        """Read an account."""
+        found = self._call(
+            "GET",
+            at("/v1/accounts/{account_id}", account_id=account_id),
+        )
+        return cast("forms.Account", found)
+
+    def close_account(
+        self,
+        account_id: str,
+        body: forms.Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.AccountClosed:
+        """Close an account whose leases are settled, nodes retired and books empty."""
+        found = self._call(
+            "POST",
+            at("/v1/accounts/{account_id}/close", account_id=account_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.AccountClosed", found)
+
+    def list_members(
+        self,
+        account_id: str,
+    ) -> forms.Members:
+        """Present and former members of an account."""
+        found = self._call(
+            "GET",
+            at("/v1/accounts/{account_id}/members", account_id=account_id),
+        )
+        return cast("forms.Members", found)
+
+    def add_member(
+        self,
+        account_id: str,
+        body: forms.NewMember,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Member:
+        """Add a member with a role."""
+        found = self._call(
+            "POST",
+            at("/v1/accounts/{account_id}/members", account_id=account_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Member", found)
+
+    def remove_member(
+        self,
+        account_id: str,
+        member_id: str,
+        body: forms.Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.MemberRemoved:
+        """Remove a member; every key in their name ends at once."""
+        found = self._call(
+            "POST",
+            at(
+                "/v1/accounts/{account_id}/members/{member_id}/remove",
+                account_id=account_id,
+                member_id=member_id,
+            ),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.MemberRemoved", found)
+
+    def list_api_keys(
+        self,
+        account_id: str,
+    ) -> forms.ApiKeys:
+        """The keys of an account, revoked ones too. The keys themselves are kept nowhere."""
+        found = self._call(
+            "GET",
+            at("/v1/accounts/{account_id}/api-keys", account_id=account_id),
+        )
+        return cast("forms.ApiKeys", found)
+
+    def create_api_key(
+        self,
+        account_id: str,
+        body: forms.NewApiKey,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.ApiKey:
+        """Issue an API key, shown once."""
+        found = self._call(
+            "POST",
+            at("/v1/accounts/{account_id}/api-keys", account_id=account_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.ApiKey", found)
+
+    def rotate_api_key(
+        self,
+        account_id: str,
+        key_id: str,
+        body: forms.Rotation,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.ApiKey:
+        """Issue a successor, shown once; the old key stays valid for 24 hours beside it."""
+        found = self._call(
+            "POST",
+            at(
+                "/v1/accounts/{account_id}/api-keys/{key_id}/rotate",
+                account_id=account_id,
+                key_id=key_id,
+            ),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.ApiKey", found)
+
+    def delete_api_key(
+        self,
+        account_id: str,
+        key_id: str,
+    ) -> forms.ApiKey:
+        """Revoke a key at once. Twice is once."""
+        found = self._call(
+            "DELETE",
+            at("/v1/accounts/{account_id}/api-keys/{key_id}", account_id=account_id, key_id=key_id),
+        )
+        return cast("forms.ApiKey", found)
+
+    def create_wallet_challenge(
+        self,
+        account_id: str,
+        body: forms.ChallengeAsked,
+    ) -> forms.Challenge:
+        """A text (EIP-4361) for the wallet to sign, good for ten minutes and for one use."""
+        found = self._call(
+            "POST",
+            at("/v1/accounts/{account_id}/wallets/challenge", account_id=account_id),
+            body=body,
+        )
+        return cast("forms.Challenge", found)
+
+    def link_wallet(
+        self,
+        account_id: str,
+        body: forms.WalletProof,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Wallet:
+        """Link the wallet that signed the challenge; rewards are paid to it."""
+        found = self._call(
+            "POST",
+            at("/v1/accounts/{account_id}/wallets", account_id=account_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Wallet", found)
+
+    def list_wallets(
+        self,
+        account_id: str,
+    ) -> forms.Wallets:
+        """The wallets of an account, and which one is paid now."""
+        found = self._call(
+            "GET",
+            at("/v1/accounts/{account_id}/wallets", account_id=account_id),
+        )
+        return cast("forms.Wallets", found)
+
+    def create_deposit(
+        self,
+        account_id: str,
+        body: forms.NewDeposit,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Deposit:
+        """Confirm money that arrived, once per payment."""
+        found = self._call(
+            "POST",
+            at("/v1/accounts/{account_id}/deposits", account_id=account_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Deposit", found)
+
+    def list_deposits(
+        self,
+        account_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.DepositPage:
+        """Confirmed deposits, and credits bought by burning tokens, in order."""
+        found = self._call(
+            "GET",
+            at("/v1/accounts/{account_id}/deposits", account_id=account_id),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("forms.DepositPage", found)
+
+    def register_provider(
+        self,
+        body: forms.NewProvider,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Provider:
+        """Register a provider of the caller's account."""
+        found = self._call(
+            "POST",
+            "/v1/providers",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Provider", found)
+
+    def list_providers(
+        self,
+        *,
+        account_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.ProviderPage:
+        """Providers in order of registration: your own, or all for operators and auditors."""
+        found = self._call(
+            "GET",
+            "/v1/providers",
+            query={"account_id": account_id, "limit": limit, "cursor": cursor},
+        )
+        return cast("forms.ProviderPage", found)
+
+    def read_provider(
+        self,
+        provider_id: str,
+    ) -> forms.Provider:
+        """Read a provider."""
+        found = self._call(
+            "GET",
+            at("/v1/providers/{provider_id}", provider_id=provider_id),
+        )
+        return cast("forms.Provider", found)
+
+    def open_region(
+        self,
+        body: forms.NewRegion,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Region:
+        """Open a region of one of the caller's providers."""
+        found = self._call(
+            "POST",
+            "/v1/regions",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Region", found)
+
+    def list_regions(
+        self,
+        *,
+        provider_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.RegionPage:
+        """Regions in order of opening: your own, or all for operators and auditors."""
+        found = self._call(
+            "GET",
+            "/v1/regions",
+            query={"provider_id": provider_id, "limit": limit, "cursor": cursor},
+        )
+        return cast("forms.RegionPage", found)
+
+    def read_region(
+        self,
+        region_id: str,
+    ) -> forms.Region:
+        """Read a region."""
+        found = self._call(
+            "GET",
+            at("/v1/regions/{region_id}", region_id=region_id),
+        )
+        return cast("forms.Region", found)
+
+    def set_region_policy(
+        self,
+        region_id: str,
+        body: forms.RegionPolicy,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Region:
+        """Say whose jobs may run in a region, what it refuses or ranks down, and how safe
+        it is.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/regions/{region_id}/policy", region_id=region_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Region", found)
+
+    def set_region_hardware(
+        self,
+        region_id: str,
+        body: forms.HardwareRules,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Region:
+        """Say which rules of hardware a region insists on (C-11 to C-18). Nodes that are
+        there are.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/regions/{region_id}/hardware-rules", region_id=region_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Region", found)
+
+    def list_region_nodes(
+        self,
+        region_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.RegionNodePage:
+        """The nodes of a region in order of joining."""
+        found = self._call(
+            "GET",
+            at("/v1/regions/{region_id}/nodes", region_id=region_id),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("forms.RegionNodePage", found)
+
+    def set_region_terms(
+        self,
+        region_id: str,
+        body: forms.NewRegionTerms,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.RegionTerms:
+        """Say how a region shares what its nodes earn, a whole notice ahead."""
+        found = self._call(
+            "POST",
+            at("/v1/regions/{region_id}/terms", region_id=region_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.RegionTerms", found)
+
+    def read_region_terms(
+        self,
+        region_id: str,
+    ) -> forms.RegionTerms:
+        """How a region shares what its nodes earn: known to everybody who might bring a
+        node.
+        """
+        found = self._call(
+            "GET",
+            at("/v1/regions/{region_id}/terms", region_id=region_id),
+        )
+        return cast("forms.RegionTerms", found)
+
+    def list_region_days(
+        self,
+        region_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.RegionDayPage:
+        """Days that a region has shared out, the newest first: for its provider, and for
+        whoever got a.
+        """
+        found = self._call(
+            "GET",
+            at("/v1/regions/{region_id}/shares", region_id=region_id),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("forms.RegionDayPage", found)
+
+    def list_region_shares(
+        self,
+        region_id: str,
+        date: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.NodeSharePage:
+        """What every node got of a day and why; of others' regions those that paid you."""
+        found = self._call(
+            "GET",
+            at("/v1/regions/{region_id}/shares/{date}", region_id=region_id, date=date),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("forms.NodeSharePage", found)
+
+    def create_join_code(
+        self,
+        body: forms.JoinCodeAsked,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.JoinCode:
+        """A code that lets one machine join a region, good for ten minutes."""
+        found = self._call(
+            "POST",
+            "/v1/nodes/join-codes",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.JoinCode", found)
+
+    def confirm_node(
+        self,
+        node_id: str,
+        body: forms.KeyConfirmation,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.NodeState:
+        """The owner has compared the key with what the machine shows."""
+        found = self._call(
+            "POST",
+            at("/v1/nodes/{node_id}/confirm", node_id=node_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.NodeState", found)
+
+    def set_revenue_shares(
+        self,
+        node_id: str,
+        body: forms.NewRevenueShares,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.RevenueShares:
+        """Split what a node earns among its owners, for leases reserved from now on."""
+        found = self._call(
+            "POST",
+            at("/v1/nodes/{node_id}/revenue-shares", node_id=node_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.RevenueShares", found)
+
+    def read_revenue_shares(
+        self,
+        node_id: str,
+    ) -> forms.RevenueShares:
+        """Who shares what the node's provider earns."""
+        found = self._call(
+            "GET",
+            at("/v1/nodes/{node_id}/revenue-shares", node_id=node_id),
+        )
+        return cast("forms.RevenueShares", found)
+
+    def admit_node(
+        self,
+        node_id: str,
+        body: forms.Admission,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.NodeState:
+        """Let a confirmed node in: the operator does, or its owner in a permissionless
+        region. A node.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/nodes/{node_id}/admit", node_id=node_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.NodeState", found)
+
+    def activate_node(
+        self,
+        node_id: str,
+        body: forms.Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.NodeState:
+        """Take new leases from now on."""
+        found = self._call(
+            "POST",
+            at("/v1/nodes/{node_id}/activate", node_id=node_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.NodeState", found)
+
+    def start_maintenance(
+        self,
+        node_id: str,
+        body: forms.Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.NodeState:
+        """Take no new leases from now on; running ones go on."""
+        found = self._call(
+            "POST",
+            at("/v1/nodes/{node_id}/maintenance", node_id=node_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.NodeState", found)
+
+    def retire_node(
+        self,
+        node_id: str,
+        body: forms.Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.NodeState:
+        """The node leaves for good, with its devices."""
+        found = self._call(
+            "POST",
+            at("/v1/nodes/{node_id}/retire", node_id=node_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.NodeState", found)
+
+    def report_specs(
+        self,
+        node_id: str,
+        body: forms.Specs,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.NodeState:
+        """A new inventory, by the node itself; added devices come in when it is admitted
+        again.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/nodes/{node_id}/specs", node_id=node_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.NodeState", found)
+
+    def list_nodes(
+        self,
+        *,
+        provider_id: str | None = None,
+        region_id: str | None = None,
+        account_id: str | None = None,
+        phase: Literal["joining", "confirmed", "maintenance", "active", "draining", "retired"]
+        | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.NodePage:
+        """Nodes in order of joining: your own, or all for operators and auditors."""
+        found = self._call(
+            "GET",
+            "/v1/nodes",
+            query={
+                "provider_id": provider_id,
+                "region_id": region_id,
+                "account_id": account_id,
+                "phase": phase,
+                "limit": limit,
+                "cursor": cursor,
+            },
+        )
+        return cast("forms.NodePage", found)
+
+    def read_node(
+        self,
+        node_id: str,
+    ) -> forms.Node:
+        """Read a node."""
+        found = self._call(
+            "GET",
+            at("/v1/nodes/{node_id}", node_id=node_id),
+        )
+        return cast("forms.Node", found)
+
+    def list_node_keys(
+        self,
+        node_id: str,
+    ) -> forms.NodeKeys:
+        """The public keys a node signs its reports with: anybody may check them."""
+        found = self._call(
+            "GET",
+            at("/v1/nodes/{node_id}/keys", node_id=node_id),
+        )
+        return cast("forms.NodeKeys", found)
+
+    def list_assignments(
+        self,
+        node_id: str,
+    ) -> forms.Assignments:
+        """The leases of a node: which lease works on which device from when to when."""
+        found = self._call(
+            "GET",
+            at("/v1/nodes/{node_id}/assignments", node_id=node_id),
+        )
+        return cast("forms.Assignments", found)
+
+    def start_lease(
+        self,
+        node_id: str,
+        lease_id: str,
+        body: forms.Readiness,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Ready:
+        """The work runs: billing starts now, at the price that is locked here."""
+        found = self._call(
+            "POST",
+            at(
+                "/v1/nodes/{node_id}/assignments/{lease_id}/ready",
+                node_id=node_id,
+                lease_id=lease_id,
+            ),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Ready", found)
+
+    def read_usage_head(
+        self,
+        node_id: str,
+    ) -> forms.Progress:
+        """How far the log holds this node's chain: what a reporter asks at every start."""
+        found = self._call(
+            "GET",
+            at("/v1/nodes/{node_id}/usage/head", node_id=node_id),
+        )
+        return cast("forms.Progress", found)
+
+    def read_node_usage(
+        self,
+        node_id: str,
+        *,
+        after_seq: int | None = None,
+        after_position: int | None = None,
+    ) -> forms.NodeUsage:
+        """What of a node's usage was stored, and what of it earns nothing, by which rule."""
+        found = self._call(
+            "GET",
+            at("/v1/nodes/{node_id}/usage", node_id=node_id),
+            query={"after_seq": after_seq, "after_position": after_position},
+        )
+        return cast("forms.NodeUsage", found)
+
+    def list_node_hours(
+        self,
+        node_id: str,
+        *,
+        from_: str | None = None,
+        to: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.NodeHourPage:
+        """What a node reported, by UTC hour; hours that begin in [from, to)."""
+        found = self._call(
+            "GET",
+            at("/v1/nodes/{node_id}/usage/hours", node_id=node_id),
+            query={"from": from_, "to": to, "limit": limit, "cursor": cursor},
+        )
+        return cast("forms.NodeHourPage", found)
+
+    def rotate_node_key(
+        self,
+        node_id: str,
+        body: forms.KeyRotation,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.NodeKeyRotated:
+        """Sign with another key from a report on; by the node itself, with both keys."""
+        found = self._call(
+            "POST",
+            at("/v1/nodes/{node_id}/keys/rotate", node_id=node_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.NodeKeyRotated", found)
+
+    def revoke_node_key(
+        self,
+        node_id: str,
+        body: forms.KeyRevocation,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.NodeState:
+        """Take a lost or stolen key back. The present one: nothing the node signs or asks
+        is taken from.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/nodes/{node_id}/keys/revoke", node_id=node_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.NodeState", found)
+
+    def list_devices(
+        self,
+        *,
+        node_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.DevicePage:
+        """Devices in order of registration: your own, or all for operators and auditors."""
+        found = self._call(
+            "GET",
+            "/v1/devices",
+            query={"node_id": node_id, "limit": limit, "cursor": cursor},
+        )
+        return cast("forms.DevicePage", found)
+
+    def read_device(
+        self,
+        device_id: str,
+    ) -> forms.Device:
+        """Read a device, and which leases hold how much of it."""
+        found = self._call(
+            "GET",
+            at("/v1/devices/{device_id}", device_id=device_id),
+        )
+        return cast("forms.Device", found)
+
+    def reshape_device(
+        self,
+        device_id: str,
+        body: forms.Reshaping,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Reshaped:
+        """The device was partitioned anew: end the leases whose part is gone, by the
+        provider's fault.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/devices/{device_id}/reshape", device_id=device_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Reshaped", found)
+
+    def list_resource_kinds(
+        self,
+    ) -> forms.ResourceKinds:
+        """Every kind of resource that can be rented, by kind and vendor."""
+        found = self._call(
+            "GET",
+            "/v1/resource-kinds",
+        )
+        return cast("forms.ResourceKinds", found)
+
+    def register_resource_kind(
+        self,
+        body: forms.NewResourceKind,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.ResourceKind:
+        """Make a vendor's devices of a kind known, from a date on."""
+        found = self._call(
+            "POST",
+            "/v1/resource-kinds",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.ResourceKind", found)
+
+    def register_model_class(
+        self,
+        body: forms.NewModelClass,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.ModelClass:
+        """Put a model into a class, from a date on: what it pays is the tariff's row of
+        that class.
+        """
+        found = self._call(
+            "POST",
+            "/v1/resource-kinds/models",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.ModelClass", found)
+
+    def grant_licence(
+        self,
+        body: forms.NewLicence,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Licence:
+        """Record a licence that one of your providers holds: its nodes may list the seats."""
+        found = self._call(
+            "POST",
+            "/v1/licences",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Licence", found)
+
+    def list_licences(
+        self,
+        *,
+        provider_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.LicencePage:
+        """Licences in the order of their grant: your own, or all for operators and
+        auditors.
+        """
+        found = self._call(
+            "GET",
+            "/v1/licences",
+            query={"provider_id": provider_id, "limit": limit, "cursor": cursor},
+        )
+        return cast("forms.LicencePage", found)
+
+    def revoke_licence(
+        self,
+        licence_id: str,
+        body: forms.Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.LicenceRevoked:
+        """Let its seats come into no more nodes; leases that hold some run to their end."""
+        found = self._call(
+            "POST",
+            at("/v1/licences/{licence_id}/revoke", licence_id=licence_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.LicenceRevoked", found)
+
+    def schedule_maintenance(
+        self,
+        node_id: str,
+        body: forms.NewMaintenance,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Maintenance:
+        """Tell ahead when a node will be worked on: no lease is reserved over that time."""
+        found = self._call(
+            "POST",
+            at("/v1/nodes/{node_id}/maintenances", node_id=node_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Maintenance", found)
+
+    def list_maintenances(
+        self,
+        node_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.MaintenancePage:
+        """What was announced for a node, in that order; renters may look before they rent."""
+        found = self._call(
+            "GET",
+            at("/v1/nodes/{node_id}/maintenances", node_id=node_id),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("forms.MaintenancePage", found)
+
+    def cancel_maintenance(
+        self,
+        node_id: str,
+        maintenance_id: str,
+        body: forms.Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Maintenance:
+        """Call a maintenance off, or end one that runs."""
+        found = self._call(
+            "POST",
+            at(
+                "/v1/nodes/{node_id}/maintenances/{maintenance_id}/cancel",
+                node_id=node_id,
+                maintenance_id=maintenance_id,
+            ),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Maintenance", found)
+
+    def drain_node(
+        self,
+        node_id: str,
+        body: forms.Drain,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.NodeState:
+        """Let a node run empty: no new leases until it is activated again."""
+        found = self._call(
+            "POST",
+            at("/v1/nodes/{node_id}/drain", node_id=node_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.NodeState", found)
+
+    def set_node_role(
+        self,
+        node_id: str,
+        body: forms.NewRole,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Role:
+        """Say what a node is for: work, letting traffic in, or control."""
+        found = self._call(
+            "POST",
+            at("/v1/nodes/{node_id}/role", node_id=node_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Role", found)
+
+    def read_ingress_load(
+        self,
+        region_id: str,
+    ) -> forms.IngressLoads:
+        """How much work goes through each ingress node of a region."""
+        found = self._call(
+            "GET",
+            at("/v1/regions/{region_id}/ingress", region_id=region_id),
+        )
+        return cast("forms.IngressLoads", found)
+
+    def create_attestation_nonce(
+        self,
+        node_id: str,
+        device_id: str,
+        body: forms.Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Nonce:
+        """What a device is to sign, bound to how far the node's chain has come."""
+        found = self._call(
+            "POST",
+            at(
+                "/v1/nodes/{node_id}/devices/{device_id}/attestation-nonce",
+                node_id=node_id,
+                device_id=device_id,
+            ),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Nonce", found)
+
+    def create_attestation(
+        self,
+        node_id: str,
+        device_id: str,
+        body: forms.AttestationAsked,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Attestation:
+        """Evidence for a nonce that was issued; the verdict counts for the epoch it falls
+        into.
+        """
+        found = self._call(
+            "POST",
+            at(
+                "/v1/nodes/{node_id}/devices/{device_id}/attestation",
+                node_id=node_id,
+                device_id=device_id,
+            ),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Attestation", found)
+
+    def add_attribute(
+        self,
+        body: forms.NewAttribute,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Attribute:
+        """Record what a third party has signed about a node or a provider."""
+        found = self._call(
+            "POST",
+            "/v1/attributes",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Attribute", found)
+
+    def list_attributes(
+        self,
+        *,
+        subject_id: str | None = None,
+        name: str | None = None,
+        account_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.AttributePage:
+        """Statements in the order in which they came; `account_id` is the signer's. With
+        the public.
+        """
+        found = self._call(
+            "GET",
+            "/v1/attributes",
+            query={
+                "subject_id": subject_id,
+                "name": name,
+                "account_id": account_id,
+                "limit": limit,
+                "cursor": cursor,
+            },
+        )
+        return cast("forms.AttributePage", found)
+
+    def revoke_attribute(
+        self,
+        statement_id: str,
+        body: forms.Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.AttributeRevoked:
+        """Take back what your account has signed."""
+        found = self._call(
+            "POST",
+            at("/v1/attributes/{statement_id}/revoke", statement_id=statement_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.AttributeRevoked", found)
+
+    def read_node_reputation(
+        self,
+        node_id: str,
+        *,
+        client_id: str | None = None,
+        as_of_position: int | None = None,
+        as_of: str | None = None,
+    ) -> forms.Reputation:
+        """What a node and its devices are known by; `as_of_position` gives what was known
+        there.
+        """
+        found = self._call(
+            "GET",
+            at("/v1/nodes/{node_id}/reputation", node_id=node_id),
+            query={"client_id": client_id, "as_of_position": as_of_position, "as_of": as_of},
+        )
+        return cast("forms.Reputation", found)
+
+    def read_provider_reputation(
+        self,
+        provider_id: str,
+        *,
+        client_id: str | None = None,
+        as_of_position: int | None = None,
+        as_of: str | None = None,
+    ) -> forms.Reputation:
+        """What all nodes of a provider are known by: a second node hides nothing."""
+        found = self._call(
+            "GET",
+            at("/v1/providers/{provider_id}/reputation", provider_id=provider_id),
+            query={"client_id": client_id, "as_of_position": as_of_position, "as_of": as_of},
+        )
+        return cast("forms.Reputation", found)
+
+    def read_renter_reputation(
+        self,
+        account_id: str,
+        *,
+        client_id: str | None = None,
+        as_of_position: int | None = None,
+        as_of: str | None = None,
+    ) -> forms.Reputation:
+        """What a renter is known by: the renter sees it, and whoever has rented to it."""
+        found = self._call(
+            "GET",
+            at("/v1/accounts/{account_id}/renter-reputation", account_id=account_id),
+            query={"client_id": client_id, "as_of_position": as_of_position, "as_of": as_of},
+        )
+        return cast("forms.Reputation", found)
+
+    def list_settings(
+        self,
+    ) -> forms.Settings:
+        """What to expect of edge and of datacenter nodes, in numbers where there are any
+        (K-4).
+        """
+        found = self._call(
+            "GET",
+            "/v1/settings",
+        )
+        return cast("forms.Settings", found)
+
+    def publish_offer(
+        self,
+        body: forms.NewOffer,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Offer:
+        """Offer a node at a price, not below the usage fee of its class."""
+        found = self._call(
+            "POST",
+            "/v1/offers",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Offer", found)
+
+    def search_offers(
+        self,
+        *,
+        model: str | None = None,
+        gpu_class: str | None = None,
+        price_max: int | None = None,
+        account_id: str | None = None,
+        node_id: str | None = None,
+        setting: Literal["edge", "datacenter"] | None = None,
+        kind: str | None = None,
+        gpu_count: int | None = None,
+        vendor: str | None = None,
+        memory_mib: int | None = None,
+        mode: Literal["whole", "mig", "mps", "time_slice", "memory"] | None = None,
+        isolation: Literal["process", "container", "vm", "machine"] | None = None,
+        capability: str | None = None,
+        cpu_cores: int | None = None,
+        ram_mib: int | None = None,
+        storage_gib: int | None = None,
+        network_mbps: int | None = None,
+        arch: str | None = None,
+        os: str | None = None,
+        min_kernel: str | None = None,
+        network_class: Literal["internet", "local", "switched"] | None = None,
+        substrate: str | None = None,
+        workload_class: str | None = None,
+        security_tier: int | None = None,
+        min_reputation_ppm: int | None = None,
+        region_id: str | None = None,
+        pool_id: str | None = None,
+        sla_class: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.OfferPage:
+        """Open offers that meet every demand, cheapest first, with what is known of each
+        machine.
+        """
+        found = self._call(
+            "GET",
+            "/v1/offers",
+            query={
+                "model": model,
+                "gpu_class": gpu_class,
+                "price_max": price_max,
+                "account_id": account_id,
+                "node_id": node_id,
+                "setting": setting,
+                "kind": kind,
+                "gpu_count": gpu_count,
+                "vendor": vendor,
+                "memory_mib": memory_mib,
+                "mode": mode,
+                "isolation": isolation,
+                "capability": capability,
+                "cpu_cores": cpu_cores,
+                "ram_mib": ram_mib,
+                "storage_gib": storage_gib,
+                "network_mbps": network_mbps,
+                "arch": arch,
+                "os": os,
+                "min_kernel": min_kernel,
+                "network_class": network_class,
+                "substrate": substrate,
+                "workload_class": workload_class,
+                "security_tier": security_tier,
+                "min_reputation_ppm": min_reputation_ppm,
+                "region_id": region_id,
+                "pool_id": pool_id,
+                "sla_class": sla_class,
+                "limit": limit,
+                "cursor": cursor,
+            },
+        )
+        return cast("forms.OfferPage", found)
+
+    def read_offer(
+        self,
+        offer_id: str,
+    ) -> forms.Offer:
+        """Read an offer, with what is known of its machine."""
+        found = self._call(
+            "GET",
+            at("/v1/offers/{offer_id}", offer_id=offer_id),
+        )
+        return cast("forms.Offer", found)
+
+    def withdraw_offer(
+        self,
+        offer_id: str,
+        body: forms.Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.OfferWithdrawn:
+        """Take an offer back; leases opened from it keep their price."""
+        found = self._call(
+            "POST",
+            at("/v1/offers/{offer_id}/withdraw", offer_id=offer_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.OfferWithdrawn", found)
+
+    def read_price(
+        self,
+    ) -> forms.Price:
+        """The price of a TOKEN now: each source, the median, or why there is none."""
+        found = self._call(
+            "GET",
+            "/v1/oracle",
+        )
+        return cast("forms.Price", found)
+
+    def set_price_sources(
+        self,
+        body: forms.NewSources,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Sources:
+        """Say whose prices count."""
+        found = self._call(
+            "POST",
+            "/v1/oracle/sources",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Sources", found)
+
+    def report_price(
+        self,
+        body: forms.NewObservation,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Observation:
+        """Record a price that a source published; the same once more changes nothing."""
+        found = self._call(
+            "POST",
+            "/v1/oracle/observations",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Observation", found)
+
+    def list_price_snapshots(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.SnapshotPage:
+        """Every snapshot in order: what all sources said when a burn or a seal needed a
+        price.
+        """
+        found = self._call(
+            "GET",
+            "/v1/oracle/snapshots",
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("forms.SnapshotPage", found)
+
+    def take_price_snapshot(
+        self,
+        body: forms.NewSnapshot,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Snapshot:
+        """Record what the sources say now, usable or not."""
+        found = self._call(
+            "POST",
+            "/v1/oracle/snapshots",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Snapshot", found)
+
+    def rehearse_policy(
+        self,
+        body: forms.RehearsalAsked,
+    ) -> forms.Rehearsal:
+        """Settle all past epochs once more under a proposal, and compare to the unit."""
+        found = self._call(
+            "POST",
+            "/v1/policies/dry-run",
+            body=body,
+        )
+        return cast("forms.Rehearsal", found)
+
+    def open_dispute(
+        self,
+        body: forms.NewDispute,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Dispute:
+        """Contest charges of a lease. Inside their window the provider's part is held
+        meanwhile.
+        """
+        found = self._call(
+            "POST",
+            "/v1/disputes",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Dispute", found)
+
+    def list_disputes(
+        self,
+        *,
+        lease_id: str | None = None,
+        state: Literal["open", "resolved"] | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.DisputePage:
+        """Disputes of which you are a party; all of them for governance and auditors."""
+        found = self._call(
+            "GET",
+            "/v1/disputes",
+            query={"lease_id": lease_id, "state": state, "limit": limit, "cursor": cursor},
+        )
+        return cast("forms.DisputePage", found)
+
+    def read_dispute(
+        self,
+        dispute_id: str,
+    ) -> forms.DisputeWhole:
+        """A dispute with its lines, its evidence and what was said."""
+        found = self._call(
+            "GET",
+            at("/v1/disputes/{dispute_id}", dispute_id=dispute_id),
+        )
+        return cast("forms.DisputeWhole", found)
+
+    def answer_dispute(
+        self,
+        dispute_id: str,
+        body: forms.Answer,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Dispute:
+        """Add a statement or evidence, as either side, as long as nobody has ruled."""
+        found = self._call(
+            "POST",
+            at("/v1/disputes/{dispute_id}/answer", dispute_id=dispute_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Dispute", found)
+
+    def rule_dispute(
+        self,
+        dispute_id: str,
+        body: forms.Ruling,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Dispute:
+        """Rule, as somebody who is neither party: the last word, booked as adjustments."""
+        found = self._call(
+            "POST",
+            at("/v1/disputes/{dispute_id}/rule", dispute_id=dispute_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Dispute", found)
+
+    def create_adjustment(
+        self,
+        body: forms.Goodwill,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Adjustment:
+        """Give a renter part of a charge back, out of the network's revenue (operator)."""
+        found = self._call(
+            "POST",
+            "/v1/adjustments",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Adjustment", found)
+
+    def list_adjustments(
+        self,
+        *,
+        lease_id: str | None = None,
+        corrects_position: int | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.AdjustmentPage:
+        """Corrections of charges you paid or were paid, in the order of their booking."""
+        found = self._call(
+            "GET",
+            "/v1/adjustments",
+            query={
+                "lease_id": lease_id,
+                "corrects_position": corrects_position,
+                "limit": limit,
+                "cursor": cursor,
+            },
+        )
+        return cast("forms.AdjustmentPage", found)
+
+    def create_late_usage_adjustment(
+        self,
+        body: forms.Late,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Adjustment:
+        """Charge signed usage that was reported after the lease was settled (operator)."""
+        found = self._call(
+            "POST",
+            "/v1/adjustments/late-usage",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Adjustment", found)
+
+    def read_adjustment(
+        self,
+        adjustment_id: str,
+    ) -> forms.Adjustment:
+        """One correction and every account it moved."""
+        found = self._call(
+            "GET",
+            at("/v1/adjustments/{adjustment_id}", adjustment_id=adjustment_id),
+        )
+        return cast("forms.Adjustment", found)
+
+    def submit_job(
+        self,
+        body: forms.NewJob,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Job:
+        """Submit a job; leases are opened for it."""
+        found = self._call(
+            "POST",
+            "/v1/jobs",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Job", found)
+
+    def list_jobs(
+        self,
+        *,
+        state: Literal["open", "cancelled", "completed", "failed"] | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.JobPage:
+        """Jobs in order of submission: your own, or all for operators and auditors."""
+        found = self._call(
+            "GET",
+            "/v1/jobs",
+            query={"state": state, "limit": limit, "cursor": cursor},
+        )
+        return cast("forms.JobPage", found)
+
+    def read_job(
+        self,
+        job_id: str,
+    ) -> forms.Job:
+        """Read a job."""
+        found = self._call(
+            "GET",
+            at("/v1/jobs/{job_id}", job_id=job_id),
+        )
+        return cast("forms.Job", found)
+
+    def cancel_job(
+        self,
+        job_id: str,
+        body: forms.Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.JobCancelled:
+        """No new leases for a job; those it has are closed one by one."""
+        found = self._call(
+            "POST",
+            at("/v1/jobs/{job_id}/cancel", job_id=job_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.JobCancelled", found)
+
+    def explain_job(
+        self,
+        job_id: str,
+    ) -> forms.Explanation:
+        """Why the leases of a job are where they are; for a job without one, what stands in
+        its way.
+        """
+        found = self._call(
+            "GET",
+            at("/v1/jobs/{job_id}/explain", job_id=job_id),
+        )
+        return cast("forms.Explanation", found)
+
+    def quote_job(
+        self,
+        body: forms.JobQuoteAsked,
+    ) -> forms.JobQuote:
+        """Which node a job would get now, why that one, and if none, what to ease."""
+        found = self._call(
+            "POST",
+            "/v1/quotes",
+            body=body,
+        )
+        return cast("forms.JobQuote", found)
+
+    def stream_lease_events(
+        self,
+        *,
+        lease_id: str | None = None,
+        after: int | None = None,
+        seconds: int | None = None,
+    ) -> bytes:
+        """What happens to your leases, as it happens (server-sent events)."""
+        found = self._call(
+            "GET",
+            "/v1/lease-events",
+            query={"lease_id": lease_id, "after": after, "seconds": seconds},
+        )
+        return cast("bytes", found)
+
+    def report_renter_health(
+        self,
+        lease_id: str,
+        body: forms.CheckIn,
+    ) -> forms.Heard:
+        """The renter's half says how it is; said again, the last word counts."""
+        found = self._call(
+            "POST",
+            at("/v1/leases/{lease_id}/check-in", lease_id=lease_id),
+            body=body,
+        )
+        return cast("forms.Heard", found)
+
+    def report_work_health(
+        self,
+        node_id: str,
+        lease_id: str,
+        body: forms.WorkHealth,
+    ) -> forms.Heard:
+        """The node's half says how the work is."""
+        found = self._call(
+            "POST",
+            at(
+                "/v1/nodes/{node_id}/assignments/{lease_id}/health",
+                node_id=node_id,
+                lease_id=lease_id,
+            ),
+            body=body,
+        )
+        return cast("forms.Heard", found)
+
+    def read_lease_health(
+        self,
+        lease_id: str,
+    ) -> forms.LeaseHealth:
+        """How both halves of a lease are, each with its machine, its kernel and when it was
+        heard.
+        """
+        found = self._call(
+            "GET",
+            at("/v1/leases/{lease_id}/health", lease_id=lease_id),
+        )
+        return cast("forms.LeaseHealth", found)
+
+    def pause_lease(
+        self,
+        lease_id: str,
+        body: forms.Turned,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.LeaseTurn:
+        """Stop the compute of an interruptible lease: it costs nothing until it goes on."""
+        found = self._call(
+            "POST",
+            at("/v1/leases/{lease_id}/pause", lease_id=lease_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.LeaseTurn", found)
+
+    def resume_lease(
+        self,
+        lease_id: str,
+        body: forms.Turned,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.LeaseTurn:
+        """Hold the same devices again, if they are free, and go on."""
+        found = self._call(
+            "POST",
+            at("/v1/leases/{lease_id}/resume", lease_id=lease_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.LeaseTurn", found)
+
+    def extend_lease(
+        self,
+        lease_id: str,
+        body: forms.Extension,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.LeaseTurn:
+        """A later end of a fixed term. An open-ended lease is topped up instead."""
+        found = self._call(
+            "POST",
+            at("/v1/leases/{lease_id}/extend", lease_id=lease_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.LeaseTurn", found)
+
+    def reclaim_lease(
+        self,
+        lease_id: str,
+        body: forms.Reclaim,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.LeaseTurn:
+        """Ask for the devices back: the window that was quoted begins, at the full rate."""
+        found = self._call(
+            "POST",
+            at("/v1/leases/{lease_id}/reclaim", lease_id=lease_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.LeaseTurn", found)
+
+    def cancel_reclaim(
+        self,
+        lease_id: str,
+        body: forms.Turned,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.LeaseTurn:
+        """Leave the devices with the renter after all."""
+        found = self._call(
+            "POST",
+            at("/v1/leases/{lease_id}/reclaim/cancel", lease_id=lease_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.LeaseTurn", found)
+
+    def quote_lease(
+        self,
+        body: forms.NewQuote,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.LeaseQuote:
+        """A request for a lease, with a price that is promised for a while: accept it in
+        time.
+        """
+        found = self._call(
+            "POST",
+            "/v1/lease-quotes",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.LeaseQuote", found)
+
+    def accept_quote(
+        self,
+        lease_id: str,
+        body: forms.QuoteAcceptance,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.LeaseOpened:
+        """Take a quote before it expires: the devices are reserved at its price, the money
+        is held.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/leases/{lease_id}/accept", lease_id=lease_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.LeaseOpened", found)
+
+    def list_lease_steps(
+        self,
+        lease_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.LeaseStepPage:
+        """The life of a lease, from its request to its archive: each fact with cause and
+        money.
+        """
+        found = self._call(
+            "GET",
+            at("/v1/leases/{lease_id}/events", lease_id=lease_id),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("forms.LeaseStepPage", found)
+
+    def open_lease(
+        self,
+        body: forms.NewLease,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.LeaseOpened:
+        """Find the cheapest node that fits and reserve it, with the money held for it; or
+        ask for bids,.
+        """
+        found = self._call(
+            "POST",
+            "/v1/leases",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.LeaseOpened", found)
+
+    def list_leases(
+        self,
+        *,
+        state: Literal[
+            "requested",
+            "quoted",
+            "reserved",
+            "gang_waiting",
+            "active",
+            "paused",
+            "degraded",
+            "reclaiming",
+            "closing",
+            "settled",
+            "disputed",
+            "resolved",
+            "archived",
+        ]
+        | None = None,
+        job_id: str | None = None,
+        node_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        as_of_position: int | None = None,
+        as_of: str | None = None,
+    ) -> forms.LeasePage:
+        """Leases in order of request, as renter or as provider; all for operators and
+        auditors.
+        """
+        found = self._call(
+            "GET",
+            "/v1/leases",
+            query={
+                "state": state,
+                "job_id": job_id,
+                "node_id": node_id,
+                "limit": limit,
+                "cursor": cursor,
+                "as_of_position": as_of_position,
+                "as_of": as_of,
+            },
+        )
+        return cast("forms.LeasePage", found)
+
+    def close_lease(
+        self,
+        lease_id: str,
+        body: forms.Closing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.LeaseClosed:
+        """End a lease; what the escrow can no longer need goes back at once."""
+        found = self._call(
+            "POST",
+            at("/v1/leases/{lease_id}/close", lease_id=lease_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.LeaseClosed", found)
+
+    def fund_lease(
+        self,
+        lease_id: str,
+        body: forms.TopUp,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.ToppedUp:
+        """Put credits of yours into the escrow of a lease: yours, or another account's you
+        pay for.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/leases/{lease_id}/top-up", lease_id=lease_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.ToppedUp", found)
+
+    def read_lease(
+        self,
+        lease_id: str,
+        *,
+        as_of_position: int | None = None,
+        as_of: str | None = None,
+    ) -> forms.Lease:
+        """Read a lease, now or as of a position or a time."""
+        found = self._call(
+            "GET",
+            at("/v1/leases/{lease_id}", lease_id=lease_id),
+            query={"as_of_position": as_of_position, "as_of": as_of},
+        )
+        return cast("forms.Lease", found)
+
+    def list_lease_usage(
+        self,
+        lease_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.LeaseHourPage:
+        """GPU time of a lease, hour by hour, and time that earned nothing."""
+        found = self._call(
+            "GET",
+            at("/v1/leases/{lease_id}/usage", lease_id=lease_id),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("forms.LeaseHourPage", found)
+
+    def list_lease_charges(
+        self,
+        lease_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.LeaseChargePage:
+        """What a lease cost, accrual by accrual, and where each unit went."""
+        found = self._call(
+            "GET",
+            at("/v1/leases/{lease_id}/charges", lease_id=lease_id),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("forms.LeaseChargePage", found)
+
+    def list_lease_history(
+        self,
+        lease_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.LeaseFactPage:
+        """Every fact of a lease, and the state after it."""
+        found = self._call(
+            "GET",
+            at("/v1/leases/{lease_id}/history", lease_id=lease_id),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("forms.LeaseFactPage", found)
+
+    def open_gang(
+        self,
+        body: forms.NewGang,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Gang:
+        """Reserve every member in one append, or none."""
+        found = self._call(
+            "POST",
+            "/v1/gangs",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Gang", found)
+
+    def list_gangs(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.GangPage:
+        """Gangs in order of request: your own, or all for operators and auditors."""
+        found = self._call(
+            "GET",
+            "/v1/gangs",
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("forms.GangPage", found)
+
+    def cancel_gang(
+        self,
+        gang_id: str,
+        body: forms.Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Gang:
+        """End a gang before it has opened, at no charge. An open one is closed lease by
+        lease.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/gangs/{gang_id}/cancel", gang_id=gang_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Gang", found)
+
+    def read_gang(
+        self,
+        gang_id: str,
+    ) -> forms.Gang:
+        """Read a gang: its members, who is ready, or its place in the queue."""
+        found = self._call(
+            "GET",
+            at("/v1/gangs/{gang_id}", gang_id=gang_id),
+        )
+        return cast("forms.Gang", found)
+
+    def create_pool(
+        self,
+        body: forms.NewPool,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.PoolMade:
+        """Create a pool of your own: nodes come in one by one, by whoever provides them."""
+        found = self._call(
+            "POST",
+            "/v1/pools",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.PoolMade", found)
+
+    def list_pools(
+        self,
+        *,
+        account_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.PoolPage:
+        """Pools in order of creation."""
+        found = self._call(
+            "GET",
+            "/v1/pools",
+            query={"account_id": account_id, "limit": limit, "cursor": cursor},
+        )
+        return cast("forms.PoolPage", found)
+
+    def set_pool_policy(
+        self,
+        pool_id: str,
+        body: forms.PoolPolicyForm,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.PoolPolicy:
+        """Set the whole policy of a pool; what is left out is its default. Leases keep
+        running.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/pools/{pool_id}/policy", pool_id=pool_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.PoolPolicy", found)
+
+    def add_pool_node(
+        self,
+        pool_id: str,
+        body: forms.NewPoolNode,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.PoolNodeMade:
+        """Put a node of yours into a pool. A node is in one pool at most."""
+        found = self._call(
+            "POST",
+            at("/v1/pools/{pool_id}/nodes", pool_id=pool_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.PoolNodeMade", found)
+
+    def list_pool_nodes(
+        self,
+        pool_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.PoolNodePage:
+        """Nodes of a pool in the order in which they were added."""
+        found = self._call(
+            "GET",
+            at("/v1/pools/{pool_id}/nodes", pool_id=pool_id),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("forms.PoolNodePage", found)
+
+    def remove_pool_node(
+        self,
+        pool_id: str,
+        node_id: str,
+        body: forms.Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.PoolNodeMade:
+        """Take a node out: its provider may, and the pool's owner. Leases that run there go
+        on.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/pools/{pool_id}/nodes/{node_id}/remove", pool_id=pool_id, node_id=node_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.PoolNodeMade", found)
+
+    def read_pool(
+        self,
+        pool_id: str,
+    ) -> forms.Pool:
+        """Read a pool: its policy, and what accelerators of which kind it has."""
+        found = self._call(
+            "GET",
+            at("/v1/pools/{pool_id}", pool_id=pool_id),
+        )
+        return cast("forms.Pool", found)
+
+    def list_pool_queue(
+        self,
+        pool_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.WaitingPage:
+        """Who waits for a pool, first come first. Others' names are left out."""
+        found = self._call(
+            "GET",
+            at("/v1/pools/{pool_id}/queue", pool_id=pool_id),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("forms.WaitingPage", found)
+
+    def list_pool_decisions(
+        self,
+        pool_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.DecisionPage:
+        """Decisions of a pool's scheduler, in order."""
+        found = self._call(
+            "GET",
+            at("/v1/pools/{pool_id}/decisions", pool_id=pool_id),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("forms.DecisionPage", found)
+
+    def read_pool_decision(
+        self,
+        pool_id: str,
+        at_position: int,
+    ) -> forms.WholeDecision:
+        """All that one decision looked at, made again from it. For the pool's owner and
+        operators.
+        """
+        found = self._call(
+            "GET",
+            at(
+                "/v1/pools/{pool_id}/decisions/{at_position}",
+                pool_id=pool_id,
+                at_position=at_position,
+            ),
+        )
+        return cast("forms.WholeDecision", found)
+
+    def list_auctions(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.AuctionPage:
+        """Requests that take bids now, in the order in which they came."""
+        found = self._call(
+            "GET",
+            "/v1/auctions",
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("forms.AuctionPage", found)
+
+    def read_auction(
+        self,
+        lease_id: str,
+    ) -> forms.Auction:
+        """Read the auction of a request. What is asked for is public to every bidder."""
+        found = self._call(
+            "GET",
+            at("/v1/auctions/{lease_id}", lease_id=lease_id),
+        )
+        return cast("forms.Auction", found)
+
+    def submit_bid(
+        self,
+        lease_id: str,
+        body: forms.NewBid,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Bid:
+        """Bid for a request with an offer of yours; the deposit is held until somebody has
+        won.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/auctions/{lease_id}/bids", lease_id=lease_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Bid", found)
+
+    def list_auction_bids(
+        self,
+        lease_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.BidPage:
+        """Bids of a request: all for its renter and for operators, your own for a bidder.
+        Of a sealed.
+        """
+        found = self._call(
+            "GET",
+            at("/v1/auctions/{lease_id}/bids", lease_id=lease_id),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("forms.BidPage", found)
+
+    def list_bids(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.BidPage:
+        """Your bids and what became of their deposits, in order."""
+        found = self._call(
+            "GET",
+            "/v1/bids",
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("forms.BidPage", found)
+
+    def withdraw_bid(
+        self,
+        lease_id: str,
+        bid_id: str,
+        body: forms.Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.BidWithdrawn:
+        """Take a bid back while nobody has won; its deposit comes back with it."""
+        found = self._call(
+            "POST",
+            at("/v1/auctions/{lease_id}/bids/{bid_id}/withdraw", lease_id=lease_id, bid_id=bid_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.BidWithdrawn", found)
+
+    def accept_bid(
+        self,
+        lease_id: str,
+        bid_id: str,
+        body: forms.Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.BidAccepted:
+        """Choose a bid of a request whose `pick` is the renter's: it is reserved at its
+        price.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/auctions/{lease_id}/bids/{bid_id}/accept", lease_id=lease_id, bid_id=bid_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.BidAccepted", found)
+
+    def set_standing_bid(
+        self,
+        lease_id: str,
+        body: forms.NewStandingBid,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.StandingBidSet:
+        """Raise or lower the standing bid of an interruptible lease."""
+        found = self._call(
+            "POST",
+            at("/v1/leases/{lease_id}/bid", lease_id=lease_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.StandingBidSet", found)
+
+    def read_standing_bid(
+        self,
+        lease_id: str,
+    ) -> forms.StandingBid:
+        """The standing bid of an interruptible lease, and the one to beat."""
+        found = self._call(
+            "GET",
+            at("/v1/leases/{lease_id}/bid", lease_id=lease_id),
+        )
+        return cast("forms.StandingBid", found)
+
+    def list_pricing_modules(
+        self,
+    ) -> forms.Modules:
+        """Every pricing module of this installation, plug-ins too, with its version."""
+        found = self._call(
+            "GET",
+            "/v1/pricing-modules",
+        )
+        return cast("forms.Modules", found)
+
+    def read_market_prices(
+        self,
+        *,
+        pool_id: str | None = None,
+    ) -> forms.MarketPrices:
+        """What the winning standing bids pay now, by class of accelerator: everywhere, or
+        in a pool.
+        """
+        found = self._call(
+            "GET",
+            "/v1/market-prices",
+            query={"pool_id": pool_id},
+        )
+        return cast("forms.MarketPrices", found)
+
+    def set_offer_prices(
+        self,
+        offer_id: str,
+        body: forms.NewPriceList,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.PriceList:
+        """Say at which floor interruptible leases, and at which prices whole months are
+        let.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/offers/{offer_id}/prices", offer_id=offer_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.PriceList", found)
+
+    def read_offer_prices(
+        self,
+        offer_id: str,
+    ) -> forms.PriceList:
+        """The price list of an offer, where its provider has set one."""
+        found = self._call(
+            "GET",
+            at("/v1/offers/{offer_id}/prices", offer_id=offer_id),
+        )
+        return cast("forms.PriceList", found)
+
+    def read_balances(
+        self,
+        account_id: str,
+        *,
+        as_of_position: int | None = None,
+        as_of: str | None = None,
+    ) -> forms.Balances:
+        """Balances of an account: now from the books, or as of a position or a time."""
+        found = self._call(
+            "GET",
+            at("/v1/accounts/{account_id}/balances", account_id=account_id),
+            query={"as_of_position": as_of_position, "as_of": as_of},
+        )
+        return cast("forms.Balances", found)
+
+    def list_journal(
+        self,
+        account_id: str,
+        *,
+        from_: str | None = None,
+        to: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        as_of_position: int | None = None,
+        as_of: str | None = None,
+    ) -> forms.LinePage:
+        """Every movement on the account's books in order; recorded in [from, to)."""
+        found = self._call(
+            "GET",
+            at("/v1/accounts/{account_id}/journal", account_id=account_id),
+            query={
+                "from": from_,
+                "to": to,
+                "limit": limit,
+                "cursor": cursor,
+                "as_of_position": as_of_position,
+                "as_of": as_of,
+            },
+        )
+        return cast("forms.LinePage", found)
+
+    def read_statement(
+        self,
+        account_id: str,
+        period: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.Statement:
+        """The statement of one month: balances before and after, and what was charged."""
+        found = self._call(
+            "GET",
+            at(
+                "/v1/accounts/{account_id}/statements/{period}",
+                account_id=account_id,
+                period=period,
+            ),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("forms.Statement", found)
+
+    def read_account_statement(
+        self,
+        account_id: str,
+        *,
+        from_: str | None = None,
+        to: str | None = None,
+        kind: str | None = None,
+        by: Literal["client_id", "project_id", "end_user_ref", "lease_id"] | None = None,
+        client_id: str | None = None,
+        project_id: str | None = None,
+        end_user_ref: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        as_of_position: int | None = None,
+        as_of: str | None = None,
+    ) -> forms.AccountStatement:
+        """A statement of any period, accrued as of now or as of any moment."""
+        found = self._call(
+            "GET",
+            at("/v1/accounts/{account_id}/statements", account_id=account_id),
+            query={
+                "from": from_,
+                "to": to,
+                "kind": kind,
+                "by": by,
+                "client_id": client_id,
+                "project_id": project_id,
+                "end_user_ref": end_user_ref,
+                "limit": limit,
+                "cursor": cursor,
+                "as_of_position": as_of_position,
+                "as_of": as_of,
+            },
+        )
+        return cast("forms.AccountStatement", found)
+
+    def read_statement_line(
+        self,
+        account_id: str,
+        position: int,
+    ) -> forms.LineDetail:
+        """The fact behind a line, what it booked, and how its amounts came about."""
+        found = self._call(
+            "GET",
+            at(
+                "/v1/accounts/{account_id}/statements/lines/{position}",
+                account_id=account_id,
+                position=position,
+            ),
+        )
+        return cast("forms.LineDetail", found)
+
+    def read_statement_line_proof(
+        self,
+        account_id: str,
+        position: int,
+    ) -> str:
+        """The proof of a line's fact under the last signed head, as a `.tlog-proof` file."""
+        found = self._call(
+            "GET",
+            at(
+                "/v1/accounts/{account_id}/statements/lines/{position}/proof",
+                account_id=account_id,
+                position=position,
+            ),
+        )
+        return cast("str", found)
+
+    def list_statement_line_reports(
+        self,
+        account_id: str,
+        position: int,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.ConsumedReportPage:
+        """The signed reports that an accrual read, and what each was worth. Their sum is
+        the line.
+        """
+        found = self._call(
+            "GET",
+            at(
+                "/v1/accounts/{account_id}/statements/lines/{position}/reports",
+                account_id=account_id,
+                position=position,
+            ),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("forms.ConsumedReportPage", found)
+
+    def read_statement_line_report_proof(
+        self,
+        account_id: str,
+        position: int,
+        usage_position: int,
+    ) -> str:
+        """One report's signed bytes and its proof under the first pin that covers it."""
+        found = self._call(
+            "GET",
+            at(
+                "/v1/accounts/{account_id}/statements/lines/{position}/reports/{usage_position}/proof",
+                account_id=account_id,
+                position=position,
+                usage_position=usage_position,
+            ),
+        )
+        return cast("str", found)
+
+    def list_earnings(
+        self,
+        *,
+        by: str | None = None,
+        node_id: str | None = None,
+        lease_id: str | None = None,
+        epoch: int | None = None,
+        account_id: str | None = None,
+        from_: str | None = None,
+        to: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.EarningPage:
+        """Sums of what was earned: your own, or everybody's for operators and auditors."""
+        found = self._call(
+            "GET",
+            "/v1/earnings",
+            query={
+                "by": by,
+                "node_id": node_id,
+                "lease_id": lease_id,
+                "epoch": epoch,
+                "account_id": account_id,
+                "from": from_,
+                "to": to,
+                "limit": limit,
+                "cursor": cursor,
+            },
+        )
+        return cast("forms.EarningPage", found)
+
+    def read_node_today(
+        self,
+        node_id: str,
+    ) -> forms.NodeToday:
+        """What a node has earned since midnight UTC; asked by the node itself, for its
+        owner's eyes.
+        """
+        found = self._call(
+            "GET",
+            at("/v1/nodes/{node_id}/earnings/today", node_id=node_id),
+        )
+        return cast("forms.NodeToday", found)
+
+    def explain_earning(
+        self,
+        position: int,
+    ) -> forms.EarningExplained:
+        """How one accrual was shared: the arithmetic with every number, and the entry it
+        booked.
+        """
+        found = self._call(
+            "GET",
+            at("/v1/earnings/explain/{position}", position=position),
+        )
+        return cast("forms.EarningExplained", found)
+
+    def list_epochs(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.EpochPage:
+        """Epochs in order."""
+        found = self._call(
+            "GET",
+            "/v1/epochs",
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("forms.EpochPage", found)
+
+    def preview_epoch(
+        self,
+        *,
+        epoch: int | None = None,
+    ) -> forms.Preview:
+        """The weights of the open epoch, or of the one named."""
+        found = self._call(
+            "GET",
+            "/v1/epochs/preview",
+            query={"epoch": epoch},
+        )
+        return cast("forms.Preview", found)
+
+    def read_epoch(
+        self,
+        epoch: int,
+    ) -> forms.Epoch:
+        """Read an epoch."""
+        found = self._call(
+            "GET",
+            at("/v1/epochs/{epoch}", epoch=epoch),
+        )
+        return cast("forms.Epoch", found)
+
+    def list_epoch_rewards(
+        self,
+        epoch: int,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.RewardPage:
+        """What a sealed epoch credited, by account."""
+        found = self._call(
+            "GET",
+            at("/v1/epochs/{epoch}/rewards", epoch=epoch),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("forms.RewardPage", found)
+
+    def read_payout_file(
+        self,
+        epoch: int,
+    ) -> dict[str, Any]:
+        """The file the payout of an epoch is proposed and claimed from, byte for byte."""
+        found = self._call(
+            "GET",
+            at("/v1/epochs/{epoch}/payout.json", epoch=epoch),
+        )
+        return cast("dict[str, Any]", found)
+
+    def explain_epoch(
+        self,
+        epoch: int,
+        node_id: str,
+    ) -> forms.EpochExplanation:
+        """Why a node got what it got in a sealed epoch; zero says why, too."""
+        found = self._call(
+            "GET",
+            at("/v1/epochs/{epoch}/explain/{node_id}", epoch=epoch, node_id=node_id),
+        )
+        return cast("forms.EpochExplanation", found)
+
+    def list_wash_signals(
+        self,
+        epoch: int,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.DividedPage:
+        """How much of each node's use in an epoch came from one renter, or from related
+        ones.
+        """
+        found = self._call(
+            "GET",
+            at("/v1/epochs/{epoch}/signals", epoch=epoch),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("forms.DividedPage", found)
+
+    def list_renter_signals(
+        self,
+        epoch: int,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.DividedPage:
+        """How much of each renter's use in an epoch went to one owner of nodes, or to
+        related ones.
+        """
+        found = self._call(
+            "GET",
+            at("/v1/epochs/{epoch}/renter-signals", epoch=epoch),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("forms.DividedPage", found)
+
+    def fund_escrow(
+        self,
+        job_id: str,
+        body: forms.EscrowFunding,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Escrow:
+        """Put credits into the escrow of a job. Its leases that name no term and no funds
+        of their own.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/jobs/{job_id}/escrow", job_id=job_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Escrow", found)
+
+    def read_escrow(
+        self,
+        job_id: str,
+    ) -> forms.Escrow:
+        """What the escrow of a job holds, who put it there, who draws on it and until when
+        it lasts.
+        """
+        found = self._call(
+            "GET",
+            at("/v1/jobs/{job_id}/escrow", job_id=job_id),
+        )
+        return cast("forms.Escrow", found)
+
+    def withdraw_escrow(
+        self,
+        job_id: str,
+        body: forms.Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Escrow:
+        """Have back what the escrow of a job holds, once none of its leases is unsettled."""
+        found = self._call(
+            "POST",
+            at("/v1/jobs/{job_id}/escrow/withdraw", job_id=job_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Escrow", found)
+
+    def list_payouts(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.RootPage:
+        """Payout roots in the order they were built, and how far each has come."""
+        found = self._call(
+            "GET",
+            "/v1/payouts",
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("forms.RootPage", found)
+
+    def list_claims(
+        self,
+        *,
+        account_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.ClaimPage:
+        """Confirmed claims: your own, or everybody's for operators and auditors."""
+        found = self._call(
+            "GET",
+            "/v1/payouts/claims",
+            query={"account_id": account_id, "limit": limit, "cursor": cursor},
+        )
+        return cast("forms.ClaimPage", found)
+
+    def read_rewards(
+        self,
+        account_id: str,
+    ) -> forms.Lifetime:
+        """Lifetime totals of an account: credited, matured and claimed TOKEN."""
+        found = self._call(
+            "GET",
+            at("/v1/accounts/{account_id}/rewards", account_id=account_id),
+        )
+        return cast("forms.Lifetime", found)
+
+    def read_payout_proof(
+        self,
+        epoch: int,
+        *,
+        address: str,
+    ) -> forms.Proof:
+        """The Merkle proof of a wallet's total under the root of an epoch."""
+        found = self._call(
+            "GET",
+            at("/v1/payouts/{epoch}/proof", epoch=epoch),
+            query={"address": address},
+        )
+        return cast("forms.Proof", found)
+
+    def list_tariffs(
+        self,
+    ) -> forms.Tariffs:
+        """Every version of the tariff, oldest first."""
+        found = self._call(
+            "GET",
+            "/v1/tariffs",
+        )
+        return cast("forms.Tariffs", found)
+
+    def publish_tariff(
+        self,
+        body: forms.NewTariff,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Tariff:
+        """Publish the next version; leases that are reserved already keep theirs."""
+        found = self._call(
+            "POST",
+            "/v1/tariffs",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Tariff", found)
+
+    def propose_policy(
+        self,
+        body: forms.NewProposal,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Proposal:
+        """Propose a policy, or anything else that others shall say yes to; its lint is
+        recorded.
+        """
+        found = self._call(
+            "POST",
+            "/v1/policies/proposals",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Proposal", found)
+
+    def list_policy_proposals(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.ProposalPage:
+        """Proposals in the order in which they were made."""
+        found = self._call(
+            "GET",
+            "/v1/policies/proposals",
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("forms.ProposalPage", found)
+
+    def revise_policy_proposal(
+        self,
+        proposal_number: int,
+        body: forms.NewProposal,
+        *,
+        if_match: str,
+        idempotency_key: str | None = None,
+    ) -> forms.Proposal:
+        """Propose another document under the same number; votes on the one before end."""
+        found = self._call(
+            "POST",
+            at("/v1/policies/proposals/{proposal_number}/revise", proposal_number=proposal_number),
+            body=body,
+            if_match=if_match,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Proposal", found)
+
+    def open_policy_review(
+        self,
+        proposal_number: int,
+        body: forms.ReviewOpening,
+        *,
+        if_match: str,
+        idempotency_key: str | None = None,
+    ) -> forms.Proposal:
+        """Say that a proposal is being reviewed, also one that fails the lint."""
+        found = self._call(
+            "POST",
+            at("/v1/policies/proposals/{proposal_number}/review", proposal_number=proposal_number),
+            body=body,
+            if_match=if_match,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Proposal", found)
+
+    def approve_policy_proposal(
+        self,
+        proposal_number: int,
+        body: forms.Nothing,
+        *,
+        if_match: str,
+        idempotency_key: str | None = None,
+    ) -> forms.Proposal:
+        """Say yes to a proposal of somebody else."""
+        found = self._call(
+            "POST",
+            at("/v1/policies/proposals/{proposal_number}/approve", proposal_number=proposal_number),
+            body=body,
+            if_match=if_match,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Proposal", found)
+
+    def reject_policy_proposal(
+        self,
+        proposal_number: int,
+        body: forms.Because,
+        *,
+        if_match: str,
+        idempotency_key: str | None = None,
+    ) -> forms.Proposal:
+        """Say no to a proposal of somebody else."""
+        found = self._call(
+            "POST",
+            at("/v1/policies/proposals/{proposal_number}/reject", proposal_number=proposal_number),
+            body=body,
+            if_match=if_match,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Proposal", found)
+
+    def withdraw_policy_proposal(
+        self,
+        proposal_number: int,
+        body: forms.Because,
+        *,
+        if_match: str,
+        idempotency_key: str | None = None,
+    ) -> forms.Proposal:
+        """Take back what one has proposed, as long as it is not scheduled."""
+        found = self._call(
+            "POST",
+            at(
+                "/v1/policies/proposals/{proposal_number}/withdraw", proposal_number=proposal_number
+            ),
+            body=body,
+            if_match=if_match,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Proposal", found)
+
+    def schedule_policy_proposal(
+        self,
+        proposal_number: int,
+        body: forms.Scheduling,
+        *,
+        if_match: str,
+        idempotency_key: str | None = None,
+    ) -> forms.Proposal:
+        """Publish an approved proposal as the next version, for an epoch far enough ahead."""
+        found = self._call(
+            "POST",
+            at(
+                "/v1/policies/proposals/{proposal_number}/schedule", proposal_number=proposal_number
+            ),
+            body=body,
+            if_match=if_match,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Proposal", found)
+
+    def read_policy_proposal(
+        self,
+        proposal_number: int,
+    ) -> forms.WholeProposal:
+        """One proposal: its document, the lint's findings, who said what and when."""
+        found = self._call(
+            "GET",
+            at("/v1/policies/proposals/{proposal_number}", proposal_number=proposal_number),
+        )
+        return cast("forms.WholeProposal", found)
+
+    def list_policies(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        as_of_position: int | None = None,
+        as_of: str | None = None,
+    ) -> forms.PolicyPage:
+        """Every version of the policy, oldest first, as known now or at a moment of the
+        past.
+        """
+        found = self._call(
+            "GET",
+            "/v1/policies",
+            query={
+                "limit": limit,
+                "cursor": cursor,
+                "as_of_position": as_of_position,
+                "as_of": as_of,
+            },
+        )
+        return cast("forms.PolicyPage", found)
+
+    def read_policy(
+        self,
+        policy_version: int,
+        *,
+        as_of_position: int | None = None,
+        as_of: str | None = None,
+    ) -> forms.Policy:
+        """One version of the policy."""
+        found = self._call(
+            "GET",
+            at("/v1/policies/{policy_version}", policy_version=policy_version),
+            query={"as_of_position": as_of_position, "as_of": as_of},
+        )
+        return cast("forms.Policy", found)
+
+    def read_node_trust(
+        self,
+        node_id: str,
+        *,
+        epoch: int | None = None,
+    ) -> forms.NodeTrust:
+        """The tier of each device of a node in an epoch, the newest if none is named."""
+        found = self._call(
+            "GET",
+            at("/v1/nodes/{node_id}/trust", node_id=node_id),
+            query={"epoch": epoch},
+        )
+        return cast("forms.NodeTrust", found)
+
+    def list_driver_libraries(
+        self,
+    ) -> forms.Libraries:
+        """The driver libraries that the operator vouches for; a device under another fails
+        tier 2.
+        """
+        found = self._call(
+            "GET",
+            "/v1/trust/libraries",
+        )
+        return cast("forms.Libraries", found)
+
+    def add_driver_library(
+        self,
+        body: forms.LibraryAsked,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Library:
+        """Vouch for a driver library."""
+        found = self._call(
+            "POST",
+            "/v1/trust/libraries",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Library", found)
+
+    def remove_driver_library(
+        self,
+        body: forms.LibraryAsked,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Library:
+        """Vouch for a driver library no longer."""
+        found = self._call(
+            "POST",
+            "/v1/trust/libraries/forget",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Library", found)
+
+    def list_events(
+        self,
+        *,
+        party: str | None = None,
+        type_: str | None = None,
+        from_: str | None = None,
+        to: str | None = None,
+        from_position: int | None = None,
+        to_position: int | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        as_of_position: int | None = None,
+        as_of: str | None = None,
+    ) -> forms.EventPage:
+        """Facts in order: of a party, of a type, recorded in [from, to), at positions in."""
+        found = self._call(
+            "GET",
+            "/v1/audit/events",
+            query={
+                "party": party,
+                "type": type_,
+                "from": from_,
+                "to": to,
+                "from_position": from_position,
+                "to_position": to_position,
+                "limit": limit,
+                "cursor": cursor,
+                "as_of_position": as_of_position,
+                "as_of": as_of,
+            },
+        )
+        return cast("forms.EventPage", found)
+
+    def read_event(
+        self,
+        position: int,
+    ) -> forms.Event:
+        """The fact at a position."""
+        found = self._call(
+            "GET",
+            at("/v1/audit/events/{position}", position=position),
+        )
+        return cast("forms.Event", found)
+
+    def read_checkpoint(
+        self,
+    ) -> str:
+        """The last signed head of the log: a C2SP signed note over origin, size and root."""
+        found = self._call(
+            "GET",
+            "/v1/audit/log/checkpoint",
+        )
+        return cast("str", found)
+
+    def read_log_key(
+        self,
+    ) -> forms.LogKey:
+        """The public key that signs the log's heads."""
+        found = self._call(
+            "GET",
+            "/v1/audit/log/key",
+        )
+        return cast("forms.LogKey", found)
+
+    def read_proof(
+        self,
+        position: int,
+    ) -> str:
+        """The proof of one fact under the last signed head, as a `.tlog-proof` file."""
+        found = self._call(
+            "GET",
+            at("/v1/audit/proofs/{position}", position=position),
+        )
+        return cast("str", found)
+
+    def read_usage_proof(
+        self,
+        lane: int,
+        usage_position: int,
+    ) -> str:
+        """The proof of one usage report under the first pin that covers it."""
+        found = self._call(
+            "GET",
+            at(
+                "/v1/audit/proofs/usage/{lane}/{usage_position}",
+                lane=lane,
+                usage_position=usage_position,
+            ),
+        )
+        return cast("str", found)
+
+    def read_funding(
+        self,
+        account_id: str,
+    ) -> forms.Funding:
+        """What an account may spend now, in spend order."""
+        found = self._call(
+            "GET",
+            at("/v1/accounts/{account_id}/funding", account_id=account_id),
+        )
+        return cast("forms.Funding", found)
+
+    def fund_account(
+        self,
+        account_id: str,
+        body: forms.NewFundedAccount,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.FundedAccount:
+        """Pay for another account from now on, as far as a monthly cap goes."""
+        found = self._call(
+            "POST",
+            at("/v1/accounts/{account_id}/funded-accounts", account_id=account_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.FundedAccount", found)
+
+    def list_funded_accounts(
+        self,
+        account_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.FundedAccountPage:
+        """Whom an account pays for, and paid for."""
+        found = self._call(
+            "GET",
+            at("/v1/accounts/{account_id}/funded-accounts", account_id=account_id),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("forms.FundedAccountPage", found)
+
+    def stop_funding(
+        self,
+        account_id: str,
+        funded_account_id: str,
+        body: forms.Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.FundedAccount:
+        """Stop paying for another account, or being paid for. Leases that hold money keep
+        it.
+        """
+        found = self._call(
+            "POST",
+            at(
+                "/v1/accounts/{account_id}/funded-accounts/{funded_account_id}/end",
+                account_id=account_id,
+                funded_account_id=funded_account_id,
+            ),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.FundedAccount", found)
+
+    def set_budget(
+        self,
+        account_id: str,
+        body: forms.NewBudget,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Budget:
+        """Cap what goes into escrow in a calendar month (UTC), for a project or a key."""
+        found = self._call(
+            "POST",
+            at("/v1/accounts/{account_id}/budgets", account_id=account_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Budget", found)
+
+    def list_budgets(
+        self,
+        account_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.BudgetPage:
+        """The caps of an account, and how far each is used this month."""
+        found = self._call(
+            "GET",
+            at("/v1/accounts/{account_id}/budgets", account_id=account_id),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("forms.BudgetPage", found)
+
+    def propose_grant(
+        self,
+        body: forms.NewGrant,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Grant:
+        """Propose a grant; a second person opens it by accepting."""
+        found = self._call(
+            "POST",
+            "/v1/grants",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Grant", found)
+
+    def list_grants(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.GrantPage:
+        """Grants in the order in which they were proposed."""
+        found = self._call(
+            "GET",
+            "/v1/grants",
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("forms.GrantPage", found)
+
+    def propose_milestone(
+        self,
+        grant_id: str,
+        body: forms.MilestoneDone,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Grant:
+        """Say that a milestone is done; a second person unlocks it by accepting."""
+        found = self._call(
+            "POST",
+            at("/v1/grants/{grant_id}/milestones", grant_id=grant_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Grant", found)
+
+    def propose_clawback(
+        self,
+        grant_id: str,
+        body: forms.NewClawback,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Grant:
+        """Propose to take back what is not earned; what is unlocked stays."""
+        found = self._call(
+            "POST",
+            at("/v1/grants/{grant_id}/clawback", grant_id=grant_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Grant", found)
+
+    def accept_grant(
+        self,
+        grant_id: str,
+        body: forms.Acceptance,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Grant:
+        """Accept what another member of the governance has proposed."""
+        found = self._call(
+            "POST",
+            at("/v1/grants/{grant_id}/accept", grant_id=grant_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Grant", found)
+
+    def read_grant(
+        self,
+        grant_id: str,
+    ) -> forms.Grant:
+        """One grant: what is locked, unlocked and without a milestone."""
+        found = self._call(
+            "GET",
+            at("/v1/grants/{grant_id}", grant_id=grant_id),
+        )
+        return cast("forms.Grant", found)
+
+    def propose_slash(
+        self,
+        epoch: int,
+        body: forms.NewSlash,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Correction:
+        """Propose to take what has not matured of a reward; a second person accepts it."""
+        found = self._call(
+            "POST",
+            at("/v1/epochs/{epoch}/slashes", epoch=epoch),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Correction", found)
+
+    def propose_reward_adjustment(
+        self,
+        epoch: int,
+        body: forms.NewAdjustment,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Correction:
+        """Propose to give or to take for a sealed epoch, in the open one; a second person
+        accepts.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/epochs/{epoch}/adjustments", epoch=epoch),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Correction", found)
+
+    def accept_reward_correction(
+        self,
+        correction_id: str,
+        body: forms.NoFields,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Correction:
+        """Accept what another member of the governance has proposed: now it moves."""
+        found = self._call(
+            "POST",
+            at("/v1/reward-corrections/{correction_id}/accept", correction_id=correction_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Correction", found)
+
+    def list_reward_corrections(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.CorrectionPage:
+        """Slashes and adjustments in the order in which they were proposed."""
+        found = self._call(
+            "GET",
+            "/v1/reward-corrections",
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("forms.CorrectionPage", found)
+
+    def read_reward_correction(
+        self,
+        correction_id: str,
+    ) -> forms.Correction:
+        """One correction, and what came of it."""
+        found = self._call(
+            "GET",
+            at("/v1/reward-corrections/{correction_id}", correction_id=correction_id),
+        )
+        return cast("forms.Correction", found)
+
+    def list_breakers(
+        self,
+    ) -> forms.Breakers:
+        """What may be minted, promised and paid out in a while, and what waits for it."""
+        found = self._call(
+            "GET",
+            "/v1/breakers",
+        )
+        return cast("forms.Breakers", found)
+
+    def set_breaker(
+        self,
+        breaker: Literal["mint", "payout", "cash_out"],
+        body: forms.NewLimit,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Breaker:
+        """Set a limit, or take it away: the one way round a breaker, with a reason for
+        ever.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/breakers/{breaker}/limit", breaker=breaker),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Breaker", found)
+
+    def open_promotion(
+        self,
+        body: forms.NewPromotion,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Promotion:
+        """Open a program with a fund from your own cash."""
+        found = self._call(
+            "POST",
+            "/v1/promotions",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Promotion", found)
+
+    def list_promotions(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.PromotionPage:
+        """Programs in order of opening."""
+        found = self._call(
+            "GET",
+            "/v1/promotions",
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("forms.PromotionPage", found)
+
+    def read_promotion(
+        self,
+        program: str,
+    ) -> forms.Promotion:
+        """Read a program."""
+        found = self._call(
+            "GET",
+            at("/v1/promotions/{program}", program=program),
+        )
+        return cast("forms.Promotion", found)
+
+    def close_promotion(
+        self,
+        program: str,
+        body: forms.Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.PromotionClosed:
+        """End a program: what was not granted goes back to the sponsor's cash. Grants live
+        on.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/promotions/{program}/close", program=program),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.PromotionClosed", found)
+
+    def grant_promotion(
+        self,
+        program: str,
+        body: forms.NewPromotionGrant,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.PromotionGrant:
+        """Give an account credits of a program."""
+        found = self._call(
+            "POST",
+            at("/v1/promotions/{program}/grants", program=program),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.PromotionGrant", found)
+
+    def list_promotion_grants(
+        self,
+        program: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.PromotionGrantPage:
+        """What a program has granted, account by account."""
+        found = self._call(
+            "GET",
+            at("/v1/promotions/{program}/grants", program=program),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("forms.PromotionGrantPage", found)
+
+    def list_usage_summary(
+        self,
+        *,
+        by: str | None = None,
+        from_: str | None = None,
+        to: str | None = None,
+        client_id: str | None = None,
+        project_id: str | None = None,
+        end_user_ref: str | None = None,
+        model: str | None = None,
+        account_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.UsedPage:
+        """What your leases used: hours that begin in [from, to), at most 366 days."""
+        found = self._call(
+            "GET",
+            "/v1/usage/summary",
+            query={
+                "by": by,
+                "from": from_,
+                "to": to,
+                "client_id": client_id,
+                "project_id": project_id,
+                "end_user_ref": end_user_ref,
+                "model": model,
+                "account_id": account_id,
+                "limit": limit,
+                "cursor": cursor,
+            },
+        )
+        return cast("forms.UsedPage", found)
+
+    def list_utilisation(
+        self,
+        *,
+        by: str | None = None,
+        pool_id: str | None = None,
+        from_: str | None = None,
+        to: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.UtilisationPage:
+        """Where the accelerators' time went: leased, idle, stranded, unavailable."""
+        found = self._call(
+            "GET",
+            "/v1/utilisation",
+            query={
+                "by": by,
+                "pool_id": pool_id,
+                "from": from_,
+                "to": to,
+                "limit": limit,
+                "cursor": cursor,
+            },
+        )
+        return cast("forms.UtilisationPage", found)
+
+    def list_fragmentation(
+        self,
+        *,
+        by: str | None = None,
+        pool_id: str | None = None,
+    ) -> forms.Fragmentations:
+        """What is free now, and whether it can be sold as whole devices."""
+        found = self._call(
+            "GET",
+            "/v1/fragmentation",
+            query={"by": by, "pool_id": pool_id},
+        )
+        return cast("forms.Fragmentations", found)
+
+    def read_forecast(
+        self,
+        account_id: str,
+    ) -> forms.Forecast:
+        """The second when funds end: of each running lease, and of the balance behind them."""
+        found = self._call(
+            "GET",
+            at("/v1/accounts/{account_id}/forecast", account_id=account_id),
+        )
+        return cast("forms.Forecast", found)
+
+    def read_maturity(
+        self,
+        account_id: str,
+    ) -> forms.Maturity:
+        """What an account has earned: held back, payable, earned, and what matures when."""
+        found = self._call(
+            "GET",
+            at("/v1/accounts/{account_id}/maturity", account_id=account_id),
+        )
+        return cast("forms.Maturity", found)
+
+    def read_payment_mode(
+        self,
+        account_id: str,
+    ) -> forms.PaymentMode:
+        """How an account is paid."""
+        found = self._call(
+            "GET",
+            at("/v1/accounts/{account_id}/payment-mode", account_id=account_id),
+        )
+        return cast("forms.PaymentMode", found)
+
+    def set_payment_mode(
+        self,
+        account_id: str,
+        body: forms.NewPaymentMode,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.PaymentMode:
+        """Say how an account is paid; a changed destination is paid after 72 hours."""
+        found = self._call(
+            "POST",
+            at("/v1/accounts/{account_id}/payment-mode", account_id=account_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.PaymentMode", found)
+
+    def remove_dust(
+        self,
+        account_id: str,
+        body: forms.Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Forgone:
+        """Give up earned credits of less than a cent, so that the account can be closed."""
+        found = self._call(
+            "POST",
+            at("/v1/accounts/{account_id}/forgo-dust", account_id=account_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Forgone", found)
+
+    def list_account_cash_outs(
+        self,
+        account_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.CashOutPage:
+        """The cash-outs of an account, oldest first."""
+        found = self._call(
+            "GET",
+            at("/v1/accounts/{account_id}/cash-outs", account_id=account_id),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("forms.CashOutPage", found)
+
+    def submit_cash_out(
+        self,
+        account_id: str,
+        body: forms.NewCashOut,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.CashOutState:
+        """Ask for earned credits in cash, to the destination of the payment mode."""
+        found = self._call(
+            "POST",
+            at("/v1/accounts/{account_id}/cash-outs", account_id=account_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.CashOutState", found)
+
+    def list_cash_outs(
+        self,
+        *,
+        account_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.CashOutPage:
+        """Everybody's cash-outs, oldest first."""
+        found = self._call(
+            "GET",
+            "/v1/cash-outs",
+            query={"account_id": account_id, "limit": limit, "cursor": cursor},
+        )
+        return cast("forms.CashOutPage", found)
+
+    def read_cash_out(
+        self,
+        account_id: str,
+        cash_out_id: str,
+    ) -> forms.CashOut:
+        """One cash-out."""
+        found = self._call(
+            "GET",
+            at(
+                "/v1/accounts/{account_id}/cash-outs/{cash_out_id}",
+                account_id=account_id,
+                cash_out_id=cash_out_id,
+            ),
+        )
+        return cast("forms.CashOut", found)
+
+    def cancel_cash_out(
+        self,
+        account_id: str,
+        cash_out_id: str,
+        body: forms.Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.CashOutState:
+        """Take a request back before the processor was asked."""
+        found = self._call(
+            "POST",
+            at(
+                "/v1/accounts/{account_id}/cash-outs/{cash_out_id}/cancel",
+                account_id=account_id,
+                cash_out_id=cash_out_id,
+            ),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.CashOutState", found)
+
+    def confirm_cash_out(
+        self,
+        account_id: str,
+        cash_out_id: str,
+        body: forms.Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.CashOutState:
+        """Say that a bank transfer was made."""
+        found = self._call(
+            "POST",
+            at(
+                "/v1/accounts/{account_id}/cash-outs/{cash_out_id}/paid",
+                account_id=account_id,
+                cash_out_id=cash_out_id,
+            ),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.CashOutState", found)
+
+    def report_cash_out_failed(
+        self,
+        account_id: str,
+        cash_out_id: str,
+        body: forms.WhyFailed,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.CashOutState:
+        """Say that a transfer will not be made; the credits come back."""
+        found = self._call(
+            "POST",
+            at(
+                "/v1/accounts/{account_id}/cash-outs/{cash_out_id}/failed",
+                account_id=account_id,
+                cash_out_id=cash_out_id,
+            ),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.CashOutState", found)
+
+    def add_cash_out_hold(
+        self,
+        account_id: str,
+        body: forms.NewHold,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Holds:
+        """Hold all cash-outs of an account: none is requested or sent until it is released."""
+        found = self._call(
+            "POST",
+            at("/v1/accounts/{account_id}/cash-outs/hold", account_id=account_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Holds", found)
+
+    def remove_cash_out_hold(
+        self,
+        account_id: str,
+        body: forms.Release,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Holds:
+        """Release a hold; others stay."""
+        found = self._call(
+            "POST",
+            at("/v1/accounts/{account_id}/cash-outs/release", account_id=account_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Holds", found)
+
+    def list_payout_differences(
+        self,
+        *,
+        open: bool | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.DifferencePage:
+        """What the processor's list and our cash-outs do not agree on."""
+        found = self._call(
+            "GET",
+            "/v1/cash-outs/differences",
+            query={"open": open, "limit": limit, "cursor": cursor},
+        )
+        return cast("forms.DifferencePage", found)
+
+    def close_payout_difference(
+        self,
+        difference_id: str,
+        body: forms.DifferenceNote,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.DifferenceSettled:
+        """Explain a difference, so that it alarms no more."""
+        found = self._call(
+            "POST",
+            at("/v1/cash-outs/differences/{difference_id}/settle", difference_id=difference_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.DifferenceSettled", found)
+
+    def read_cash_out_terms(
+        self,
+    ) -> forms.MoneyOutTerms:
+        """The dispute window, past and announced, and the smallest cash-out."""
+        found = self._call(
+            "GET",
+            "/v1/cash-outs/terms",
+        )
+        return cast("forms.MoneyOutTerms", found)
+
+    def publish_maturity_window(
+        self,
+        body: forms.NewWindow,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.MoneyOutTerms:
+        """Set how long earnings wait for disputes; the first version may begin in the past."""
+        found = self._call(
+            "POST",
+            "/v1/cash-outs/terms/window",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.MoneyOutTerms", found)
+
+    def publish_cash_out_minimum(
+        self,
+        body: forms.NewMinimum,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.MoneyOutTerms:
+        """Set the smallest cash-out, in whole cents."""
+        found = self._call(
+            "POST",
+            "/v1/cash-outs/terms/minimum",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.MoneyOutTerms", found)
+
+    def add_signing_key(
+        self,
+        account_id: str,
+        body: forms.NewSigningKey,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.SigningKey:
+        """Let a key countersign the usage of your leases."""
+        found = self._call(
+            "POST",
+            at("/v1/accounts/{account_id}/signing-keys", account_id=account_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.SigningKey", found)
+
+    def list_signing_keys(
+        self,
+        account_id: str,
+    ) -> forms.SigningKeys:
+        """Every key that could sign for an account, oldest first."""
+        found = self._call(
+            "GET",
+            at("/v1/accounts/{account_id}/signing-keys", account_id=account_id),
+        )
+        return cast("forms.SigningKeys", found)
+
+    def revoke_signing_key(
+        self,
+        account_id: str,
+        key_id: str,
+        body: forms.Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.SigningKey:
+        """Let a key sign no more; what it has signed stays signed."""
+        found = self._call(
+            "POST",
+            at(
+                "/v1/accounts/{account_id}/signing-keys/{key_id}/revoke",
+                account_id=account_id,
+                key_id=key_id,
+            ),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.SigningKey", found)
+
+    def countersign_usage(
+        self,
+        lease_id: str,
+        body: forms.Countersignature,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Countersigned:
+        """Sign for the usage of a lease of yours: so much, in all, up to a moment."""
+        found = self._call(
+            "POST",
+            at("/v1/leases/{lease_id}/countersign", lease_id=lease_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Countersigned", found)
+
+    def read_stick(
+        self,
+        lease_id: str,
+    ) -> forms.Stick:
+        """Both halves of a lease's usage: what the node reported and what the renter signed
+        for.
+        """
+        found = self._call(
+            "GET",
+            at("/v1/leases/{lease_id}/stick", lease_id=lease_id),
+        )
+        return cast("forms.Stick", found)
+
+    def create_payment(
+        self,
+        account_id: str,
+        body: forms.NewPayment,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Payment:
+        """Start a payment: the answer says where or how to pay."""
+        found = self._call(
+            "POST",
+            at("/v1/accounts/{account_id}/payments", account_id=account_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Payment", found)
+
+    def list_payments(
+        self,
+        account_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.PaymentPage:
+        """Payments of an account, in order of starting."""
+        found = self._call(
+            "GET",
+            at("/v1/accounts/{account_id}/payments", account_id=account_id),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("forms.PaymentPage", found)
+
+    def read_payment(
+        self,
+        payment_id: str,
+    ) -> forms.Payment:
+        """Read a payment and what went back of it."""
+        found = self._call(
+            "GET",
+            at("/v1/payments/{payment_id}", payment_id=payment_id),
+        )
+        return cast("forms.Payment", found)
+
+    def confirm_payment(
+        self,
+        payment_id: str,
+        body: forms.BankConfirmation,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Payment:
+        """Confirm that a bank transfer arrived: its credits are cash at once."""
+        found = self._call(
+            "POST",
+            at("/v1/payments/{payment_id}/confirm", payment_id=payment_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Payment", found)
+
+    def create_reversal(
+        self,
+        payment_id: str,
+        body: forms.BankReversal,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Payment:
+        """Record that the payer's bank took a transfer back: what leases hold of it goes,
+        what was.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/payments/{payment_id}/reversals", payment_id=payment_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Payment", found)
+
+    def create_refund(
+        self,
+        payment_id: str,
+        body: forms.NewRefund,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Refund:
+        """Give unspent money back the way it came: it leaves the balance at once."""
+        found = self._call(
+            "POST",
+            at("/v1/payments/{payment_id}/refunds", payment_id=payment_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Refund", found)
+
+    def confirm_refund(
+        self,
+        payment_id: str,
+        refund_id: str,
+        body: forms.RefundConfirmation,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Payment:
+        """Confirm that the bank transfer of a refund was made."""
+        found = self._call(
+            "POST",
+            at(
+                "/v1/payments/{payment_id}/refunds/{refund_id}/confirm",
+                payment_id=payment_id,
+                refund_id=refund_id,
+            ),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Payment", found)
+
+    def ingest_payment_event(
+        self,
+        processor: str,
+        body: forms.ProcessorEvent,
+    ) -> forms.PaymentEvent:
+        """What a payment processor tells, signed by it. Told again, nothing happens."""
+        found = self._call(
+            "POST",
+            at("/v1/payments/events/{processor}", processor=processor),
+            body=body,
+        )
+        return cast("forms.PaymentEvent", found)
+
+    def read_funds(
+        self,
+        account_id: str,
+    ) -> forms.Funds:
+        """Warnings and auto top-up of an account, and how they stand."""
+        found = self._call(
+            "GET",
+            at("/v1/accounts/{account_id}/funds", account_id=account_id),
+        )
+        return cast("forms.Funds", found)
+
+    def set_balance_warnings(
+        self,
+        account_id: str,
+        body: forms.WarningsAsked,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Funds:
+        """Be warned when less than these is spendable."""
+        found = self._call(
+            "POST",
+            at("/v1/accounts/{account_id}/funds/warnings", account_id=account_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Funds", found)
+
+    def set_auto_top_up(
+        self,
+        account_id: str,
+        body: forms.AutoTopUpAsked,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Funds:
+        """Pay by itself, with the card an earlier payment saved."""
+        found = self._call(
+            "POST",
+            at("/v1/accounts/{account_id}/funds/auto-top-up", account_id=account_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Funds", found)
+
+    def delete_auto_top_up(
+        self,
+        account_id: str,
+    ) -> forms.Funds:
+        """No more payments by itself. Twice is once."""
+        found = self._call(
+            "DELETE",
+            at("/v1/accounts/{account_id}/funds/auto-top-up", account_id=account_id),
+        )
+        return cast("forms.Funds", found)
+
+    def read_payment_terms(
+        self,
+    ) -> forms.Terms:
+        """The terms on which money is taken now."""
+        found = self._call(
+            "GET",
+            "/v1/payment-terms",
+        )
+        return cast("forms.Terms", found)
+
+    def publish_payment_terms(
+        self,
+        body: forms.TermsAsked,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Terms:
+        """Publish the next terms."""
+        found = self._call(
+            "POST",
+            "/v1/payment-terms",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Terms", found)
+
+    def create_write_off(
+        self,
+        account_id: str,
+        body: forms.WriteOffAsked,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.WriteOff:
+        """Let the chargeback reserve pay what an account owes and never will."""
+        found = self._call(
+            "POST",
+            at("/v1/accounts/{account_id}/write-offs", account_id=account_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.WriteOff", found)
+
+    def add_reserve(
+        self,
+        body: forms.ReserveAsked,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Reserve:
+        """Set take revenue aside for chargebacks."""
+        found = self._call(
+            "POST",
+            "/v1/chargeback-reserve",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Reserve", found)
+
+    def add_edge_device(
+        self,
+        body: forms.NewEdgeDevice,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.EdgeDevice:
+        """Configure an edge device in a region of yours."""
+        found = self._call(
+            "POST",
+            "/v1/edge-devices",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.EdgeDevice", found)
+
+    def list_edge_devices(
+        self,
+        *,
+        account_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.EdgeDevicePage:
+        """Edge devices in the order in which they were added, removed ones too."""
+        found = self._call(
+            "GET",
+            "/v1/edge-devices",
+            query={"account_id": account_id, "limit": limit, "cursor": cursor},
+        )
+        return cast("forms.EdgeDevicePage", found)
+
+    def remove_edge_device(
+        self,
+        edge_device_id: str,
+        body: forms.Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.EdgeDeviceRemoved:
+        """Remove an edge device: it is charged for today and no longer."""
+        found = self._call(
+            "POST",
+            at("/v1/edge-devices/{edge_device_id}/remove", edge_device_id=edge_device_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.EdgeDeviceRemoved", found)
+
+    def list_device_fees(
+        self,
+        *,
+        account_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.DeviceFeePage:
+        """The fee for edge devices, day by day."""
+        found = self._call(
+            "GET",
+            "/v1/device-fees",
+            query={"account_id": account_id, "limit": limit, "cursor": cursor},
+        )
+        return cast("forms.DeviceFeePage", found)
+
+    def provision_storage_node(
+        self,
+        region_id: str,
+        body: forms.NewStorageNode,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.StorageNodeState:
+        """Ask for the storage node of a region of yours; it costs by the hour from now on."""
+        found = self._call(
+            "POST",
+            at("/v1/regions/{region_id}/storage-node", region_id=region_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.StorageNodeState", found)
+
+    def read_storage_node(
+        self,
+        region_id: str,
+    ) -> forms.StorageNodes:
+        """The storage nodes of a region and what they have cost."""
+        found = self._call(
+            "GET",
+            at("/v1/regions/{region_id}/storage-node", region_id=region_id),
+        )
+        return cast("forms.StorageNodes", found)
+
+    def confirm_storage_node(
+        self,
+        region_id: str,
+        body: forms.Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.StorageNodeState:
+        """Say that the storage node serves: nodes of a cloud region may join from now on."""
+        found = self._call(
+            "POST",
+            at("/v1/regions/{region_id}/storage-node/ready", region_id=region_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.StorageNodeState", found)
+
+    def remove_storage_node(
+        self,
+        region_id: str,
+        body: forms.Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.StorageNodeState:
+        """Remove the storage node; the time up to now is charged."""
+        found = self._call(
+            "POST",
+            at("/v1/regions/{region_id}/storage-node/remove", region_id=region_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.StorageNodeState", found)
+
+    def report_usage_events(
+        self,
+        body: list[forms.MeterEvent],
+    ) -> forms.Sent:
+        """Usage of CPU, memory, storage and network: CloudEvents 1.0, one or a batch of
+        1,000.
+        """
+        found = self._call(
+            "POST",
+            "/v1/usage/events",
+            body=body,
+            media_type="application/cloudevents-batch+json",
+        )
+        return cast("forms.Sent", found)
+
+    def list_usage_events(
+        self,
+        *,
+        lease_id: str | None = None,
+        meter: Literal["cpu", "memory", "storage", "network"] | None = None,
+        route: str | None = None,
+        dataset: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.MeteredEventPage:
+        """The events you sent; with a lease of yours, all events of that lease."""
+        found = self._call(
+            "GET",
+            "/v1/usage/events",
+            query={
+                "lease_id": lease_id,
+                "meter": meter,
+                "route": route,
+                "dataset": dataset,
+                "limit": limit,
+                "cursor": cursor,
+            },
+        )
+        return cast("forms.MeteredEventPage", found)
+
+    def list_unmatched_usage(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.MeteredEventPage:
+        """Events of yours that count for nothing yet, or never will, each with its reason."""
+        found = self._call(
+            "GET",
+            "/v1/usage/unmatched",
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("forms.MeteredEventPage", found)
+
+    def list_lease_resources(
+        self,
+        lease_id: str,
+    ) -> forms.Resources:
+        """What each meter of a lease counts and costs."""
+        found = self._call(
+            "GET",
+            at("/v1/leases/{lease_id}/resources", lease_id=lease_id),
+        )
+        return cast("forms.Resources", found)
+
+    def list_resource_charges(
+        self,
+        lease_id: str,
+        meter: Literal["cpu", "memory", "storage", "network"],
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.ResourceChargePage:
+        """The facts of one meter of a lease: what each counted, charged and commits to."""
+        found = self._call(
+            "GET",
+            at("/v1/leases/{lease_id}/resources/{meter}", lease_id=lease_id, meter=meter),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("forms.ResourceChargePage", found)
+
+    def list_lease_transfers(
+        self,
+        lease_id: str,
+    ) -> forms.Transfers:
+        """Bytes of a lease that counted, by network route and dataset; the 1,000 largest."""
+        found = self._call(
+            "GET",
+            at("/v1/leases/{lease_id}/transfers", lease_id=lease_id),
+        )
+        return cast("forms.Transfers", found)
+
+    def release_storage(
+        self,
+        lease_id: str,
+        body: forms.Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.StorageReleased:
+        """Give up what a closed lease has stored: its storage is billed until now."""
+        found = self._call(
+            "POST",
+            at("/v1/leases/{lease_id}/storage/release", lease_id=lease_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.StorageReleased", found)
+
+    def restart_job(
+        self,
+        job_id: str,
+        body: forms.Restart,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Restarted:
+        """Go on with a job whose last lease ended with its funds: a new lease, matched
+        anew.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/jobs/{job_id}/restart", job_id=job_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Restarted", found)
+
+    def add_webhook(
+        self,
+        body: forms.NewWebhook,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Webhook:
+        """Tell an HTTPS endpoint of everything that is recorded about your account from now
+        on.
+        """
+        found = self._call(
+            "POST",
+            "/v1/webhooks",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Webhook", found)
+
+    def list_webhooks(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.WebhookPage:
+        """Your endpoints, in the order in which they were added."""
+        found = self._call(
+            "GET",
+            "/v1/webhooks",
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("forms.WebhookPage", found)
+
+    def rotate_webhook(
+        self,
+        endpoint_id: str,
+        body: forms.Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Webhook:
+        """A new secret; the old one signs beside it for 24 hours."""
+        found = self._call(
+            "POST",
+            at("/v1/webhooks/{endpoint_id}/rotate", endpoint_id=endpoint_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Webhook", found)
+
+    def stop_webhook(
+        self,
+        endpoint_id: str,
+        body: forms.Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Webhook:
+        """Tell an endpoint nothing more until it is started again."""
+        found = self._call(
+            "POST",
+            at("/v1/webhooks/{endpoint_id}/stop", endpoint_id=endpoint_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Webhook", found)
+
+    def start_webhook(
+        self,
+        endpoint_id: str,
+        body: forms.Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Webhook:
+        """Go on telling an endpoint, from where it was stopped."""
+        found = self._call(
+            "POST",
+            at("/v1/webhooks/{endpoint_id}/start", endpoint_id=endpoint_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Webhook", found)
+
+    def test_webhook(
+        self,
+        endpoint_id: str,
+        body: forms.Nothing,
+    ) -> forms.Tested:
+        """Send an event of type `webhook.test` now, and tell what came of it."""
+        found = self._call(
+            "POST",
+            at("/v1/webhooks/{endpoint_id}/test", endpoint_id=endpoint_id),
+            body=body,
+        )
+        return cast("forms.Tested", found)
+
+    def replay_webhook(
+        self,
+        endpoint_id: str,
+        body: forms.Replay,
+    ) -> forms.Replayed:
+        """Tell an endpoint again what it was told before, or what was given up."""
+        found = self._call(
+            "POST",
+            at("/v1/webhooks/{endpoint_id}/replay", endpoint_id=endpoint_id),
+            body=body,
+        )
+        return cast("forms.Replayed", found)
+
+    def list_deliveries(
+        self,
+        endpoint_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.DeliveryPage:
+        """How the telling of each fact went, in order."""
+        found = self._call(
+            "GET",
+            at("/v1/webhooks/{endpoint_id}/deliveries", endpoint_id=endpoint_id),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("forms.DeliveryPage", found)
+
+    def issue_executor_key(
+        self,
+        node_id: str,
+        body: forms.Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.ExecutorKey:
+        """A key for the program that runs the work of a node's leases; it can do nothing
+        else.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/nodes/{node_id}/executor-key", node_id=node_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.ExecutorKey", found)
+
+    def revoke_executor_key(
+        self,
+        node_id: str,
+        body: forms.Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.ExecutorKey:
+        """Let no executor act for the node until it gets another key."""
+        found = self._call(
+            "POST",
+            at("/v1/nodes/{node_id}/executor-key/revoke", node_id=node_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.ExecutorKey", found)
+
+    def acknowledge_command(
+        self,
+        node_id: str,
+        lease_id: str,
+        body: forms.Acknowledgement,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.WorkState:
+        """The executor will start the work, or has stopped it: nothing of it runs any more."""
+        found = self._call(
+            "POST",
+            at(
+                "/v1/nodes/{node_id}/assignments/{lease_id}/acknowledge",
+                node_id=node_id,
+                lease_id=lease_id,
+            ),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.WorkState", found)
+
+    def end_work(
+        self,
+        node_id: str,
+        lease_id: str,
+        body: forms.WorkEnd,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.WorkState:
+        """The work ended by itself, or was lost: the lease ends with it, and so does its
+        bill. Only.
+        """
+        found = self._call(
+            "POST",
+            at(
+                "/v1/nodes/{node_id}/assignments/{lease_id}/ended",
+                node_id=node_id,
+                lease_id=lease_id,
+            ),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.WorkState", found)
+
+    def decline_work(
+        self,
+        node_id: str,
+        lease_id: str,
+        body: forms.Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.WorkState:
+        """The node cannot or may not run this work: the lease ends uncharged, close code
+        10006.
+        """
+        found = self._call(
+            "POST",
+            at(
+                "/v1/nodes/{node_id}/assignments/{lease_id}/decline",
+                node_id=node_id,
+                lease_id=lease_id,
+            ),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.WorkState", found)
+
+    def ingest_lease_log(
+        self,
+        node_id: str,
+        lease_id: str,
+        body: forms.NewLogPieces,
+    ) -> forms.LogHead:
+        """Pieces of what the work printed. Sent twice is kept once."""
+        found = self._call(
+            "POST",
+            at(
+                "/v1/nodes/{node_id}/assignments/{lease_id}/log", node_id=node_id, lease_id=lease_id
+            ),
+            body=body,
+        )
+        return cast("forms.LogHead", found)
+
+    def read_lease_log(
+        self,
+        lease_id: str,
+        *,
+        from_seq: int | None = None,
+    ) -> forms.Log:
+        """What the work of a lease printed, for its renter and its provider. Kept for a
+        week.
+        """
+        found = self._call(
+            "GET",
+            at("/v1/leases/{lease_id}/log", lease_id=lease_id),
+            query={"from_seq": from_seq},
+        )
+        return cast("forms.Log", found)
+
+    def read_lease_work(
+        self,
+        lease_id: str,
+    ) -> forms.LeaseWork:
+        """Whether the work of a lease was taken up, how it ended, and how it is reached."""
+        found = self._call(
+            "GET",
+            at("/v1/leases/{lease_id}/work", lease_id=lease_id),
+        )
+        return cast("forms.LeaseWork", found)
+
+    def register_client(
+        self,
+        body: forms.NewClient,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.ComputeClient:
+        """Let an account bring jobs as a compute client. Twice is once."""
+        found = self._call(
+            "POST",
+            "/v1/clients",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.ComputeClient", found)
+
+    def list_clients(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.ComputeClientPage:
+        """Compute clients in order of registration: yourself, or all for operators and
+        auditors.
+        """
+        found = self._call(
+            "GET",
+            "/v1/clients",
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("forms.ComputeClientPage", found)
+
+    def read_client(
+        self,
+        client_id: str,
+    ) -> forms.ComputeClient:
+        """A client with the keys of its instances and its quotas."""
+        found = self._call(
+            "GET",
+            at("/v1/clients/{client_id}", client_id=client_id),
+        )
+        return cast("forms.ComputeClient", found)
+
+    def add_client_key(
+        self,
+        client_id: str,
+        instance_id: str,
+        body: forms.NewClientKey,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.ClientKey:
+        """Issue a key for an instance of a client, shown once."""
+        found = self._call(
+            "POST",
+            at(
+                "/v1/clients/{client_id}/instances/{instance_id}/keys",
+                client_id=client_id,
+                instance_id=instance_id,
+            ),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.ClientKey", found)
+
+    def revoke_client_key(
+        self,
+        client_id: str,
+        key_id: str,
+    ) -> forms.ComputeClient:
+        """Take back an instance's key at once. Twice is once."""
+        found = self._call(
+            "DELETE",
+            at("/v1/clients/{client_id}/keys/{key_id}", client_id=client_id, key_id=key_id),
+        )
+        return cast("forms.ComputeClient", found)
+
+    def set_client_policy(
+        self,
+        client_id: str,
+        body: forms.ClientPolicy,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.ComputeClient:
+        """Set the least reputation of the nodes that run the client's jobs."""
+        found = self._call(
+            "POST",
+            at("/v1/clients/{client_id}/policy", client_id=client_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.ComputeClient", found)
+
+    def suspend_client(
+        self,
+        client_id: str,
+        body: forms.Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.ComputeClient:
+        """Nothing is submitted for it until it is resumed; what runs goes on."""
+        found = self._call(
+            "POST",
+            at("/v1/clients/{client_id}/suspend", client_id=client_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.ComputeClient", found)
+
+    def resume_client(
+        self,
+        client_id: str,
+        body: forms.Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.ComputeClient:
+        """The client may submit again."""
+        found = self._call(
+            "POST",
+            at("/v1/clients/{client_id}/resume", client_id=client_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.ComputeClient", found)
+
+    def set_client_quota(
+        self,
+        client_id: str,
+        body: forms.NewClientQuota,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.ClientQuota:
+        """How many GPUs the client holds at once, in one pool or everywhere; counted from
+        now on.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/clients/{client_id}/quotas", client_id=client_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.ClientQuota", found)
+
+    def create_group(
+        self,
+        body: forms.NewGroup,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Group:
+        """Make a group that shares a quota of GPUs."""
+        found = self._call(
+            "POST",
+            "/v1/groups",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Group", found)
+
+    def list_groups(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.GroupPage:
+        """Groups in order of creation: your own, or all for operators and auditors."""
+        found = self._call(
+            "GET",
+            "/v1/groups",
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("forms.GroupPage", found)
+
+    def read_group(
+        self,
+        group_id: str,
+    ) -> forms.Group:
+        """A group, who is in it, and how much of its quota is in use."""
+        found = self._call(
+            "GET",
+            at("/v1/groups/{group_id}", group_id=group_id),
+        )
+        return cast("forms.Group", found)
+
+    def set_group_quota(
+        self,
+        group_id: str,
+        body: forms.GroupQuota,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Group:
+        """Change how many GPUs a group holds at once."""
+        found = self._call(
+            "POST",
+            at("/v1/groups/{group_id}/quota", group_id=group_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Group", found)
+
+    def add_group_member(
+        self,
+        group_id: str,
+        body: forms.NewGroupMember,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.GroupMemberAdded:
+        """What it leases from now on counts in the group."""
+        found = self._call(
+            "POST",
+            at("/v1/groups/{group_id}/members", group_id=group_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.GroupMemberAdded", found)
+
+    def remove_group_member(
+        self,
+        group_id: str,
+        body: forms.NewGroupMember,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.GroupMemberAdded:
+        """What it leases from now on counts there no more; what runs goes on counting."""
+        found = self._call(
+            "POST",
+            at("/v1/groups/{group_id}/members/remove", group_id=group_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.GroupMemberAdded", found)
+
+    def set_project_policy(
+        self,
+        account_id: str,
+        body: forms.ProjectPolicy,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Project:
+        """Own the base, rent the burst, or do without: what a project does when a quota is
+        full.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/accounts/{account_id}/projects", account_id=account_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Project", found)
+
+    def list_project_policies(
+        self,
+        account_id: str,
+    ) -> forms.Projects:
+        """What the projects of an account do when a quota is full."""
+        found = self._call(
+            "GET",
+            at("/v1/accounts/{account_id}/projects", account_id=account_id),
+        )
+        return cast("forms.Projects", found)
+
+    def set_counterparty(
+        self,
+        account_id: str,
+        body: forms.CounterpartyAsked,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Counterparty:
+        """Allow or deny another account, as renter, client or provider; leases that run go
+        on.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/accounts/{account_id}/counterparties", account_id=account_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Counterparty", found)
+
+    def list_counterparties(
+        self,
+        account_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.CounterpartyPage:
+        """Whom an account allows and denies, in the order they were listed."""
+        found = self._call(
+            "GET",
+            at("/v1/accounts/{account_id}/counterparties", account_id=account_id),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("forms.CounterpartyPage", found)
+
+    def scale_job(
+        self,
+        job_id: str,
+        body: forms.Scale,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.JobScaled:
+        """Change how many members a job has: leases are closed now, or added as nodes are
+        found.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/jobs/{job_id}/scale", job_id=job_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.JobScaled", found)
+
+    def list_job_parts(
+        self,
+        job_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.JobPartPage:
+        """The chunks or members of a job by number, each with its latest lease."""
+        found = self._call(
+            "GET",
+            at("/v1/jobs/{job_id}/parts", job_id=job_id),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("forms.JobPartPage", found)
+
+    def read_job_cost(
+        self,
+        job_id: str,
+    ) -> forms.Cost:
+        """What a job and everything that is part of it came to so far, each lease counted
+        once.
+        """
+        found = self._call(
+            "GET",
+            at("/v1/jobs/{job_id}/cost", job_id=job_id),
+        )
+        return cast("forms.Cost", found)
+
+    def push_tasks(
+        self,
+        job_id: str,
+        body: forms.NewTasks,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Queue:
+        """Add work to the queue of a job; an id that was ever there is not added again."""
+        found = self._call(
+            "POST",
+            at("/v1/jobs/{job_id}/tasks", job_id=job_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Queue", found)
+
+    def read_task_queue(
+        self,
+        job_id: str,
+    ) -> forms.Queue:
+        """How much work a queue holds."""
+        found = self._call(
+            "GET",
+            at("/v1/jobs/{job_id}/tasks", job_id=job_id),
+        )
+        return cast("forms.Queue", found)
+
+    def take_task(
+        self,
+        lease_id: str,
+        body: forms.TaskAsked,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.Task:
+        """The next task for a lease of a queue job, held for a while: its node or its
+        renter asks.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/leases/{lease_id}/tasks/take", lease_id=lease_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.Task", found)
+
+    def finish_task(
+        self,
+        lease_id: str,
+        task_id: str,
+        body: forms.Nothing,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.TaskDone:
+        """A task is done; saying so twice, or from two leases that had it, is saying so
+        once.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/leases/{lease_id}/tasks/{task_id}/done", lease_id=lease_id, task_id=task_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.TaskDone", found)
+
+    def list_usage_breakdown(
+        self,
+        *,
+        by: str | None = None,
+        as_provider: bool | None = None,
+        from_: str | None = None,
+        to: str | None = None,
+        kind: str | None = None,
+        work: str | None = None,
+        node_id: str | None = None,
+        pool_id: str | None = None,
+        client_id: str | None = None,
+        project_id: str | None = None,
+        end_user_ref: str | None = None,
+        group_id: str | None = None,
+        account_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.BreakdownPage:
+        """What leases used, by kind of job, node, pool, client, project, end user or group."""
+        found = self._call(
+            "GET",
+            "/v1/usage/breakdown",
+            query={
+                "by": by,
+                "as_provider": as_provider,
+                "from": from_,
+                "to": to,
+                "kind": kind,
+                "work": work,
+                "node_id": node_id,
+                "pool_id": pool_id,
+                "client_id": client_id,
+                "project_id": project_id,
+                "end_user_ref": end_user_ref,
+                "group_id": group_id,
+                "account_id": account_id,
+                "limit": limit,
+                "cursor": cursor,
+            },
+        )
+        return cast("forms.BreakdownPage", found)

@@ -1,0 +1,6142 @@
+"""The forms that are sent and answered. Written by `python -m api.openapi`: do not edit.
+
+One TypedDict per schema of docs/reference/openapi.json.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NotRequired, TypedDict
+
+
+class Accelerators(TypedDict):
+    """Devices of one model on nodes that may be leased. `share_free_ppm`: of all of them."""
+
+    vendor: str
+    model: str
+    gpu_class: NotRequired[str]
+    devices: int
+    whole_free: int
+    share_free_ppm: str
+    memory_mib: int
+
+
+class Acceptance(TypedDict):
+    """The second person's yes: to the `opening`, to one `milestone`, or to the `clawback`."""
+
+    what: Literal["opening", "milestone", "clawback"]
+    milestone_id: NotRequired[str | None]
+
+
+class Acceptor(TypedDict):
+    """`reported_at`: when the node's last signed report was stored; work of a node that is
+    silent is silent, whatever its executor says.
+    """
+
+    account_id: str
+    machine: NotRequired[str]
+    arch: NotRequired[str]
+    os: NotRequired[str]
+    kernel: NotRequired[str]
+    health: Literal["well", "unwell", "silent", "unknown"]
+    detail: NotRequired[str]
+    since: NotRequired[str]
+    seen_at: NotRequired[str]
+    node_id: NotRequired[str]
+    substrate: NotRequired[list[str]]
+    reported_at: NotRequired[str]
+
+
+class Account(TypedDict):
+    account_id: str
+    kind: Literal["operator", "party", "client", "auditor"]
+    opened_at: str
+    closed_at: NotRequired[str]
+    position: NotRequired[int]
+
+
+class AccountClosed(TypedDict):
+    """Closing twice is closing once: the second answer tells when it was."""
+
+    account_id: str
+    closed_at: str
+    position: NotRequired[int]
+
+
+class AccountOpened(TypedDict):
+    account_id: str
+    kind: Literal["operator", "party", "client", "auditor"]
+    opened_at: str
+    closed_at: NotRequired[str]
+    position: NotRequired[int]
+    member_id: str
+    key_id: str
+    scopes: list[
+        Literal[
+            "account",
+            "account:admin",
+            "provider",
+            "renter",
+            "client",
+            "billing:read",
+            "earnings:read",
+            "payout:read",
+            "payout:approve",
+            "operator",
+            "governance",
+            "audit:read",
+            "meter",
+            "oracle:write",
+        ]
+    ]
+    key: NotRequired[str]
+
+
+class AccountPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Account]
+
+
+AccountStatement = TypedDict(
+    "AccountStatement",
+    {
+        "account_id": "str",
+        "from": "NotRequired[str]",
+        "to": "NotRequired[str]",
+        "as_of": "NotRequired[str]",
+        "opening_position": "int",
+        "closing_position": "int",
+        "opening": "list[Part]",
+        "closing": "list[Part]",
+        "kinds": "list[Kind]",
+        "lines": "list[StatementLine]",
+        "has_more": "bool",
+        "next_cursor": "NotRequired[str]",
+        "usage": "NotRequired[StatementUsage]",
+        "unbilled_estimate": "NotRequired[Unbilled]",
+        "position": "int",
+    },
+)
+
+
+class Acknowledgement(TypedDict):
+    """`workload_sha256` as the node computed it from the work it was told; `executor` names
+    the program that has it, and stays the same when that program starts again.
+    """
+
+    command: Literal["start", "stop"]
+    workload_sha256: str
+    executor: str
+    runner: Literal["process", "trusted", "docker", "other"]
+
+
+class Adjustment(TypedDict):
+    """`returned` went back to who had paid; of that, `recovered` came from who had been
+    paid. `charge_new`: what usage that came late costs.
+    """
+
+    adjustment_id: str
+    corrects_position: int
+    lease_id: str
+    account_id: str
+    provider_account_id: str
+    reason: Literal["late_usage", "dispute", "sla", "goodwill"]
+    cause: str
+    returned: Money
+    recovered: Money
+    gpu_us_new: NotRequired[str]
+    charge_new: NotRequired[Money]
+    lines: list[BookLine]
+    booked_at: str
+    position: NotRequired[int]
+
+
+class AdjustmentPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Adjustment]
+
+
+class Admission(TypedDict):
+    """`waive`: rules of hardware that this node need not meet; the operator says so. Left
+    out: what was waived stays waived.
+    """
+
+    waive: NotRequired[
+        list[
+            Literal[
+                "nvme_count",
+                "nvme_size",
+                "tpm_2_0",
+                "sata_drives",
+                "ethernet",
+                "ram",
+                "pcie_lanes",
+                "cpu_cores",
+            ]
+        ]
+        | None
+    ]
+
+
+class Answer(TypedDict):
+    """A statement, evidence, or both."""
+
+    statement: NotRequired[str | None]
+    evidence: NotRequired[list[EvidenceAsked]]
+
+
+class ApiKey(TypedDict):
+    """`key` is there only in the answer that makes it."""
+
+    key_id: str
+    member_id: str
+    scopes: list[
+        Literal[
+            "account",
+            "account:admin",
+            "provider",
+            "renter",
+            "client",
+            "billing:read",
+            "earnings:read",
+            "payout:read",
+            "payout:approve",
+            "operator",
+            "governance",
+            "audit:read",
+            "meter",
+            "oracle:write",
+        ]
+    ]
+    expires_at: NotRequired[str]
+    revoked_at: NotRequired[str]
+    key: NotRequired[str]
+    position: NotRequired[int]
+
+
+class ApiKeys(TypedDict):
+    data: list[ApiKey]
+    position: int
+
+
+class Assignment(TypedDict):
+    """One lease on one device, in server time; without `until_us` its end is not known.
+    `mode` says how the lease shares the device; a MIG instance begins at memory slice
+    `mig_start`. `executor` has taken up its work, which runs until it ended or was stopped.
+    """
+
+    lease_id: str
+    device_id: str
+    from_us: int
+    until_us: NotRequired[int]
+    share_ppm: int
+    mem_ppm: int
+    mode: Literal["whole", "mig", "mps", "time_slice", "memory"]
+    mig_profile: NotRequired[str]
+    mig_start: NotRequired[int]
+    state: Literal["active", "paused", "degraded", "reclaiming", "closing"]
+    job_id: str
+    executor: NotRequired[str]
+    work_ended: NotRequired[bool]
+
+
+class Assignments(TypedDict):
+    """`data`: leases that are running or have not been reported to their end. `pending` is
+    to be started, `stopping` to be stopped.
+    """
+
+    data: list[Assignment]
+    pending: list[Pending]
+    stopping: list[Stop]
+    position: int
+
+
+class Attestation(TypedDict):
+    node_id: str
+    device_id: str
+    passed: bool
+    detail: str
+    position: NotRequired[int]
+
+
+class AttestationAsked(TypedDict):
+    """Evidence in base64, as the plug-in of this name reads it."""
+
+    server_nonce: str
+    plugin: str
+    evidence: str
+
+
+class Attribute(TypedDict):
+    """`valid`: neither taken back by its signer nor expired."""
+
+    statement_id: str
+    subject_id: str
+    name: str
+    value: str
+    signer_account_id: str
+    key_id: str
+    signature: str
+    stated_at: str
+    expires_at: NotRequired[str]
+    revoked_at: NotRequired[str]
+    valid: bool
+    position: NotRequired[int]
+
+
+class AttributeAsked(TypedDict):
+    """`value` absent: any. `signers`: one of these signed it; absent: whoever."""
+
+    name: str
+    value: NotRequired[str | None]
+    signers: NotRequired[list[str] | None]
+
+
+class AttributePage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Attribute]
+
+
+class AttributeRevoked(TypedDict):
+    statement_id: str
+    revoked: bool
+    position: NotRequired[int]
+
+
+class Auction(TypedDict):
+    """A request that takes bids until `closes_at`, or what came of it."""
+
+    lease_id: str
+    state: Literal["open", "awarded", "ended"]
+    pricing: str
+    gpu_count: int
+    share_ppm: int
+    mem_ppm: int
+    models: list[str]
+    max_price_per_gpu_hour: Money
+    term_seconds: NotRequired[int]
+    deposit: Money
+    bids_max: int
+    bids: int
+    pick: Literal["cheapest", "renter"]
+    closes_at: str
+    winner_bid_id: NotRequired[str]
+    price_per_gpu_hour: NotRequired[Money]
+    opened_at: str
+    position: NotRequired[int]
+
+
+class AuctionPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Auction]
+
+
+class AutoTopUp(TypedDict):
+    threshold: Money
+    amount: Money
+    monthly_max: Money
+    payment_id: str
+
+
+class AutoTopUpAsked(TypedDict):
+    """Pay `amount` when less than `threshold` is spendable, with what `payment_id` saved,
+    and never more than `monthly_max` in a UTC month.
+    """
+
+    threshold: Money
+    amount: Money
+    monthly_max: Money
+    payment_id: str
+
+
+class Balance(TypedDict):
+    """One book account of the party, on its normal side; `part` is the last part of its
+    name.
+    """
+
+    name: str
+    part: str
+    balance: Money
+
+
+class BalanceForecast(TypedDict):
+    """What can be spent in one way of paying, and until when it would last. As if each
+    running lease that is paid this way went on after its funds end and drew on the balance
+    at its own rate, to its term. Exact to the second; absent: it lasts for ever.
+    """
+
+    settlement: Literal["cash", "burn"]
+    spendable: Money
+    charge_per_hour: Money
+    leases: int
+    lasts_until: NotRequired[str]
+
+
+class Balances(TypedDict):
+    """`recorded_by`: the time asked for with `as_of`."""
+
+    account_id: str
+    data: list[Balance]
+    position: int
+    as_of: NotRequired[str]
+
+
+class BankConfirmation(TypedDict):
+    """`reference`: of the line on the bank's statement. `amount` absent: what was asked
+    for.
+    """
+
+    reference: str
+    amount: NotRequired[Money | None]
+
+
+class BankReversal(TypedDict):
+    amount: Money
+    reference: str
+    reason: str
+
+
+class Because(TypedDict):
+    reason: str
+
+
+class Bid(TypedDict):
+    """`deposit_state`: held while the bid stands or has won and not started; then returned,
+    or forfeited to the network.
+    """
+
+    bid_id: str
+    lease_id: str
+    place: int
+    account_id: str
+    provider_id: str
+    offer_id: str
+    node_id: str
+    device_ids: list[str]
+    price_per_gpu_hour: Money
+    deposit: Money
+    deposit_state: Literal["held", "returned", "forfeited"]
+    state: Literal["standing", "withdrawn", "expired", "unavailable", "won", "lost"]
+    expires_at: str
+    placed_at: str
+    ended_at: NotRequired[str]
+    position: NotRequired[int]
+
+
+class BidAccepted(TypedDict):
+    """Reserved at the bid, and waiting for the node. `held` is what the escrow holds."""
+
+    lease_id: str
+    bid_id: str
+    state: Literal[
+        "requested",
+        "quoted",
+        "reserved",
+        "gang_waiting",
+        "active",
+        "paused",
+        "degraded",
+        "reclaiming",
+        "closing",
+        "settled",
+        "disputed",
+        "resolved",
+        "archived",
+    ]
+    node_id: str
+    price_per_gpu_hour: Money
+    held: Money
+    position: NotRequired[int]
+
+
+class BidPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Bid]
+
+
+class BidWithdrawn(TypedDict):
+    bid_id: str
+    lease_id: str
+    returned: Money
+    position: NotRequired[int]
+
+
+class BillingDetails(TypedDict):
+    account_id: str
+    name: NotRequired[str]
+    address: list[str]
+    country: NotRequired[str]
+    tax_id: NotRequired[str]
+    position: int
+
+
+class BookLine(TypedDict):
+    account: str
+    movement: SignedMoney
+
+
+class Breakdown(TypedDict):
+    """One grouping. `hour` and `day` begin it, in UTC. By `group_id` a lease is told once
+    for each group that it was counted in.
+    """
+
+    hour: NotRequired[str]
+    day: NotRequired[str]
+    kind: NotRequired[str]
+    work: NotRequired[str]
+    node_id: NotRequired[str]
+    pool_id: NotRequired[str]
+    client_id: NotRequired[str]
+    project_id: NotRequired[str]
+    end_user_ref: NotRequired[str]
+    group_id: NotRequired[str]
+    accruals: int
+    gpu_us: str
+    charge: Money
+
+
+class BreakdownPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Breakdown]
+
+
+class Breaker(TypedDict):
+    """`aggregate` counts against the limit now, and fades within a window."""
+
+    breaker: Literal["mint", "payout", "cash_out"]
+    asset: Literal["TOKEN", "CREDIT"]
+    limit: NotRequired[str]
+    window_seconds: int
+    aggregate: str
+    waiting: list[HeldUp]
+    position: NotRequired[int]
+
+
+class Breakers(TypedDict):
+    breakers: list[Breaker]
+    position: NotRequired[int]
+
+
+class Budget(TypedDict):
+    """`used`: what went into escrow this month less what came back of it.
+    `alerted_percent`: the highest threshold crossed this month.
+    """
+
+    scope: Literal["project", "key", "account"]
+    target: str
+    monthly: NotRequired[Money]
+    month: str
+    used: Money
+    left: NotRequired[Money]
+    alerted_percent: NotRequired[int]
+    position: NotRequired[int]
+
+
+class BudgetPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Budget]
+
+
+class Candidate(TypedDict):
+    """`served_gpu_us`: this epoch; ties go to who served least. `score_ppm` is the sum of
+    weight x factor.
+    """
+
+    node_id: str
+    offer_id: str
+    price_per_gpu_hour: Money
+    stranded_ppm: int
+    served_gpu_us: str
+    own_node: NotRequired[bool]
+    down_ranked: NotRequired[bool]
+    score_ppm: NotRequired[int]
+    factors_ppm: NotRequired[Factors]
+
+
+class CashOut(TypedDict):
+    """requested -> started -> sent -> paid; or failed, or cancelled. `asked_at`: of the
+    processor. `returned` is what came back after it was paid.
+    """
+
+    cash_out_id: str
+    account_id: str
+    amount: Money
+    destination: str
+    by: str
+    state: Literal["requested", "started", "sent", "paid", "failed", "cancelled"]
+    requested_at: str
+    processor: NotRequired[str]
+    asked_at: NotRequired[str]
+    reference: NotRequired[str]
+    instructions: NotRequired[str]
+    reason: NotRequired[str]
+    ended_at: NotRequired[str]
+    returned: NotRequired[Money]
+    position: NotRequired[int]
+
+
+class CashOutPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[CashOut]
+
+
+class CashOutState(TypedDict):
+    cash_out_id: str
+    state: Literal["requested", "started", "sent", "paid", "failed", "cancelled"]
+    amount: Money
+    position: NotRequired[int]
+
+
+class Challenge(TypedDict):
+    """Sign `message` exactly as it is (EIP-191), and send the signature with `nonce`."""
+
+    nonce: str
+    message: str
+    expires_at: str
+    position: NotRequired[int]
+
+
+class ChallengeAsked(TypedDict):
+    address: str
+
+
+class CheckIn(TypedDict):
+    """A machine of the renter's that uses the lease. `well`: it reaches the node and goes
+    on.
+    """
+
+    machine: str
+    arch: NotRequired[str | None]
+    os: NotRequired[str | None]
+    kernel: NotRequired[str | None]
+    well: NotRequired[bool]
+    detail: NotRequired[str]
+
+
+class Claim(TypedDict):
+    account_id: str
+    address: str
+    distributor: str
+    seq: int
+    amount: Money
+    cumulative: Money
+    tx_hash: str
+    block_number: int
+    confirmed_at: str
+    position: int
+
+
+class ClaimPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Claim]
+
+
+class Clawback(TypedDict):
+    scope: Literal["unassigned", "unearned"]
+    proposed_by: str
+
+
+class ClientKey(TypedDict):
+    """A key of an instance; the key itself is there only in the answer that makes it."""
+
+    key_id: str
+    instance_id: str
+    bound_at: str
+    revoked_at: NotRequired[str]
+    key: NotRequired[str]
+    position: NotRequired[int]
+
+
+class ClientPolicy(TypedDict):
+    """`min_reputation_ppm` absent: no floor."""
+
+    min_reputation_ppm: NotRequired[int | None]
+
+
+class ClientQuota(TypedDict):
+    """`pool_id` absent: everywhere. `gpu_ppm_max` absent: counted, and not limited."""
+
+    pool_id: NotRequired[str]
+    gpu_ppm_max: NotRequired[int]
+    used_ppm: NotRequired[int]
+    position: NotRequired[int]
+
+
+class Closing(TypedDict):
+    """`code` absent: the renter's 1 (or 101 before the start), the provider's 10002, the
+    operator's 20002. `evidence_sha256`: of what the party can show for it.
+    """
+
+    code: NotRequired[int | None]
+    evidence_sha256: NotRequired[str | None]
+
+
+class ComputeClient(TypedDict):
+    client_id: str
+    min_reputation_ppm: NotRequired[int]
+    suspended: bool
+    registered_at: NotRequired[str]
+    keys: NotRequired[list[ClientKey]]
+    quotas: NotRequired[list[ClientQuota]]
+    position: NotRequired[int]
+
+
+class ComputeClientPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[ComputeClient]
+
+
+class ConsumedReport(TypedDict):
+    """A signed report that the accrual read, and what its rows of this lease came to.
+    `hash` is what the next report of the node names as `prev`; `leaf` stands in the lane's
+    tree.
+    """
+
+    lane: int
+    usage_position: int
+    node_id: str
+    seq: int
+    key_id: str
+    received_at: str
+    hash: str
+    leaf: str
+    rows: int
+    ppm_us: str
+    refused_us: str
+
+
+class ConsumedReportPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[ConsumedReport]
+
+
+class Correction(TypedDict):
+    """`slashed` was taken of what had not matured; `adjusted` settles with
+    `adjusted_epoch`.
+    """
+
+    correction_id: str
+    kind: Literal["slash", "adjustment"]
+    state: Literal["proposed", "accepted"]
+    epoch: int
+    account_id: str
+    delta: str
+    reason: str
+    evidence_position: NotRequired[int]
+    proposed_by: str
+    proposed_at: str
+    accepted_by: NotRequired[str]
+    accepted_at: NotRequired[str]
+    slashed: NotRequired[Money]
+    adjusted: NotRequired[str]
+    adjusted_epoch: NotRequired[int]
+    position: NotRequired[int]
+
+
+class CorrectionPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Correction]
+
+
+class Cost(TypedDict):
+    """A job with all that is part of it: `charge` is the sum over their leases, as accrued."""
+
+    job_id: str
+    leases: int
+    open_leases: int
+    gpu_us: str
+    charge: Money
+    jobs: list[JobCost]
+    next_run_at: NotRequired[str]
+    position: NotRequired[int]
+
+
+class Counterparty(TypedDict):
+    counterparty_id: str
+    verdict: Literal["allow", "deny", "none"]
+    since: str
+    position: NotRequired[int]
+
+
+class CounterpartyAsked(TypedDict):
+    """`deny`: never deal with it. `allow`: deal with those that are allowed alone. `none`:
+    off the list.
+    """
+
+    counterparty_id: str
+    verdict: Literal["allow", "deny", "none"]
+
+
+class CounterpartyPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Counterparty]
+
+
+class Countersignature(TypedDict):
+    """`signature` (hex) is over these bytes: `tallystick/countersign/v1`, the lease id,
+    `gpu_us N` and `until_us N`, joined by single newlines. `gpu_us` counts from the
+    opening.
+    """
+
+    key_id: str
+    gpu_us: str
+    until: str
+    signature: str
+
+
+class Countersigned(TypedDict):
+    lease_id: str
+    account_id: str
+    key_id: str
+    gpu_us: str
+    until: str
+    signature: str
+    signed_at: str
+    position: NotRequired[int]
+
+
+class CreditedLine(TypedDict):
+    """A line of the invoice, counted from 1, and what comes off it."""
+
+    line: int
+    amount: Money
+
+
+class Decision(TypedDict):
+    """Who was next, by which rule."""
+
+    pool_id: str
+    chosen: str
+    rule: str
+    policy_version: int
+    fleet_position: int
+    waiting: int
+    decided_at: str
+    position: int
+
+
+class DecisionPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Decision]
+
+
+class Delivery(TypedDict):
+    """How the telling of one fact went; `answer`: the last HTTP status of the endpoint."""
+
+    webhook_id: str
+    outcome: Literal["waiting", "delivered", "failed"]
+    attempts: int
+    answer: NotRequired[int]
+    error: NotRequired[str]
+    first_at: str
+    last_at: str
+    next_at: NotRequired[str]
+    position: int
+
+
+class DeliveryPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Delivery]
+
+
+class Demands(TypedDict):
+    """What a node must be and have; every field is one dimension of the match, absent:
+    anything. `memory_mib`: what the lease gets on each device. `isolation`: this level or a
+    stronger one. `regions`: only there; `near_region` only ranks. `accept_provisional`:
+    nodes without a reputation yet; absent: yes, unless `min_reputation_ppm` is given. Your
+    own nodes are exempt from reputation. `network_class`: this one or a better one.
+    `substrate`: what the node runs on, like bare_metal, esxi or kubernetes. `rank`:
+    lowest_cost, or best_score with `weights`.
+    """
+
+    kinds: NotRequired[list[str] | None]
+    vendors: NotRequired[list[str] | None]
+    mode: NotRequired[Literal["whole", "mig", "mps", "time_slice", "memory"] | None]
+    mig_profile: NotRequired[str | None]
+    memory_mib: NotRequired[int | None]
+    isolation: NotRequired[Literal["process", "container", "vm", "machine"] | None]
+    cpu_cores: NotRequired[int | None]
+    ram_mib: NotRequired[int | None]
+    storage_gib: NotRequired[int | None]
+    network_mbps: NotRequired[int | None]
+    arch: NotRequired[str | None]
+    os: NotRequired[str | None]
+    capabilities: NotRequired[list[str] | None]
+    setting: NotRequired[Literal["edge", "datacenter"] | None]
+    workload_class: NotRequired[str | None]
+    security_tier: NotRequired[int | None]
+    min_reputation_ppm: NotRequired[int | None]
+    accept_provisional: NotRequired[bool | None]
+    regions: NotRequired[list[str] | None]
+    near_region: NotRequired[str | None]
+    attributes: NotRequired[list[AttributeAsked] | None]
+    pool_id: NotRequired[str | None]
+    reclaim_window_seconds: NotRequired[int | None]
+    interruptible: NotRequired[bool | None]
+    rank: NotRequired[Literal["lowest_cost", "best_score"] | None]
+    weights: NotRequired[WeightsAsked | None]
+    min_kernel: NotRequired[str | None]
+    network_class: NotRequired[Literal["internet", "local", "switched"] | None]
+    substrate: NotRequired[str | None]
+
+
+class Deposit(TypedDict):
+    deposit_id: str
+    source: Literal["cash", "card", "burned"]
+    amount: Money
+    reference: str
+    tokens_burned: NotRequired[Money]
+    confirmed_at: NotRequired[str]
+    position: NotRequired[int]
+
+
+class DepositPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Deposit]
+
+
+class Device(TypedDict):
+    """`gpu_class` absent: the model is listed and not priced. Free shares are parts per
+    million. `memory` unified: it is the host's, not a second one beside it. `mode`: how its
+    holders share it now; absent: nobody holds it, and the next lease decides. `partition`:
+    of a model that MIG can cut, what is still possible beside the instances held;
+    `stranded_ppm`: compute that nobody can hold as the device is partitioned now.
+    """
+
+    device_id: str
+    node_id: str
+    provider_id: str
+    account_id: str
+    vendor: str
+    model: str
+    kind: str
+    gpu_class: NotRequired[str]
+    memory_mib: int
+    memory: Literal["dedicated", "unified", "none"]
+    divisible: bool
+    capacity_asset: Literal["GPU_MS", "SEAT_MS"]
+    retired: bool
+    share_free_ppm: int
+    mem_free_ppm: int
+    mode: NotRequired[Literal["whole", "mig", "mps", "time_slice", "memory"]]
+    stranded_ppm: NotRequired[int]
+    partition: NotRequired[Partition]
+    registered_at: str
+    holdings: NotRequired[list[Holding]]
+    position: NotRequired[int]
+
+
+class DeviceFee(TypedDict):
+    """The fee of one UTC day; `due` is what the month has come to by then."""
+
+    account_id: str
+    day: str
+    devices: int
+    fee_per_month: Money
+    tariff_version: NotRequired[int]
+    due: Money
+    charge: Money
+    owed: Money
+    charged_at: str
+    charged_position: int
+
+
+class DeviceFeePage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[DeviceFee]
+
+
+class DeviceForm(TypedDict):
+    """One accelerator as its node describes it; null: not known."""
+
+    device_id: str
+    vendor: str
+    model: str
+    memory_mib: int
+    connection: NotRequired[Literal["pcie", "sxm"]]
+    pcie_gen: NotRequired[int | None]
+    pcie_lanes: NotRequired[int | None]
+    kind: NotRequired[str | None]
+    memory: NotRequired[Literal["unified"] | None]
+
+
+class DevicePage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Device]
+
+
+class DeviceTime(TypedDict):
+    """One device's attested time. `reason` says why it does not count; absent when it does."""
+
+    hardware_class: str
+    tier: int
+    attested_us: str
+    promised_us: str
+    rating_ppm: int
+    reason: NotRequired[str]
+
+
+class DeviceTrust(TypedDict):
+    """One device in the epoch; `simulated`: its driver says so itself."""
+
+    device_id: str
+    tier: int
+    simulated: bool
+    rows: int
+    available_us: int
+    energy_mj: int
+    findings: list[Finding]
+
+
+class Difference(TypedDict):
+    """A payout of the processor's list and our cash-outs do not agree; open until it is
+    settled.
+    """
+
+    difference_id: str
+    kind: Literal["unknown", "unexpected", "amount", "twice", "missing"]
+    reference: NotRequired[str]
+    cash_out_id: NotRequired[str]
+    expected: NotRequired[Money]
+    found: NotRequired[Money]
+    found_at: str
+    note: NotRequired[str]
+    by: NotRequired[str]
+    settled_at: NotRequired[str]
+    position: NotRequired[int]
+
+
+class DifferenceNote(TypedDict):
+    note: str
+
+
+class DifferencePage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Difference]
+
+
+class DifferenceSettled(TypedDict):
+    difference_id: str
+    position: NotRequired[int]
+
+
+class Dimension(TypedDict):
+    """One demand, in the order of asking: what it left of the nodes before it, and the best
+    that those had to offer.
+    """
+
+    dimension: str
+    required: str
+    best_offered: NotRequired[str]
+    nodes_left: int
+    nodes_refused: int
+
+
+class Dispute(TypedDict):
+    """`reserved` waits in `dispute:{id}` until somebody rules, at the latest at
+    `expires_at`.
+    """
+
+    dispute_id: str
+    lease_id: str
+    account_id: str
+    provider_account_id: str
+    opened_by: Literal["renter", "provider"]
+    state: Literal["opened", "answered", "upheld", "rejected", "split", "timed_out"]
+    claim_code: Literal[
+        "not_running", "unreachable", "too_slow", "wrong_hardware", "overcharged", "other"
+    ]
+    claimed: Money
+    reserved: Money
+    upheld: NotRequired[Money]
+    upheld_ppm: NotRequired[int]
+    unfounded: NotRequired[bool]
+    opened_at: str
+    expires_at: str
+    resolved_at: NotRequired[str]
+    position: NotRequired[int]
+
+
+class DisputePage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Dispute]
+
+
+class DisputeStatement(TypedDict):
+    """What one side put in. `text` absent though `sha256` is there: it was erased."""
+
+    side: Literal["renter", "provider"] | Literal["arbiter"]
+    sha256: NotRequired[str]
+    text: NotRequired[str]
+    evidence: list[Evidence]
+    by: str
+    at: str
+    position: int
+
+
+class DisputeWhole(TypedDict):
+    """With every line and everything that was said."""
+
+    dispute_id: str
+    lease_id: str
+    account_id: str
+    provider_account_id: str
+    opened_by: Literal["renter", "provider"]
+    state: Literal["opened", "answered", "upheld", "rejected", "split", "timed_out"]
+    claim_code: Literal[
+        "not_running", "unreachable", "too_slow", "wrong_hardware", "overcharged", "other"
+    ]
+    claimed: Money
+    reserved: Money
+    upheld: NotRequired[Money]
+    upheld_ppm: NotRequired[int]
+    unfounded: NotRequired[bool]
+    opened_at: str
+    expires_at: str
+    resolved_at: NotRequired[str]
+    position: NotRequired[int]
+    lines: list[DisputedLine]
+    statements: list[DisputeStatement]
+
+
+class DisputedLine(TypedDict):
+    position: int
+    charge: Money
+    claimed: Money
+    gpu_us: str
+    upheld: NotRequired[Money]
+    adjustment_id: NotRequired[str]
+
+
+class Divided(TypedDict):
+    """How the use of a node divides among renters, or of a renter among owners of nodes:
+    the part of its largest unrelated counterparty, and of all related ones.
+    """
+
+    subject_id: str
+    gpu_us: str
+    counterparties: int
+    largest_ppm: int
+    related_ppm: int
+    raised: list[str]
+
+
+class DividedPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Divided]
+
+
+class Drain(TypedDict):
+    """Without `keep_leases` every running lease is reclaimed, within the window it was
+    quoted.
+    """
+
+    keep_leases: NotRequired[bool]
+
+
+class Drawn(TypedDict):
+    """Which credits of the escrow paid."""
+
+    source: str
+    amount: Money
+    account_id: NotRequired[str]
+    purpose: NotRequired[Literal["federated"]]
+
+
+class Earning(TypedDict):
+    """fee + provider + client + platform + burn = charge. `provider` is the provider's
+    part; `burn` is retired for it and paid in TOKEN when the epoch is sealed. `earned` is
+    what this account got: of its own leases, or as an owner of the node or as the client
+    that brought the job, whose rows hold nothing else. A lease hour counts in the UTC
+    `hour` in which it begins.
+    """
+
+    account_id: str
+    node_id: NotRequired[str]
+    lease_id: NotRequired[str]
+    hour: NotRequired[str]
+    epoch: NotRequired[int]
+    accruals: int
+    gpu_us: str
+    charge: Money
+    fee: Money
+    provider: Money
+    platform: Money
+    burn: Money
+    client: Money
+    earned: Money
+
+
+class EarningExplained(TypedDict):
+    """One accrual, step by step: terms locked at the opening, totals, and who got what.
+    Amounts are computed on the lease's cumulative totals and booked as differences.
+    """
+
+    position: int
+    lease_id: str
+    node_id: str
+    account_id: str
+    hour_index: int
+    until: str
+    settlement: str
+    own_node: bool
+    gpu_class: str
+    share_ppm: int
+    tariff_version: int
+    price_per_gpu_hour: Money
+    fee_per_gpu_hour: Money
+    provider_share_ppm: int
+    burn_share_ppm: int
+    steps: list[Step]
+    entry: list[Moved]
+
+
+class EarningPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Earning]
+
+
+class EdgeDevice(TypedDict):
+    """Charged for every UTC day from `first_day` to `last_day`, both included."""
+
+    device_id: str
+    account_id: str
+    region_id: str
+    model: Literal[
+        "jetson-agx-xavier",
+        "jetson-xavier-nx",
+        "jetson-agx-orin",
+        "jetson-orin-nx",
+        "jetson-orin-nano",
+    ]
+    first_day: str
+    last_day: NotRequired[str]
+    added_at: str
+    removed_at: NotRequired[str]
+    position: NotRequired[int]
+
+
+class EdgeDevicePage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[EdgeDevice]
+
+
+class EdgeDeviceRemoved(TypedDict):
+    device_id: str
+    last_day: str
+    position: NotRequired[int]
+
+
+class Epoch(TypedDict):
+    """Amounts of TOKEN are there once the epoch is sealed; a sealed epoch never changes."""
+
+    epoch: int
+    state: Literal["open", "closing", "sealed", "credited", "settled"]
+    start: str
+    end: str
+    policy_version: int
+    opened_at: str
+    closing_at: NotRequired[str]
+    sealed_at: NotRequired[str]
+    sealed_position: NotRequired[int]
+    cut_position: NotRequired[int]
+    emission: NotRequired[Money]
+    compute_pool: NotRequired[Money]
+    availability_pool: NotRequired[Money]
+    treasury_pool: NotRequired[Money]
+    compute_carry_before: NotRequired[Money]
+    compute_carry: NotRequired[Money]
+    rewards: NotRequired[Money]
+    recipients: NotRequired[int]
+    chunks: NotRequired[int]
+    chunks_credited: int
+    chunks_matured: int
+    file_sha256: NotRequired[str]
+    unissued: NotRequired[Money]
+    recyclable: NotRequired[Money]
+    release: NotRequired[Money]
+    returned: NotRequired[Money]
+    returned_release: NotRequired[Money]
+    availability_carry_before: NotRequired[Money]
+    availability_carry: NotRequired[Money]
+    compute_weight: NotRequired[str]
+    availability_weight: NotRequired[str]
+    minted: NotRequired[Money]
+    mint_tx_hash: NotRequired[str]
+    position: NotRequired[int]
+
+
+class EpochExplanation(TypedDict):
+    """The way from GPU-seconds to tokens; `paid` is before the cap of an owner, if there is
+    one.
+    """
+
+    epoch: int
+    node_id: str
+    account_id: str
+    cut_position: int
+    policy_version: int
+    compute_base: str
+    file_sha256: str
+    uses: list[Use]
+    score_ppm: NotRequired[int]
+    bonus_ppm: int
+    burned_tokens: str
+    compute: Share
+    devices: list[DeviceTime]
+    availability: Share
+    owner_cap: NotRequired[Money]
+    paid: Money
+    reasons: list[str]
+    signals: Signals
+    position: int
+
+
+class EpochPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Epoch]
+
+
+class Escrow(TypedDict):
+    """`funds_end_at`: the second at which every lease that runs on it ends; absent: none
+    runs.
+    """
+
+    job_id: str
+    account_id: str
+    put_in: Money
+    held: Money
+    funds_end_at: NotRequired[str]
+    deposits: list[EscrowDeposit]
+    leases: list[EscrowLease]
+    position: NotRequired[int]
+
+
+class EscrowDeposit(TypedDict):
+    """What is left of one deposit from one source, in the order in which they are drained."""
+
+    deposit: int
+    source: str
+    account_id: str
+    held: Money
+
+
+class EscrowFunding(TypedDict):
+    amount: Money
+
+
+class EscrowLease(TypedDict):
+    """A lease that draws on it, or still may. `gpu_ppm`: its devices' shares together."""
+
+    lease_id: str
+    phase: Literal["reserved", "running", "closed"]
+    gpu_ppm: int
+    price_per_gpu_hour: Money
+    charged: Money
+    opened_at: NotRequired[str]
+    closed_at: NotRequired[str]
+
+
+class Event(TypedDict):
+    """One fact as stored. `body` is what the leaf's hash covers, the blind left out."""
+
+    position: int
+    type: str
+    version: int
+    recorded_at: str
+    leaf: str
+    body: dict[str, Any]
+
+
+class EventPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Event]
+
+
+class Evidence(TypedDict):
+    """`signed`: the server found a valid signature over it, and that it is about the lease."""
+
+    kind: Literal["usage_report", "market_fact", "statement"]
+    lane: NotRequired[int]
+    position: NotRequired[int]
+    sha256: NotRequired[str]
+    signed: bool
+
+
+class EvidenceAsked(TypedDict):
+    """`usage_report`: lane and position in the usage log, of this lease. `market_fact`: a
+    position of the market log, about this lease. `statement`: the SHA-256 of anything else.
+    """
+
+    kind: Literal["usage_report", "market_fact", "statement"]
+    lane: NotRequired[int | None]
+    position: NotRequired[int | None]
+    sha256: NotRequired[str | None]
+
+
+class ExecutorKey(TypedDict):
+    """`executor_key` is shown once, to whoever asked; the one before it ends now."""
+
+    node_id: str
+    executor_key: NotRequired[str]
+    position: NotRequired[int]
+
+
+class Expected(TypedDict):
+    """What leases of others got on nodes of this setting so far (K-4): how many ended
+    because the node went silent, and how much of the promised time was served. Absent
+    before there was any.
+    """
+
+    leases: int
+    unreachable_ppm: int
+    served_ppm: NotRequired[int]
+
+
+class Explanation(TypedDict):
+    """`matches`: the recorded decisions. `now`: of an open job without one, what it would
+    get at this moment, and if nothing, which demand to ease.
+    """
+
+    job_id: str
+    matches: list[Match]
+    now: NotRequired[JobQuote]
+    position: int
+
+
+class Extension(TypedDict):
+    """How much longer, in seconds; all of it is held at once, at the locked price."""
+
+    seconds: int
+
+
+class Factors(TypedDict):
+    """Each in ppm; the formulas are on the page about matching."""
+
+    spec_fit: int
+    reputation: int
+    locality: int
+    free_peers: int
+    storage: int
+    price: int
+
+
+class FederatedRow(TypedDict):
+    inference_per_hour: Money
+    training_per_hour: Money
+    unit: Literal["worker", "job"]
+
+
+class FieldError(TypedDict):
+    """One broken rule: where, and which."""
+
+    pointer: str
+    detail: str
+
+
+class Finding(TypedDict):
+    """A rule that does not hold: the device stays below tier `denies`. The evidence is a
+    report of a usage lane, or without `lane` a fact of the market log.
+    """
+
+    rule: str
+    denies: int
+    detail: str
+    lane: NotRequired[int]
+    evidence_position: NotRequired[int]
+
+
+class Flagged(TypedDict):
+    """A stored report that earns nothing, and the rule it broke."""
+
+    seq: int
+    lane: int
+    usage_position: int
+    flags: int
+    rule: str
+    detail: str
+    claimed_us: NotRequired[int]
+    recorded_at: str
+
+
+class Forecast(TypedDict):
+    """As things stand now: what is deposited, opened or closed later is not foreseen."""
+
+    account_id: str
+    at: str
+    leases: list[LeaseForecast]
+    leases_left_out: int
+    balances: list[BalanceForecast]
+    position: NotRequired[int]
+
+
+class Forgone(TypedDict):
+    account_id: str
+    position: NotRequired[int]
+
+
+class Fragmentation(TypedDict):
+    """What is free now, in ppm of a device. `fragmented_ppm`: which part of that is on
+    devices somebody holds a part of, so that it cannot be sold whole. `room_N`: how many
+    requests for N whole devices of one node fit side by side.
+    """
+
+    pool: NotRequired[str]
+    region: NotRequired[str]
+    model: NotRequired[str]
+    devices: int
+    whole_free: int
+    partly_free: int
+    free_ppm: str
+    free_on_parts_ppm: str
+    unsellable_ppm: str
+    fragmented_ppm: int
+    room_1: int
+    room_2: int
+    room_4: int
+    room_8: int
+
+
+class Fragmentations(TypedDict):
+    data: list[Fragmentation]
+    position: int
+
+
+class FundedAccount(TypedDict):
+    """`used`: of the cap, this month. Without a cap nothing is counted."""
+
+    payer_account_id: str
+    funded_account_id: str
+    monthly_cap: NotRequired[Money]
+    used: NotRequired[Money]
+    since: NotRequired[str]
+    ended_at: NotRequired[str]
+    position: NotRequired[int]
+
+
+class FundedAccountPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[FundedAccount]
+
+
+class Funding(TypedDict):
+    """What an account may spend now: `sources` one after the other, then the payer's."""
+
+    account_id: str
+    sources: list[Source]
+    payer: NotRequired[Payer]
+    position: int
+
+
+class Funds(TypedDict):
+    """`below`: thresholds above the balance when it was last looked at. `auto_top_up`
+    absent: off, and `stopped_reason` says why if it was on before.
+    """
+
+    account_id: str
+    warnings: list[Money]
+    below: list[Money]
+    auto_top_up: NotRequired[AutoTopUp]
+    stopped_reason: NotRequired[str]
+    open_payment_id: NotRequired[str]
+    failures: int
+    retry_at: NotRequired[str]
+    position: NotRequired[int]
+
+
+class Gang(TypedDict):
+    """`lease_ids`: none while it waits, for a waiting gang holds nothing. `place`: how many
+    wait before it in the pool's queue, itself included. `ready`: members so far.
+    """
+
+    gang_id: str
+    job_id: str
+    account_id: str
+    pool_id: NotRequired[str]
+    state: Literal["requested", "reserved", "open", "closed"]
+    members: int
+    min_members: int
+    gpus_per_member: int
+    lease_ids: list[str]
+    ready: int
+    place: NotRequired[int]
+    ready_until: NotRequired[str]
+    opened_at: NotRequired[str]
+    closed_at: NotRequired[str]
+    closed_by: NotRequired[str]
+    close_code: NotRequired[int]
+    requested_at: str
+    position: NotRequired[int]
+
+
+class GangPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Gang]
+
+
+class Goodwill(TypedDict):
+    """Part of a charge, given back at the network's own cost."""
+
+    corrects_position: int
+    amount: Money
+
+
+class Grant(TypedDict):
+    """locked + unlocked + unassigned + clawed_back = total, once it is open. `unassigned`
+    has no milestone. `clawback`: one that waits for its second person.
+    """
+
+    grant_id: str
+    account_id: str
+    state: Literal["proposed", "open", "ended"]
+    total: Money
+    locked: Money
+    unlocked: Money
+    unassigned: Money
+    clawed_back: Money
+    milestones: list[Milestone]
+    clawback: NotRequired[Clawback]
+    proposed_by: str
+    proposed_at: str
+    position: NotRequired[int]
+
+
+class GrantPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Grant]
+
+
+class Group(TypedDict):
+    """`used_ppm`: what its leases hold now."""
+
+    group_id: str
+    account_id: str
+    pool_id: NotRequired[str]
+    parent_id: NotRequired[str]
+    gpu_ppm_max: NotRequired[int]
+    used_ppm: int
+    created_at: str
+    members: NotRequired[list[GroupMember]]
+    position: NotRequired[int]
+
+
+class GroupMember(TypedDict):
+    kind: Literal["project", "member", "account"]
+    target: str
+    since: str
+
+
+class GroupMemberAdded(TypedDict):
+    group_id: str
+    kind: Literal["project", "member", "account"]
+    target: str
+    position: NotRequired[int]
+
+
+class GroupPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Group]
+
+
+class GroupQuota(TypedDict):
+    """`gpu_ppm_max` absent: no limit any more. Lowered: what runs goes on."""
+
+    gpu_ppm_max: NotRequired[int | None]
+
+
+class Half(TypedDict):
+    """`health`: well or unwell, as it says; silent, when nothing was heard for three
+    minutes while the lease runs; unknown, when nothing was ever said. `since`: since when
+    it says so.
+    """
+
+    account_id: str
+    machine: NotRequired[str]
+    arch: NotRequired[str]
+    os: NotRequired[str]
+    kernel: NotRequired[str]
+    health: Literal["well", "unwell", "silent", "unknown"]
+    detail: NotRequired[str]
+    since: NotRequired[str]
+    seen_at: NotRequired[str]
+
+
+class HardwareForm(TypedDict):
+    """What the rules of joining and selling need; null: not known, an empty list: none.
+    Drives in decimal gigabytes; `ram_gb` is what is built in, `cpu_cores` counts no
+    threads, `ethernet_mbps` is the fastest port that has a link.
+    """
+
+    nvme_drives_gb: NotRequired[list[int] | None]
+    sata_drives: NotRequired[list[SataDriveForm] | None]
+    tpm_2_0: NotRequired[bool | None]
+    ram_gb: NotRequired[int | None]
+    cpu_cores: NotRequired[int | None]
+    ethernet_mbps: NotRequired[int | None]
+
+
+class HardwareRules(TypedDict):
+    """The rules of hardware that a region insists on; those of them that a node fails are
+    told of it in any case. That there is a GPU, and one model of it, is always needed.
+    """
+
+    rules: list[
+        Literal[
+            "nvme_count",
+            "nvme_size",
+            "tpm_2_0",
+            "sata_drives",
+            "ethernet",
+            "ram",
+            "pcie_lanes",
+            "cpu_cores",
+        ]
+    ]
+
+
+class Heard(TypedDict):
+    lease_id: str
+    half: Literal["initiator", "acceptor"]
+    well: bool
+    position: NotRequired[int]
+
+
+class HeldUp(TypedDict):
+    """What does not pass yet: `aggregate` and `amount` were more than the limit."""
+
+    ref: str
+    amount: str
+    aggregate: str
+    reason: str
+    since: str
+
+
+class Hold(TypedDict):
+    hold_id: str
+    reason: str
+    by: str
+    held_at: str
+
+
+class Holding(TypedDict):
+    """A MIG instance begins at memory slice `mig_start`."""
+
+    lease_id: str
+    share_ppm: int
+    mem_ppm: int
+    mode: Literal["whole", "mig", "mps", "time_slice", "memory"]
+    mig_profile: NotRequired[str]
+    mig_start: NotRequired[int]
+    since: str
+
+
+class Holds(TypedDict):
+    """The holds that are left."""
+
+    account_id: str
+    hold_ids: list[str]
+    position: NotRequired[int]
+
+
+class HostForm(TypedDict):
+    """The machine around the accelerators; null: not known."""
+
+    arch: str
+    os: str
+    cpu_cores: NotRequired[int | None]
+    ram_mib: NotRequired[int | None]
+    driver: NotRequired[str | None]
+    kernel: NotRequired[str | None]
+    substrate: NotRequired[list[str] | None]
+
+
+class Infra(TypedDict):
+    base: Money
+    control: Money
+    ingress: Money
+    most: Money
+    arrears_max: Money
+
+
+class InfraTerms(TypedDict):
+    """Credits per UTC day: `base` in any case, and for each node with the role; together at
+    most `most`. What a day cannot pay waits as arrears, up to `arrears_max`.
+    """
+
+    base: Money
+    control: Money
+    ingress: Money
+    most: Money
+    arrears_max: Money
+
+
+class Ingested(TypedDict):
+    acked_seq: int
+    head: str
+    server_time_us: int
+    results: list[Stored]
+
+
+class IngressLoad(TypedDict):
+    """`leases`: those that hold something of its workers now. `served_gpu_us`: in this
+    epoch.
+    """
+
+    node_id: str
+    workers: int
+    leases: int
+    served_gpu_us: str
+
+
+class IngressLoads(TypedDict):
+    region_id: str
+    data: list[IngressLoad]
+    position: int
+
+
+class Input(TypedDict):
+    """One input of a score, in micro-observations. `good` of `total` were counted; `g` of
+    `n` is what is left of them after decay. `mean_ppm` is the mean with the start
+    (`prior_ppm`) in it, `lower_bound_ppm` what may be relied on, and the score is the sum
+    of `weight_ppm` x `lower_bound_ppm`.
+    """
+
+    name: Literal[
+        "completion", "uptime", "performance", "responsiveness", "payment", "conduct", "disputes"
+    ]
+    weight_ppm: int
+    good: int
+    total: int
+    g: int
+    n: int
+    prior_ppm: int
+    mean_ppm: int
+    lower_bound_ppm: int
+
+
+class Inventory(TypedDict):
+    devices: list[DeviceForm]
+    host: HostForm
+    hardware: NotRequired[HardwareForm]
+    reported_at: NotRequired[str]
+
+
+class Invoice(TypedDict):
+    """The whole document. `canonical` is the text whose SHA-256 is in the fact."""
+
+    account_id: str
+    written_number: str
+    document: Literal["invoice", "credit_note"]
+    kind: Literal["charges", "earnings"]
+    period: NotRequired[str]
+    corrects: NotRequired[str]
+    net: Money
+    total: Money
+    document_sha256: str
+    issued_at: str
+    recorded_position: int
+    lines: list[InvoiceLine]
+    taxes: list[Tax]
+    first_position: NotRequired[int]
+    last_position: NotRequired[int]
+    cause: NotRequired[str]
+    reason: NotRequired[str]
+    credit_notes: list[str]
+    canonical: str
+    position: int
+
+
+class InvoiceLine(TypedDict):
+    """`quantity` in `unit`; `credited` is what credit notes took off since."""
+
+    what: str
+    detail: NotRequired[str]
+    quantity: NotRequired[str]
+    unit: NotRequired[str]
+    amount: Money
+    credited: NotRequired[Money]
+
+
+class InvoiceSummary(TypedDict):
+    """An invoice, or a credit note that corrects one."""
+
+    account_id: str
+    written_number: str
+    document: Literal["invoice", "credit_note"]
+    kind: Literal["charges", "earnings"]
+    period: NotRequired[str]
+    corrects: NotRequired[str]
+    net: Money
+    total: Money
+    document_sha256: str
+    issued_at: str
+    recorded_position: int
+
+
+class InvoiceSummaryPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[InvoiceSummary]
+
+
+class Issued(TypedDict):
+    """What was issued; it is read at its address."""
+
+    account_id: str
+    written_number: str
+    total: Money
+    document_sha256: str
+    position: NotRequired[int]
+
+
+class Job(TypedDict):
+    job_id: str
+    account_id: str
+    client_id: str
+    project_id: str
+    end_user_ref: str
+    kind: Literal["batch", "notebook", "endpoint", "scheduled", "queue", "interactive"]
+    image: NotRequired[str]
+    command: list[str]
+    env_refs: list[str]
+    workload_sha256: str
+    gpu_count: int
+    share_ppm: int
+    mem_ppm: int
+    models: list[str]
+    max_price_per_gpu_hour: Money
+    federated: NotRequired[Literal["inference", "training"]]
+    participants: NotRequired[list[str]]
+    sla_class: NotRequired[str]
+    auto_restart: NotRequired[bool]
+    constraints: NotRequired[Demands]
+    work: NotRequired[Literal["inference", "training"]]
+    references: NotRequired[list[ReferenceAsked]]
+    plan: NotRequired[PlanAsked]
+    parent_job_id: NotRequired[str]
+    instance_id: NotRequired[str]
+    state: Literal["open", "cancelled", "completed", "failed"]
+    submitted_at: str
+    ended_at: NotRequired[str]
+    position: NotRequired[int]
+
+
+class JobCancelled(TypedDict):
+    job_id: str
+    state: Literal["open", "cancelled", "completed", "failed"]
+    position: NotRequired[int]
+
+
+class JobCost(TypedDict):
+    """What the leases of one job came to; each lease is in exactly one job."""
+
+    job_id: str
+    parent_job_id: NotRequired[str]
+    kind: str
+    state: str
+    leases: int
+    open_leases: int
+    gpu_us: str
+    charge: Money
+
+
+class JobPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Job]
+
+
+class JobPart(TypedDict):
+    """A chunk or a member by its latest lease. `charge`: of all its leases, as accrued."""
+
+    part: int
+    attempt: int
+    lease_id: str
+    node_id: NotRequired[str]
+    state: Literal[
+        "requested",
+        "quoted",
+        "reserved",
+        "gang_waiting",
+        "active",
+        "paused",
+        "degraded",
+        "reclaiming",
+        "closing",
+        "settled",
+        "disputed",
+        "resolved",
+        "archived",
+    ]
+    close_code: NotRequired[int]
+    charge: Money
+
+
+class JobPartPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[JobPart]
+
+
+class JobQuote(TypedDict):
+    """What a request would get now; nothing is recorded and nothing is held. `impossible`
+    names the demand that no registered node could ever meet.
+    """
+
+    rule: str
+    fleet_position: int
+    nodes: int
+    considered: int
+    offered: NotRequired[Offered]
+    runner_up: NotRequired[str]
+    deciding: NotRequired[str]
+    candidates: list[Candidate]
+    dimensions: list[Dimension]
+    relaxations: list[Relaxation]
+    impossible: NotRequired[str]
+    position: int
+
+
+class JobQuoteAsked(TypedDict):
+    """A job of yours, or a new one that is not submitted. `term_seconds`: a fixed term;
+    else what an hour costs, or `funds`, is what the balance must hold.
+    """
+
+    job_id: NotRequired[str | None]
+    job: NotRequired[NewJob | None]
+    term_seconds: NotRequired[int | None]
+    funds: NotRequired[Money | None]
+    settlement: NotRequired[Literal["cash", "burn"] | None]
+
+
+class JobScaled(TypedDict):
+    """`closing`: leases that end with this, billed up to now. Those to be added follow."""
+
+    job_id: str
+    members: int
+    closing: list[str]
+    position: NotRequired[int]
+
+
+class Join(TypedDict):
+    """What the machine says about itself; `public_key` is Ed25519, `key_id` its short name:
+    the first 16 hex digits of its SHA-256, so that confirming the name confirms the key.
+    """
+
+    code: str
+    public_key: str
+    key_id: str
+    agent: str
+    client_id: NotRequired[str | None]
+    devices: list[DeviceForm]
+    host: HostForm
+    hardware: NotRequired[HardwareForm | None]
+
+
+class JoinCode(TypedDict):
+    """Type `code` at the machine within ten minutes; it works once."""
+
+    region_id: str
+    expires_at: str
+    code: NotRequired[str]
+    position: NotRequired[int]
+
+
+class JoinCodeAsked(TypedDict):
+    region_id: str
+
+
+class Joined(TypedDict):
+    """`node_key` is shown to the node that holds the code and the key, and kept nowhere."""
+
+    node_id: str
+    provider_id: str
+    region_id: str
+    fingerprint: str
+    node_key: NotRequired[str]
+    position: NotRequired[int]
+
+
+class KeyConfirmation(TypedDict):
+    """The key id that the machine shows."""
+
+    key_id: str
+
+
+class KeyRevocation(TypedDict):
+    """The key that the node signs with: the node is heard no more. A key that another one
+    replaced: what it signed and is not stored yet is not taken, and the node goes on.
+    """
+
+    key_id: str
+
+
+class KeyRotation(TypedDict):
+    """From report `from_seq` on, the next to be sent, `public_key` signs. Both signatures
+    (hex) are over the DSSE encoding, with the payload type
+    `org.tallystick.node.key-rotated.v1`, of four lines: the node's id, `from_seq`, the
+    previous public key and the new one (hex).
+    """
+
+    public_key: str
+    previous_key_id: str
+    from_seq: int
+    previous_signature: str
+    signature: str
+
+
+class Kind(TypedDict):
+    """All lines of one kind on one part. A movement above zero raises the part's balance."""
+
+    kind: str
+    part: str
+    lines: int
+    movement: SignedMoney
+
+
+class Late(TypedDict):
+    """A settled lease whose late reports shall count."""
+
+    lease_id: str
+
+
+class Lease(TypedDict):
+    """A lease as far as it has come. `charge` and `gpu_us` are what has been accrued so
+    far.
+    """
+
+    lease_id: str
+    job_id: str
+    account_id: str
+    client_id: str
+    project_id: str
+    end_user_ref: str
+    state: Literal[
+        "requested",
+        "quoted",
+        "reserved",
+        "gang_waiting",
+        "active",
+        "paused",
+        "degraded",
+        "reclaiming",
+        "closing",
+        "settled",
+        "disputed",
+        "resolved",
+        "archived",
+    ]
+    gpu_count: int
+    share_ppm: int
+    mem_ppm: int
+    models: list[str]
+    max_price_per_gpu_hour: Money
+    term_seconds: NotRequired[int]
+    funds: NotRequired[Money]
+    requested_at: str
+    node_id: NotRequired[str]
+    provider_id: NotRequired[str]
+    provider_account_id: NotRequired[str]
+    offer_id: NotRequired[str]
+    device_ids: NotRequired[list[str]]
+    mode: NotRequired[Literal["whole", "mig", "mps", "time_slice", "memory"]]
+    mig_profile: NotRequired[str]
+    mig_starts: NotRequired[list[int]]
+    gpu_class: NotRequired[str]
+    price_per_gpu_hour: NotRequired[Money]
+    usage_fee_per_gpu_hour: NotRequired[Money]
+    settlement: NotRequired[Literal["cash", "burn"]]
+    own_node: NotRequired[bool]
+    tariff_version: NotRequired[int]
+    escrow: NotRequired[Money]
+    reserved_at: NotRequired[str]
+    endpoint: NotRequired[str]
+    opened_at: NotRequired[str]
+    funds_end_at: NotRequired[str]
+    term_end_at: NotRequired[str]
+    closed_at: NotRequired[str]
+    closed_by: NotRequired[Literal["renter", "client", "provider", "job", "operator"]]
+    close_code: NotRequired[int]
+    settled_at: NotRequired[str]
+    archived_at: NotRequired[str]
+    quoted_until: NotRequired[str]
+    paused_at: NotRequired[str]
+    degraded_since: NotRequired[str]
+    reclaim_deadline: NotRequired[str]
+    reclaim_window_seconds: NotRequired[int]
+    interruptible: NotRequired[bool]
+    revised_close_code: NotRequired[int]
+    sla_class: NotRequired[str]
+    client_account_id: NotRequired[str]
+    federated_account_id: NotRequired[str]
+    federated_fee_per_hour: NotRequired[Money]
+    restart_of: NotRequired[str]
+    escrow_id: NotRequired[str]
+    part: NotRequired[int]
+    attempt: NotRequired[int]
+    run_due_at: NotRequired[str]
+    overflow: NotRequired[bool]
+    restarted_as: NotRequired[str]
+    charge: Money
+    gpu_us: str
+    hours_accrued: int
+    version: int
+    position: NotRequired[int]
+
+
+class LeaseCharge(TypedDict):
+    """What one accrual cost and where it went: fee + provider + client + platform + burn =
+    charge. The federated fee is beside the charge, paid by the job's creator.
+    """
+
+    hour_index: int
+    until: str
+    gpu_us: str
+    charge: Money
+    fee: Money
+    provider: Money
+    platform: Money
+    burn: Money
+    client: NotRequired[Money]
+    owners: NotRequired[list[Owner]]
+    federated: NotRequired[Money]
+    drawn: list[Drawn]
+    cumulative_charge: Money
+    position: int
+
+
+class LeaseChargePage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[LeaseCharge]
+
+
+class LeaseClosed(TypedDict):
+    """Closing twice is closing once: the second answer tells how the first one ended."""
+
+    lease_id: str
+    state: Literal[
+        "requested",
+        "quoted",
+        "reserved",
+        "gang_waiting",
+        "active",
+        "paused",
+        "degraded",
+        "reclaiming",
+        "closing",
+        "settled",
+        "disputed",
+        "resolved",
+        "archived",
+    ]
+    closed_at: str
+    closed_by: Literal["renter", "client", "provider", "job", "operator"]
+    close_code: int
+    charge: Money
+    position: NotRequired[int]
+
+
+class LeaseFact(TypedDict):
+    type: str
+    at: str
+    state: Literal[
+        "requested",
+        "quoted",
+        "reserved",
+        "gang_waiting",
+        "active",
+        "paused",
+        "degraded",
+        "reclaiming",
+        "closing",
+        "settled",
+        "disputed",
+        "resolved",
+        "archived",
+    ]
+    version: int
+    position: int
+
+
+class LeaseFactPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[LeaseFact]
+
+
+class LeaseForecast(TypedDict):
+    """A running lease. It ends at `ends_at`: its funds end then, or its term. Absent
+    `funds_end_at`: it never runs out. `charge_per_hour` is for all of its devices.
+    """
+
+    lease_id: str
+    settlement: Literal["cash", "burn"]
+    price_per_gpu_hour: Money
+    gpu_ppm_total: int
+    charge_per_hour: Money
+    held: Money
+    funds_end_at: NotRequired[str]
+    term_end_at: NotRequired[str]
+    ends_at: NotRequired[str]
+
+
+class LeaseHealth(TypedDict):
+    """The initiator pays, the acceptor's owner earns."""
+
+    lease_id: str
+    state: Literal[
+        "requested",
+        "quoted",
+        "reserved",
+        "gang_waiting",
+        "active",
+        "paused",
+        "degraded",
+        "reclaiming",
+        "closing",
+        "settled",
+        "disputed",
+        "resolved",
+        "archived",
+    ]
+    remoting_session_id: NotRequired[str]
+    initiator: Half
+    acceptor: Acceptor
+    position: NotRequired[int]
+
+
+class LeaseHour(TypedDict):
+    """One accrual: an hour of the lease, or its last part."""
+
+    hour_index: int
+    hour: str
+    until: str
+    gpu_us: str
+    refused_us: str
+    charge: Money
+    position: int
+
+
+class LeaseHourPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[LeaseHour]
+
+
+class LeaseLine(TypedDict):
+    """What one lease used and cost in the period. matched + unconfirmed + contested =
+    gpu_us: what its renter signed for, what lies after the last signature, and what lies
+    before it unsigned.
+    """
+
+    lease_id: str
+    gpu_us: str
+    refused_us: str
+    matched_gpu_us: str
+    unconfirmed_gpu_us: str
+    contested_gpu_us: str
+    charge: Money
+    accruals: int
+
+
+class LeaseOpened(TypedDict):
+    """Reserved, and waiting for the node; or it `waits_for` a pool that keeps a queue, for
+    bids or for devices, and has no node, devices and price yet. `held` is what the escrow
+    holds. `mode`: how the lease shares each device; a MIG instance begins at the memory
+    slice of `mig_starts`, one per device.
+    """
+
+    lease_id: str
+    job_id: str
+    state: Literal[
+        "requested",
+        "quoted",
+        "reserved",
+        "gang_waiting",
+        "active",
+        "paused",
+        "degraded",
+        "reclaiming",
+        "closing",
+        "settled",
+        "disputed",
+        "resolved",
+        "archived",
+    ]
+    node_id: NotRequired[str]
+    offer_id: NotRequired[str]
+    device_ids: NotRequired[list[str]]
+    share_ppm: int
+    mem_ppm: int
+    mode: NotRequired[Literal["whole", "mig", "mps", "time_slice", "memory"]]
+    mig_profile: NotRequired[str]
+    mig_starts: NotRequired[list[int]]
+    gpu_class: NotRequired[str]
+    price_per_gpu_hour: NotRequired[Money]
+    usage_fee_per_gpu_hour: NotRequired[Money]
+    settlement: NotRequired[Literal["cash", "burn"]]
+    held: Money
+    waits_for: NotRequired[str]
+    reserved_at: NotRequired[str]
+    pricing: NotRequired[str]
+    position: NotRequired[int]
+
+
+class LeasePage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Lease]
+
+
+class LeaseQuote(TypedDict):
+    """A price that holds until `expires_at`. Nothing is held for it, and no device either."""
+
+    quote_id: str
+    lease_id: str
+    job_id: str
+    state: Literal[
+        "requested",
+        "quoted",
+        "reserved",
+        "gang_waiting",
+        "active",
+        "paused",
+        "degraded",
+        "reclaiming",
+        "closing",
+        "settled",
+        "disputed",
+        "resolved",
+        "archived",
+    ]
+    node_id: str
+    offer_id: str
+    device_ids: list[str]
+    price_per_gpu_hour: Money
+    reclaim_window_seconds: NotRequired[int]
+    expires_at: str
+    position: NotRequired[int]
+
+
+class LeaseStep(TypedDict):
+    """One fact: what it was, who caused it and why, which state it led to, and its money.
+    `by_timer`: the server's own timer. `fault`: the party that the code names.
+    """
+
+    type: str
+    position: int
+    version: int
+    at: str
+    recorded_at: str
+    state_before: NotRequired[
+        Literal[
+            "requested",
+            "quoted",
+            "reserved",
+            "gang_waiting",
+            "active",
+            "paused",
+            "degraded",
+            "reclaiming",
+            "closing",
+            "settled",
+            "disputed",
+            "resolved",
+            "archived",
+        ]
+    ]
+    state: Literal[
+        "requested",
+        "quoted",
+        "reserved",
+        "gang_waiting",
+        "active",
+        "paused",
+        "degraded",
+        "reclaiming",
+        "closing",
+        "settled",
+        "disputed",
+        "resolved",
+        "archived",
+    ]
+    party: str
+    by: NotRequired[str]
+    by_timer: bool
+    code: NotRequired[int]
+    reason: NotRequired[str]
+    fault: NotRequired[Literal["none", "renter", "provider", "network", "client"]]
+    command_id: NotRequired[str]
+    money: list[StepLine]
+
+
+class LeaseStepPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[LeaseStep]
+
+
+class LeaseTurn(TypedDict):
+    """A lease after a turn. Moments that go with other states are absent."""
+
+    lease_id: str
+    state: Literal[
+        "requested",
+        "quoted",
+        "reserved",
+        "gang_waiting",
+        "active",
+        "paused",
+        "degraded",
+        "reclaiming",
+        "closing",
+        "settled",
+        "disputed",
+        "resolved",
+        "archived",
+    ]
+    funds_end_at: NotRequired[str]
+    term_end_at: NotRequired[str]
+    paused_at: NotRequired[str]
+    reclaim_deadline: NotRequired[str]
+    reclaim_code: NotRequired[int]
+    held: Money
+    position: NotRequired[int]
+
+
+class LeaseWork(TypedDict):
+    """`credentials` are sealed to the key the renter named: base64 of a libsodium sealed
+    box.
+    """
+
+    lease_id: str
+    state: Literal[
+        "requested",
+        "quoted",
+        "reserved",
+        "gang_waiting",
+        "active",
+        "paused",
+        "degraded",
+        "reclaiming",
+        "closing",
+        "settled",
+        "disputed",
+        "resolved",
+        "archived",
+    ]
+    acknowledged_at: NotRequired[str]
+    ended_at: NotRequired[str]
+    exit_code: NotRequired[int]
+    stopped_at: NotRequired[str]
+    position: NotRequired[int]
+    executor: NotRequired[str]
+    runner: NotRequired[Literal["process", "trusted", "docker", "other"]]
+    workload_sha256: NotRequired[str]
+    outcome: NotRequired[Literal["exited", "limited", "lost"]]
+    endpoint: NotRequired[str]
+    credentials: NotRequired[str]
+
+
+class Libraries(TypedDict):
+    data: list[Library]
+    position: int
+
+
+class Library(TypedDict):
+    driver: str
+    sha256: str
+    known: bool
+    position: NotRequired[int]
+
+
+class LibraryAsked(TypedDict):
+    """The file `libnvidia-ml.so` of a driver version, by its SHA-256."""
+
+    driver: str
+    sha256: str
+
+
+Licence = TypedDict(
+    "Licence",
+    {
+        "licence_id": "str",
+        "provider_id": "str",
+        "vendor": "str",
+        "model": "str",
+        "seats": "int",
+        "terms_sha256": "str",
+        "from": "str",
+        "until": "NotRequired[str]",
+        "granted_at": "str",
+        "revoked_at": "NotRequired[str]",
+        "position": "NotRequired[int]",
+    },
+)
+
+
+class LicencePage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Licence]
+
+
+class LicenceRevoked(TypedDict):
+    licence_id: str
+    revoked: bool
+    position: NotRequired[int]
+
+
+class Lifetime(TypedDict):
+    """Ever credited, ever matured (what the next leaf holds), ever claimed on chain."""
+
+    account_id: str
+    credited: Money
+    matured: Money
+    claimed: Money
+    position: NotRequired[int]
+
+
+class Line(TypedDict):
+    """One account's part of one posting: debits above zero, credits below."""
+
+    name: str
+    movement: SignedMoney
+    balance_after: Money
+    type: str
+    lease_id: NotRequired[str]
+    at: str
+    recorded_at: str
+    position: int
+
+
+class LineAsked(TypedDict):
+    """A charge of the lease, by its market position; `claimed` absent: the whole of it."""
+
+    position: int
+    claimed: NotRequired[Money | None]
+
+
+class LineDetail(TypedDict):
+    """A fact as stored, the entry it booked, the caller's lines of it, and the arithmetic.
+    `body` is what the leaf's hash covers, the blind left out; the proof holds it whole.
+    """
+
+    position: int
+    type: str
+    version: int
+    recorded_at: str
+    leaf: str
+    lines: list[StatementLine]
+    entry: list[Moved]
+    arithmetic: list[Step]
+    body: dict[str, Any]
+
+
+class LinePage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Line]
+
+
+class Lint(TypedDict):
+    passes: bool
+    errors: int
+    warnings: int
+    document_sha256: str
+    findings_sha256: str
+
+
+class LintFinding(TypedDict):
+    rule: str
+    severity: Literal["error", "warning"]
+    field: str
+    message: str
+
+
+class LiveLease(TypedDict):
+    """What accruing one lease now would charge, from the reports received so far."""
+
+    lease_id: str
+    accrued_until: str
+    until: str
+    gpu_us: str
+    charge: Money
+    lane: int
+    usage_position: int
+
+
+class Log(TypedDict):
+    """Pieces from `from_seq` on. `ended`: nothing more will come."""
+
+    lease_id: str
+    next_seq: int
+    bytes: int
+    left_out: int
+    position: NotRequired[int]
+    data: list[LogPiece]
+    ended: bool
+    exit_code: NotRequired[int]
+
+
+class LogHead(TypedDict):
+    """`next_seq`: what comes next; of a piece that left a gap nothing was kept."""
+
+    lease_id: str
+    next_seq: int
+    bytes: int
+    left_out: int
+    position: NotRequired[int]
+
+
+class LogKey(TypedDict):
+    """`name+key id+key`, as C2SP writes it."""
+
+    verifier_key: str
+    position: NotRequired[int]
+
+
+class LogPiece(TypedDict):
+    seq: int
+    stream: Literal["stdout", "stderr", "note"]
+    at: str
+    body: str
+
+
+class LookedAt(TypedDict):
+    """`fits`: there was room for it. `delays_first`: it would have taken what the earliest
+    request, which had waited for the pool's patience, could use.
+    """
+
+    request_id: str
+    queue: str
+    place: int
+    is_gang: bool
+    demand: list[Quantity]
+    fits: bool
+    delays_first: bool
+    waits_since: str
+
+
+Maintenance = TypedDict(
+    "Maintenance",
+    {
+        "maintenance_id": "str",
+        "node_id": "str",
+        "kind": 'Literal["planned", "emergency", "security", "network", "capacity"]',
+        "from": "str",
+        "until": "str",
+        "keep_leases": "bool",
+        "status": 'Literal["scheduled", "running", "over", "cancelled"]',
+        "announced_at": "str",
+        "cancelled_at": "NotRequired[str]",
+        "position": "NotRequired[int]",
+    },
+)
+
+
+class MaintenancePage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Maintenance]
+
+
+class MarketPrice(TypedDict):
+    """The standing bids that hold devices of a class: how many leases, the lowest and the
+    highest. A bid above `lowest` displaces it.
+    """
+
+    gpu_class: Literal["development", "professional", "datacenter"]
+    holding: int
+    lowest: Money
+    highest: Money
+
+
+class MarketPrices(TypedDict):
+    data: list[MarketPrice]
+    position: int
+
+
+class Match(TypedDict):
+    """Why this node: the candidates, best first, by the rule. `deciding` is what put the
+    first before the second. `recomputed`: the recorded choice follows from the recorded
+    inputs.
+    """
+
+    lease_id: str
+    rule: str
+    fleet_position: int
+    considered: int
+    node_id: str
+    offer_id: str
+    device_ids: list[str]
+    rank: int
+    runner_up: NotRequired[str]
+    deciding: NotRequired[str]
+    weights: NotRequired[WeightsAsked]
+    candidates: list[Candidate]
+    dimensions: NotRequired[list[Dimension]]
+    recomputed: bool
+    differences: list[str]
+    decided_at: str
+
+
+class Maturity(TypedDict):
+    """held_back -> payable -> earned. `matured`, `reduced`, `swept` are lifetime totals.
+    `upcoming`: what matures next, in order, at most 50. `holds`: why no cash-out leaves
+    now.
+    """
+
+    account_id: str
+    held_back: Money
+    payable: Money
+    earned: Money
+    matured: Money
+    reduced: Money
+    swept: Money
+    upcoming: list[Upcoming]
+    holds: list[Hold]
+    position: NotRequired[int]
+
+
+class Member(TypedDict):
+    member_id: str
+    role: Literal["owner", "admin", "billing", "member", "viewer"]
+    added_at: NotRequired[str]
+    removed_at: NotRequired[str]
+    position: NotRequired[int]
+
+
+class MemberRemoved(TypedDict):
+    member_id: str
+    position: NotRequired[int]
+
+
+class Members(TypedDict):
+    data: list[Member]
+    position: int
+
+
+MeterData = TypedDict(
+    "MeterData",
+    {
+        "meter": "str",
+        "quantity": "str",
+        "unit": "str",
+        "from": "str",
+        "to": "str",
+        "route": "NotRequired[str | None]",
+        "dataset": "NotRequired[str | None]",
+    },
+)
+
+
+class MeterEvent(TypedDict):
+    """CloudEvents 1.0; `subject` is the lease. Ids derive from what was measured, never at
+    random: an event that is sent again must carry its id again.
+    """
+
+    specversion: Literal["1.0"]
+    id: str
+    source: str
+    type: Literal["tallystick.usage.metered.v1"]
+    subject: str
+    time: str
+    datacontenttype: NotRequired[Literal["application/json"] | None]
+    data: MeterData
+
+
+class MeterRow(TypedDict):
+    """floor(quantity x price / per) micro-credits; the meter's own unit."""
+
+    meter: Literal["cpu", "memory", "storage", "network"]
+    price: Money
+    per: str
+
+
+MeteredEvent = TypedDict(
+    "MeteredEvent",
+    {
+        "position": "int",
+        "account_id": "str",
+        "lease_id": "str",
+        "meter": 'Literal["cpu", "memory", "storage", "network"]',
+        "quantity": "str",
+        "from": "str",
+        "to": "str",
+        "route": "NotRequired[str]",
+        "dataset": "NotRequired[str]",
+        "state": 'Literal["accepted", "matched", "priced", "posted"]',
+        "reason": "NotRequired[str]",
+        "refused": "NotRequired[str]",
+        "accrued_position": "NotRequired[int]",
+        "event": "str",
+        "leaf": "str",
+        "received_at": "str",
+    },
+)
+
+
+class MeteredEventPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[MeteredEvent]
+
+
+class Milestone(TypedDict):
+    milestone_id: str
+    share_ppm: int
+    amount: Money
+    state: Literal["locked", "proposed", "accepted"]
+    proposed_by: NotRequired[str]
+
+
+class MilestoneAsked(TypedDict):
+    """A milestone and its share of the total, in parts per million."""
+
+    milestone_id: str
+    share_ppm: int
+
+
+class MilestoneDone(TypedDict):
+    """`evidence`: where it can be seen that the work is done."""
+
+    milestone_id: str
+    evidence: str
+
+
+class ModelClass(TypedDict):
+    model: str
+    gpu_class: str
+    effective_from: str
+    position: NotRequired[int]
+
+
+class Module(TypedDict):
+    """`kind`: posted (at once), auction (after bids), standing (a lasting bid), term
+    (months).
+    """
+
+    pricing: str
+    kind: Literal["posted", "auction", "standing", "term"]
+    meaning: str
+
+
+class Modules(TypedDict):
+    data: list[Module]
+    position: int
+
+
+class Money(TypedDict):
+    """Units of one asset: micro-credits, 10^-8 TOKEN, GPU- or seat-milliseconds."""
+
+    asset: Literal["CREDIT", "TOKEN", "GPU_MS", "SEAT_MS"]
+    units: str
+
+
+class MoneyOutTerms(TypedDict):
+    """`window_seconds`: how long what is posted now waits until it matures."""
+
+    window_seconds: int
+    windows: list[Window]
+    minimum: Money
+    position: NotRequired[int]
+
+
+class Moved(TypedDict):
+    """One account's part of the entry: debits above zero, credits below; an entry sums to
+    zero.
+    """
+
+    name: str
+    movement: SignedMoney
+
+
+class NewAccount(TypedDict):
+    """`scopes` of the first key; absent: everything the kind of account may do."""
+
+    kind: NotRequired[Literal["party", "client", "auditor"]]
+    scopes: NotRequired[
+        list[
+            Literal[
+                "account",
+                "account:admin",
+                "provider",
+                "renter",
+                "client",
+                "billing:read",
+                "earnings:read",
+                "payout:read",
+                "payout:approve",
+                "operator",
+                "governance",
+                "audit:read",
+                "meter",
+                "oracle:write",
+            ]
+        ]
+        | None
+    ]
+
+
+class NewAdjustment(TypedDict):
+    """`delta`: what the account is to be given, or (below zero) to give back."""
+
+    account_id: str
+    delta: str
+    reason: str
+    evidence_position: NotRequired[int | None]
+
+
+class NewApiKey(TypedDict):
+    """`member_id` absent: in the name of the caller."""
+
+    scopes: list[
+        Literal[
+            "account",
+            "account:admin",
+            "provider",
+            "renter",
+            "client",
+            "billing:read",
+            "earnings:read",
+            "payout:read",
+            "payout:approve",
+            "operator",
+            "governance",
+            "audit:read",
+            "meter",
+            "oracle:write",
+        ]
+    ]
+    member_id: NotRequired[str | None]
+    expires_at: NotRequired[str | None]
+
+
+class NewAttribute(TypedDict):
+    """`signature` (hex, Ed25519) is over five lines joined by newlines:
+    `tallystick/attribute/v1`, `subject ID`, `NAME VALUE`, `stated_at_us N`, and
+    `expires_at_us N` or `expires_at_us never`. The key is one of the signer's signing keys.
+    Whoever has the statement may hand it in.
+    """
+
+    subject_id: str
+    name: str
+    value: str
+    signer_account_id: str
+    key_id: str
+    signature: str
+    stated_at: str
+    expires_at: NotRequired[str | None]
+
+
+class NewBid(TypedDict):
+    """With which offer of yours, at which price. `device_ids` absent: free ones of its
+    node. `expires_at` absent: it stands until the auction is over.
+    """
+
+    offer_id: str
+    price_per_gpu_hour: Money
+    device_ids: NotRequired[list[str] | None]
+    expires_at: NotRequired[str | None]
+
+
+class NewBillingDetails(TypedDict):
+    """What stands on invoices beside the account's id. A `tax_id` says that it is a
+    business.
+    """
+
+    name: str
+    address: list[str]
+    country: NotRequired[str | None]
+    tax_id: NotRequired[str | None]
+
+
+class NewBudget(TypedDict):
+    """`target`: a project, or the 8 characters of an API key. `monthly` absent: no cap any
+    more.
+    """
+
+    scope: Literal["project", "key"]
+    target: str
+    monthly: NotRequired[Money | None]
+
+
+class NewCashOut(TypedDict):
+    """`amount` in whole cents (10,000 micro-credits); absent: everything earned."""
+
+    amount: NotRequired[Money | None]
+
+
+class NewClawback(TypedDict):
+    """`unassigned`: what has no milestone. `unearned`: all that is not unlocked; the grant
+    ends.
+    """
+
+    scope: Literal["unassigned", "unearned"]
+    reason: str
+
+
+class NewClient(TypedDict):
+    """An account of the kind `client`. `min_reputation_ppm`: no node below it runs its
+    jobs.
+    """
+
+    client_id: str
+    min_reputation_ppm: NotRequired[int | None]
+
+
+class NewClientKey(TypedDict):
+    """A key with the scope `client`, for one instance."""
+
+    expires_at: NotRequired[str | None]
+
+
+class NewClientQuota(TypedDict):
+    """`pool_id` absent: of everything it leases. `gpu_ppm_max` absent: no limit any more."""
+
+    pool_id: NotRequired[str | None]
+    gpu_ppm_max: NotRequired[int | None]
+
+
+class NewCreditNote(TypedDict):
+    """`cause`: what gave the money back, a reference of yours; one credit note for each."""
+
+    lines: list[CreditedLine]
+    cause: str
+    reason: str
+
+
+class NewDeposit(TypedDict):
+    """Money that arrived outside. `reference` is the payment's own number: it counts once."""
+
+    source: Literal["cash", "card"]
+    amount: Money
+    reference: str
+
+
+class NewDispute(TypedDict):
+    """Charges of one lease that should not have been charged. `claim` can be erased later."""
+
+    lease_id: str
+    lines: list[LineAsked]
+    claim_code: Literal[
+        "not_running", "unreachable", "too_slow", "wrong_hardware", "overcharged", "other"
+    ]
+    claim: NotRequired[str | None]
+    evidence: NotRequired[list[EvidenceAsked]]
+
+
+class NewEdgeDevice(TypedDict):
+    """Each add is a new device, also of the same machine, and is charged from today on."""
+
+    region_id: str
+    model: Literal[
+        "jetson-agx-xavier",
+        "jetson-xavier-nx",
+        "jetson-agx-orin",
+        "jetson-orin-nx",
+        "jetson-orin-nano",
+    ]
+
+
+class NewFundedAccount(TypedDict):
+    """`monthly_cap` absent: as much as you have. Given again, it is set anew."""
+
+    funded_account_id: str
+    monthly_cap: NotRequired[Money | None]
+
+
+class NewGang(TypedDict):
+    """`members` leases of a job of yours, or of a new one; each is one node's devices as
+    the job says. `min_members`: fewer do not start; the others may join later (default:
+    all). `funds`: of each member. `timeout_seconds`: from the reservation until the last
+    one has to be ready, by default the pool's, or ten minutes. A job that names a pool with
+    a queue may wait for its turn.
+    """
+
+    job_id: NotRequired[str | None]
+    job: NotRequired[NewJob | None]
+    members: int
+    min_members: NotRequired[int | None]
+    term_seconds: NotRequired[int | None]
+    funds: NotRequired[Money | None]
+    settlement: NotRequired[Literal["cash", "burn"] | None]
+    timeout_seconds: NotRequired[int | None]
+
+
+class NewGrant(TypedDict):
+    """What the shares leave of the total has no milestone: it is told, and can only go
+    back.
+    """
+
+    account_id: str
+    total: Money
+    milestones: list[MilestoneAsked]
+
+
+class NewGroup(TypedDict):
+    """Of projects and members of your account, or with `pool_id` of accounts in a pool of
+    yours. `parent_id`: what it holds counts there too. `gpu_ppm_max` absent: counted, and
+    not limited.
+    """
+
+    pool_id: NotRequired[str | None]
+    parent_id: NotRequired[str | None]
+    gpu_ppm_max: NotRequired[int | None]
+
+
+class NewGroupMember(TypedDict):
+    """A project or a member of your account, or in a group of a pool an account."""
+
+    kind: Literal["project", "member", "account"]
+    target: str
+
+
+class NewHold(TypedDict):
+    reason: str
+
+
+class NewInvoice(TypedDict):
+    """Issue one month's invoice now; the monthly job does it for everybody."""
+
+    period: str
+    kind: NotRequired[Literal["charges", "earnings"]]
+
+
+class NewJob(TypedDict):
+    """An image or a command, and what it needs: `share_ppm` on each of `gpu_count` devices.
+    `env_refs` name secrets and never hold one. `models` empty: any model. `federated`: the
+    accounts in `participants` may lease for it in projects of theirs, and pay the usage;
+    the federated fee of the tariff is yours. `sla_class`: an availability that the tariff
+    promises. `auto_restart`: a lease of it whose funds ended is opened anew when the
+    balance funds an hour. `constraints`: what else its nodes must be and have; of a
+    `mig_profile` the shares are the profile's. `work`: what it does; of a federated job it
+    settles the fee, and an endpoint is inference. `plan`: which leases are opened for it.
+    `parent_job_id`: a job of yours that it is a part of; their costs add up.
+    """
+
+    kind: NotRequired[Literal["batch", "notebook", "endpoint", "scheduled", "queue", "interactive"]]
+    image: NotRequired[str | None]
+    command: NotRequired[list[str]]
+    env_refs: NotRequired[list[str]]
+    gpu_count: NotRequired[int]
+    share_ppm: NotRequired[int]
+    mem_ppm: NotRequired[int | None]
+    models: NotRequired[list[str]]
+    max_price_per_gpu_hour: Money
+    project_id: NotRequired[str]
+    end_user_ref: NotRequired[str]
+    federated: NotRequired[Literal["inference", "training"] | None]
+    participants: NotRequired[list[str]]
+    sla_class: NotRequired[str | None]
+    auto_restart: NotRequired[bool]
+    constraints: NotRequired[Demands | None]
+    work: NotRequired[Literal["inference", "training"] | None]
+    references: NotRequired[list[ReferenceAsked]]
+    plan: NotRequired[PlanAsked | None]
+    parent_job_id: NotRequired[str | None]
+
+
+class NewLease(TypedDict):
+    """A job of yours, or a new one. `term_seconds`: a fixed term, paid for in full
+    beforehand; else the lease runs until it is closed or `funds` end (default: one hour's
+    price). `settlement` absent: whatever the account has credits for. `refill`: an
+    open-ended lease is topped up from the balance, an hour at a time, before its funds end.
+    `project_id`: the project of yours that takes part in somebody's federated job; absent:
+    the job's. `encryption_key`: an X25519 key of yours, hex; what the node tells to reach
+    the work is sealed to it. `remoting_session_id` and `split_label` name a session of a
+    layer that forwards calls to the devices, and the part of the program it forwards; they
+    cost nothing. `pricing` absent: at the offer's price, or as the job's pool prices.
+    """
+
+    job_id: NotRequired[str | None]
+    job: NotRequired[NewJob | None]
+    term_seconds: NotRequired[int | None]
+    funds: NotRequired[Money | None]
+    settlement: NotRequired[Literal["cash", "burn"] | None]
+    refill: NotRequired[bool]
+    project_id: NotRequired[str | None]
+    encryption_key: NotRequired[str | None]
+    remoting_session_id: NotRequired[str | None]
+    split_label: NotRequired[str | None]
+    pricing: NotRequired[Pricing | None]
+
+
+NewLicence = TypedDict(
+    "NewLicence",
+    {
+        "provider_id": "str",
+        "vendor": "str",
+        "model": "str",
+        "seats": "int",
+        "terms_sha256": "str",
+        "from": "str",
+        "until": "NotRequired[str | None]",
+    },
+)
+
+
+class NewLimit(TypedDict):
+    """`limit`: units that may pass in a window; absent: no limit."""
+
+    limit: NotRequired[str | None]
+    window_seconds: int
+    reason: str
+
+
+class NewLogPiece(TypedDict):
+    """`note`: said by the executor itself, not by the work."""
+
+    stream: Literal["stdout", "stderr", "note"]
+    body: str
+
+
+class NewLogPieces(TypedDict):
+    """Pieces numbered from `seq` on; known numbers are passed over. `left_out`: bytes that
+    were printed and that the executor did not keep.
+    """
+
+    seq: int
+    left_out: NotRequired[int]
+    data: list[NewLogPiece]
+
+
+NewMaintenance = TypedDict(
+    "NewMaintenance",
+    {
+        "kind": 'Literal["planned", "emergency", "security", "network", "capacity"]',
+        "from": "str",
+        "until": "str",
+        "keep_leases": "NotRequired[bool]",
+    },
+)
+
+
+class NewMember(TypedDict):
+    """`member_id` absent: a new one."""
+
+    role: Literal["owner", "admin", "billing", "member", "viewer"]
+    member_id: NotRequired[str | None]
+
+
+class NewMinimum(TypedDict):
+    minimum: Money
+
+
+class NewModelClass(TypedDict):
+    """Models with these words in their name pay this class's fee: a row of the tariff."""
+
+    model: str
+    gpu_class: str
+    effective_from: str
+
+
+class NewObservation(TypedDict):
+    """`published_at`: the source's own time; `observed_at`: when it was seen, or now."""
+
+    source: str
+    price_micro_usd: int
+    published_at: str
+    observed_at: NotRequired[str | None]
+
+
+class NewOffer(TypedDict):
+    """All devices of one node. `settlement`: cash is shared, burn is retired and paid in
+    TOKEN.
+    """
+
+    provider_id: str
+    node_id: str
+    price_per_gpu_hour: Money
+    settlement: NotRequired[Literal["cash", "burn"]]
+    fractions: NotRequired[bool]
+    available_until: NotRequired[str | None]
+    terms: NotRequired[Promises | None]
+
+
+class NewPayment(TypedDict):
+    """`save_method`: keep the card with the processor, for auto top-up."""
+
+    method: Literal["card", "bank"]
+    amount: Money
+    save_method: NotRequired[bool]
+
+
+class NewPaymentMode(TypedDict):
+    """`billing_account_id` absent: the account itself. `destination` absent: as it is."""
+
+    mode: Literal["credits", "cash"]
+    billing_account_id: NotRequired[str | None]
+    destination: NotRequired[str | None]
+
+
+class NewPool(TypedDict):
+    """`controller_address`: of a contract that answers for the pool, if there is one."""
+
+    name: str
+    policy: NotRequired[PoolPolicyForm]
+    controller_address: NotRequired[str | None]
+
+
+class NewPoolNode(TypedDict):
+    """A node of yours."""
+
+    node_id: str
+
+
+class NewPriceList(TypedDict):
+    """What is absent is not offered: without a floor no interruptible leases, without a
+    line no reserved term of so many months.
+    """
+
+    interruptible_floor: NotRequired[Money | None]
+    reserved: NotRequired[list[NewReservedLine]]
+
+
+class NewPromotion(TypedDict):
+    """`amount` is taken from the cash of the operator's own account: the fund is paid for."""
+
+    program: str
+    amount: Money
+
+
+class NewPromotionGrant(TypedDict):
+    """More for an account of the same program has the same terms. `expires_at` absent:
+    never.
+    """
+
+    account_id: str
+    amount: Money
+    priority: NotRequired[int]
+    expires_at: NotRequired[str | None]
+
+
+class NewProposal(TypedDict):
+    """`document`: what `tallystick policy lint` reads, as JSON."""
+
+    document: dict[str, Any]
+
+
+class NewProvider(TypedDict):
+    kind: Literal["physical", "gcp"]
+
+
+class NewQuote(TypedDict):
+    """As for a lease; `valid_seconds`: how long the price is promised."""
+
+    job_id: NotRequired[str | None]
+    job: NotRequired[NewJob | None]
+    term_seconds: NotRequired[int | None]
+    funds: NotRequired[Money | None]
+    settlement: NotRequired[Literal["cash", "burn"] | None]
+    refill: NotRequired[bool]
+    project_id: NotRequired[str | None]
+    encryption_key: NotRequired[str | None]
+    remoting_session_id: NotRequired[str | None]
+    split_label: NotRequired[str | None]
+    pricing: NotRequired[Pricing | None]
+    valid_seconds: NotRequired[int]
+
+
+class NewRefund(TypedDict):
+    amount: Money
+
+
+class NewRegion(TypedDict):
+    """The storage mode never changes: another mode needs a new region."""
+
+    provider_id: str
+    name: str
+    storage_mode: Literal["local", "central"]
+    setting: Literal["edge", "datacenter"]
+    admission: Literal["operator", "permissionless"]
+    allow_public_jobs: bool
+
+
+class NewRegionTerms(TypedDict):
+    """`version` is one more than the last one's. With `shared` false every owner keeps what
+    its node earns from that day on. Time below the tier is not paid for.
+    """
+
+    version: int
+    effective_from: str
+    shared: bool
+    participation_ppm: int
+    availability_min_tier: NotRequired[int]
+    infra: InfraTerms
+
+
+class NewReservedLine(TypedDict):
+    """The price of so many months, and how much of what is unused an early end gives back."""
+
+    months: Literal[1, 3, 6]
+    price_per_gpu_hour: Money
+    refund_ppm: int
+
+
+class NewResourceKind(TypedDict):
+    """A vendor's devices of a kind. Seats count in SEAT_MS and have no memory of their own."""
+
+    kind: str
+    vendor: str
+    dimensions: list[Literal["compute", "memory", "seats"]]
+    memory: Literal["dedicated", "unified", "none"]
+    divisible: bool
+    capacity_asset: Literal["GPU_MS", "SEAT_MS"]
+    effective_from: str
+
+
+class NewRevenueShares(TypedDict):
+    """Who shares what the node's provider earns; the provider's own account owns the rest."""
+
+    shares: list[OwnerShareRow]
+
+
+class NewRole(TypedDict):
+    """`ingress_node_id`: the ingress of the same region a worker is reached through."""
+
+    role: Literal["worker", "ingress", "control"]
+    ingress_node_id: NotRequired[str | None]
+
+
+class NewSigningKey(TypedDict):
+    """The public half of an Ed25519 key, 32 bytes as hex; the other half never leaves you."""
+
+    public_key: str
+
+
+class NewSlash(TypedDict):
+    """At most what has not matured is taken, and goes to the treasury."""
+
+    account_id: str
+    amount: Money
+    reason: str
+    evidence_position: NotRequired[int | None]
+
+
+class NewSnapshot(TypedDict):
+    """No fields: `{}`."""
+
+
+class NewSources(TypedDict):
+    """All sources that count from now on; of one that is not among them nothing is kept."""
+
+    sources: list[str]
+
+
+class NewStandingBid(TypedDict):
+    """Raise or lower the bid. A lease that has run keeps its price: another one goes on
+    with its job at the new bid.
+    """
+
+    bid: Money
+
+
+class NewStorageNode(TypedDict):
+    """The class of storage. It runs always: a commitment with the cloud makes it cheaper
+    there.
+    """
+
+    storage_class: str
+
+
+class NewTariff(TypedDict):
+    """The next version, whole: a row that is left out costs nothing under it."""
+
+    version: int
+    usage_fees: list[UsageFeeRow]
+    provider_share_ppm: int
+    burn_share_ppm: NotRequired[int]
+    effective_from: str
+    split: NotRequired[SplitRow | None]
+    federated: NotRequired[FederatedRow | None]
+    device_fee_per_month: NotRequired[Money | None]
+    storage_node_per_hour: NotRequired[Money | None]
+    meters: NotRequired[list[MeterRow] | None]
+    sla: NotRequired[list[SlaRow] | None]
+    notice_seconds: NotRequired[int | None]
+
+
+class NewTask(TypedDict):
+    """`payload`: what to do, or where it is described. No secrets."""
+
+    task_id: str
+    payload: NotRequired[str]
+
+
+class NewTasks(TypedDict):
+    """Tasks whose ids are known already are left out."""
+
+    tasks: list[NewTask]
+
+
+class NewWebhook(TypedDict):
+    """`types`: prefixes of fact types, such as `lease.` or `payment.`; none: all of them."""
+
+    url: str
+    types: NotRequired[list[str]]
+
+
+class NewWindow(TypedDict):
+    """`version` is one more than the last. What was posted before keeps its window."""
+
+    version: int
+    window_seconds: int
+    effective_from: str
+
+
+class NoFields(TypedDict):
+    """No fields: `{}`."""
+
+
+class Node(TypedDict):
+    """`agent`: version of its reporter, as it last told. `revoked`: its owner took its key
+    back, and it is heard no more.
+    """
+
+    node_id: str
+    phase: Literal["joining", "confirmed", "maintenance", "active", "draining", "retired"]
+    quarantined: bool
+    verdict: NotRequired[Verdict]
+    position: NotRequired[int]
+    revoked: NotRequired[bool]
+    provider_id: str
+    account_id: str
+    region_id: str
+    agent: str
+    key_id: str
+    fingerprint: str
+    joined_at: str
+    phase_at: str
+    specs: NotRequired[Inventory]
+
+
+class NodeHour(TypedDict):
+    """What a node reported for one UTC hour. Busy time and energy count where measurable;
+    `throttled_us`, when power or heat held a clock down, is out of `throttle_known_us`.
+    """
+
+    hour: str
+    rows: int
+    leased_gpu_us: str
+    idle_gpu_us: str
+    unavailable_us: str
+    unknown_us: str
+    busy_us: str
+    energy_mj: str
+    throttled_us: str
+    throttle_known_us: str
+
+
+class NodeHourPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[NodeHour]
+
+
+class NodeKey(TypedDict):
+    """An Ed25519 public key, of the reports from `from_seq` on, up to that of the next key.
+    Before it is confirmed, once it is revoked and once it equivocated, nothing it signs is
+    taken; a retired node still sends what it had kept.
+    """
+
+    key_id: str
+    public_key: str
+    confirmed_at: NotRequired[str]
+    retired_at: NotRequired[str]
+    equivocated_at: NotRequired[str]
+    revoked_at: NotRequired[str]
+    from_seq: NotRequired[int]
+
+
+class NodeKeyRotated(TypedDict):
+    """`node_key` replaces the one that came with the previous key, which is good no longer.
+    Shown to whoever signs with the new key, and kept nowhere.
+    """
+
+    node_id: str
+    key_id: str
+    from_seq: int
+    node_key: NotRequired[str]
+    position: NotRequired[int]
+
+
+class NodeKeys(TypedDict):
+    """Every key of a node."""
+
+    node_id: str
+    data: list[NodeKey]
+    position: NotRequired[int]
+
+
+class NodePage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Node]
+
+
+class NodeShare(TypedDict):
+    """Why a node got what. `available_gpu_us`: attested at the tier of the terms;
+    `below_tier_gpu_us`: attested, and not paid for; `revenue`: gathered of what it earned.
+    """
+
+    node_id: str
+    available_gpu_us: str
+    below_tier_gpu_us: str
+    revenue: Money
+    participation: Money
+    usage: Money
+    parts: list[SharePart]
+
+
+class NodeSharePage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[NodeShare]
+
+
+class NodeState(TypedDict):
+    node_id: str
+    phase: Literal["joining", "confirmed", "maintenance", "active", "draining", "retired"]
+    quarantined: bool
+    verdict: NotRequired[Verdict]
+    position: NotRequired[int]
+
+
+class NodeToday(TypedDict):
+    """What a node's accruals of one UTC day came to, for its provider, up to now: its last
+    hour may not be accrued yet. `earned` is in credits; what is paid in TOKEN instead is
+    `burn`.
+    """
+
+    node_id: str
+    day: str
+    accruals: int
+    gpu_us: str
+    earned: Money
+    burn: Money
+    position: int
+
+
+class NodeTrust(TypedDict):
+    """Without `epoch` there is none yet, and all that was reported counts."""
+
+    node_id: str
+    epoch: NotRequired[int]
+    start: NotRequired[str]
+    end: NotRequired[str]
+    devices: list[DeviceTrust]
+    position: int
+
+
+class NodeUsage(TypedDict):
+    """Counts of what was stored; flagged reports after the report `after_seq`, at most 100,
+    and refused time after `after_position`, of at most 50 accruals.
+    """
+
+    node_id: str
+    lane: int
+    reports: int
+    reports_flagged: int
+    last_seq: int
+    last_recorded_at: NotRequired[str]
+    flagged: list[Flagged]
+    refused: list[RefusedTime]
+    position: int
+
+
+class NodeWeight(TypedDict):
+    """What strangers used of a node, by the funding source that paid; the policy weighs
+    sources.
+    """
+
+    node_id: str
+    account_id: str
+    source: str
+    burned: str
+    gpu_us: str
+
+
+class Nonce(TypedDict):
+    """Sign `nonce` within ten minutes: it covers the node's reports up to `acked_seq`."""
+
+    node_id: str
+    device_id: str
+    server_nonce: str
+    acked_seq: int
+    head: str
+    nonce: str
+    expires_at: str
+    position: NotRequired[int]
+
+
+class Nothing(TypedDict):
+    """No fields: `{}`."""
+
+
+class Observation(TypedDict):
+    """The newest price of the source; it may be another one than was sent."""
+
+    source: str
+    price_micro_usd: int
+    published_at: str
+    observed_at: str
+    position: NotRequired[int]
+
+
+class Offer(TypedDict):
+    """`devices_free` counts priced devices that nobody holds any of; `memory_mib` is what
+    the smallest of its devices has.
+    """
+
+    offer_id: str
+    provider_id: str
+    node_id: str
+    region_id: NotRequired[str]
+    price_per_gpu_hour: Money
+    settlement: Literal["cash", "burn"]
+    fractions: bool
+    available_until: NotRequired[str]
+    terms: NotRequired[Promises]
+    withdrawn_at: NotRequired[str]
+    models: NotRequired[list[str]]
+    gpu_classes: NotRequired[list[str]]
+    devices_free: NotRequired[int]
+    supply: NotRequired[OfferSupply]
+    memory_mib: NotRequired[int]
+    published_at: str
+    position: NotRequired[int]
+
+
+class OfferPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Offer]
+
+
+class OfferSupply(TypedDict):
+    """`expect`: what strangers' leases got in this setting so far, absent where nothing was
+    measured. `reputation_ppm` of the node, a mere start while `provisional`. `performance`:
+    what is known of its speed, and who says it.
+    """
+
+    setting: Literal["edge", "datacenter"]
+    expect: Setting
+    security_tier: int
+    refused_workloads: list[str]
+    kinds: list[str]
+    reputation_ppm: int
+    provisional: bool
+    statements: list[Said]
+    next_maintenance_from: NotRequired[str]
+    next_maintenance_until: NotRequired[str]
+    performance: NotRequired[list[Performance]]
+
+
+class OfferWithdrawn(TypedDict):
+    offer_id: str
+    withdrawn: bool
+    position: NotRequired[int]
+
+
+class Offered(TypedDict):
+    """Where a lease would go now. An `edge` node stands in a home or an office: expect
+    lower performance and that it goes offline more often than one in a `datacenter`.
+    `performance`: what is known of this machine's speed, each with who says it.
+    """
+
+    node_id: str
+    offer_id: str
+    region_id: str
+    model: str
+    memory_mib: int
+    devices: int
+    price_per_gpu_hour: Money
+    own_node: bool
+    setting: Literal["edge", "datacenter"]
+    lower_performance: bool
+    higher_offline_odds: bool
+    expected: NotRequired[Expected]
+    performance: list[Performance]
+
+
+class Owner(TypedDict):
+    """One owner's part of what the provider earned."""
+
+    account_id: str
+    amount: Money
+
+
+class OwnerShareRow(TypedDict):
+    account_id: str
+    share_ppm: int
+
+
+class Part(TypedDict):
+    """What the account has of one sort; of `owed`, what it owes."""
+
+    part: str
+    balance: Money
+
+
+class Parties(TypedDict):
+    """How many closed leases ended through whose fault; the network's and a client's cost
+    nobody else anything.
+    """
+
+    none: int
+    renter: int
+    provider: int
+    network: int
+    client: int
+
+
+class Partition(TypedDict):
+    """How a GPU is cut, and what fits beside that."""
+
+    model: str
+    compute_slices: int
+    memory_slices: int
+    stranded_compute_slices: int
+    possible: list[Placement]
+
+
+class Payer(TypedDict):
+    """Who pays what the account's own balances do not, and how much of that there is now."""
+
+    payer_account_id: str
+    since: str
+    monthly_cap: NotRequired[Money]
+    available: Money
+
+
+class Payment(TypedDict):
+    """`pay_at` or `instructions` say how to pay, in the answer that starts it. `received`
+    is what arrived, `left` what of it was not taken back. `has_saved_method`: auto top-up
+    can use it.
+    """
+
+    payment_id: str
+    account_id: str
+    method: Literal["card", "bank"]
+    processor: str
+    state: Literal["started", "failed", "pending", "confirmed", "reversed", "refunded"]
+    amount: Money
+    received: NotRequired[Money]
+    left: NotRequired[Money]
+    pay_at: NotRequired[str]
+    instructions: NotRequired[str]
+    cause: Literal["order", "top_up"]
+    has_saved_method: NotRequired[bool]
+    failed_reason: NotRequired[str]
+    started_at: str
+    expires_at: str
+    received_at: NotRequired[str]
+    confirms_at: NotRequired[str]
+    confirmed_at: NotRequired[str]
+    takings: NotRequired[list[Taking]]
+    position: NotRequired[int]
+
+
+class PaymentEvent(TypedDict):
+    """`recorded`: whether it told anything that was not known."""
+
+    recorded: bool
+    position: NotRequired[int]
+
+
+class PaymentMode(TypedDict):
+    """Swept every UTC day: as credits to the billing account, or as cash to the
+    destination.
+    """
+
+    account_id: str
+    mode: Literal["credits", "cash"]
+    billing_account_id: str
+    destination: NotRequired[str]
+    destination_from: NotRequired[str]
+    position: NotRequired[int]
+
+
+class PaymentPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Payment]
+
+
+class Pending(TypedDict):
+    """A lease that waits for the node to say that its work runs. `executor` has
+    acknowledged it. `memory_mib`: its part of the memory of the smallest of its devices.
+    Credentials are sealed to `encryption_key`.
+    """
+
+    lease_id: str
+    job_id: str
+    account_id: str
+    device_ids: list[str]
+    share_ppm: int
+    mem_ppm: int
+    mode: Literal["whole", "mig", "mps", "time_slice", "memory"]
+    mig_profile: NotRequired[str]
+    mig_starts: NotRequired[list[int]]
+    reserved_at: str
+    work: Work
+    memory_mib: NotRequired[int]
+    encryption_key: NotRequired[str]
+    executor: NotRequired[str]
+
+
+class Performance(TypedDict):
+    """`source`: who says it. The `registry` of hardware classes, the `inventory` of the
+    node, the `offer` of the provider, `reports` signed by the node over seven days, or a
+    third party's `statement`. `throttled_ppm`: how much of the time in which it could be
+    told power or heat held a clock down.
+    """
+
+    name: str
+    value: str
+    source: Literal["registry", "inventory", "offer", "reports", "statement"]
+    signer_account_id: NotRequired[str]
+
+
+class Placement(TypedDict):
+    """An instance that could be placed: a lease of the profile begins at the first start
+    listed.
+    """
+
+    mig_profile: str
+    starts: list[int]
+
+
+class PlanAsked(TypedDict):
+    """Which leases the server opens for the job. `chunks`: a batch job in so many parts,
+    complete when all are. `min_members` to `max_members`: members that are kept running,
+    replaced when lost; of a queue job one for each `tasks_per_member` open tasks.
+    `schedule`: five fields of cron, UTC: a lease at each due time. `run_seconds`: fixed
+    term of each of these leases; absent: open end.
+    """
+
+    chunks: NotRequired[int | None]
+    min_members: NotRequired[int | None]
+    max_members: NotRequired[int | None]
+    tasks_per_member: NotRequired[int | None]
+    schedule: NotRequired[str | None]
+    run_seconds: NotRequired[int | None]
+
+
+class Policy(TypedDict):
+    """`in_force`: the newest epoch was opened under it. `proposal`: absent of the first
+    version, which an operator published. Without `rewards` nobody is paid for being
+    available.
+    """
+
+    version: int
+    effective_from_epoch: int
+    in_force: bool
+    epoch_length_seconds: int
+    hard_cap: Money
+    segments: list[Segment]
+    compute_ppm: int
+    availability_ppm: int
+    treasury_ppm: int
+    compute_base: str
+    holdback_epochs: int
+    rewards: NotRequired[RewardTerms]
+    approvals: int
+    notice_epochs: int
+    proposal: NotRequired[int]
+    published_at: str
+    published_position: int
+    by: str
+    position: NotRequired[int]
+
+
+class PolicyPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Policy]
+
+
+class Pool(TypedDict):
+    """`accelerators`: absent in lists."""
+
+    pool_id: str
+    account_id: str
+    name: str
+    version: int
+    policy: PoolPolicyForm
+    controller_address: NotRequired[str]
+    nodes: int
+    waiting: int
+    accelerators: NotRequired[list[Accelerators]]
+    created_at: str
+    position: NotRequired[int]
+
+
+class PoolMade(TypedDict):
+    pool_id: str
+    account_id: str
+    name: str
+    version: int
+    policy: PoolPolicyForm
+    controller_address: NotRequired[str]
+    created_at: str
+    position: NotRequired[int]
+
+
+class PoolNode(TypedDict):
+    """`free`: devices that nobody holds any of."""
+
+    node_id: str
+    provider_id: str
+    region_id: str
+    phase: str
+    vendors: list[str]
+    models: list[str]
+    devices: int
+    free: int
+    added_at: str
+
+
+class PoolNodeMade(TypedDict):
+    pool_id: str
+    node_id: str
+    is_in: bool
+    position: NotRequired[int]
+
+
+class PoolNodePage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[PoolNode]
+
+
+class PoolPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Pool]
+
+
+class PoolPolicy(TypedDict):
+    pool_id: str
+    version: int
+    policy: PoolPolicyForm
+    position: NotRequired[int]
+
+
+class PoolPolicyForm(TypedDict):
+    """`scheduler`: `immediate` refuses what cannot be placed now; with the others it waits.
+    `precedence`: what decides first between waiting requests. `history_ppm`: how much what
+    was used in `window_seconds`, halved each `half_life_seconds`, counts against a queue's
+    weight. `gang_timeout_seconds`: until the last member has to be ready.
+    `gang_patience_seconds`: how long others may be placed before the earliest request that
+    they delay.
+    """
+
+    pricing: NotRequired[str]
+    scheduler: NotRequired[Literal["immediate", "first_come", "fair_share", "drf"]]
+    rank: NotRequired[Literal["lowest_cost", "best_score"]]
+    precedence: NotRequired[list[Literal["priority", "share", "arrival"]]]
+    queues: NotRequired[list[PoolQueueForm]]
+    half_life_seconds: NotRequired[int]
+    window_seconds: NotRequired[int]
+    history_ppm: NotRequired[int]
+    gang_timeout_seconds: NotRequired[int]
+    gang_patience_seconds: NotRequired[int]
+    open_to_providers: NotRequired[bool]
+
+
+class PoolQueueForm(TypedDict):
+    """A queue of the fair-share tree. `deserved_ppm`: GPUs it is owed before anybody is
+    over quota, a whole one being 1,000,000. `weight`: of what is left, and of a dominant
+    share. With an `account_id`, and a `project_id` of it, the queue of those requests. A
+    parent comes first.
+    """
+
+    name: str
+    parent: NotRequired[str | None]
+    deserved_ppm: NotRequired[int]
+    weight: NotRequired[int]
+    priority: NotRequired[int]
+    account_id: NotRequired[str | None]
+    project_id: NotRequired[str | None]
+
+
+class Preview(TypedDict):
+    """The weights an epoch's compute pool will be split by, as far as the log has been
+    read. `nodes`: the largest, at most 1000 lines.
+    """
+
+    epoch: int
+    is_final: bool
+    weights: list[Weight]
+    nodes: list[NodeWeight]
+    position: int
+
+
+class Price(TypedDict):
+    """What the sources say now, and the last snapshot that was taken."""
+
+    health: Literal["healthy", "too_few_sources", "deviation"]
+    median_micro_usd: NotRequired[int]
+    deviation_bps: NotRequired[int]
+    sources: list[PriceSource]
+    window_seconds: int
+    max_age_seconds: int
+    max_deviation_bps: int
+    min_sources: int
+    at: str
+    last_snapshot: NotRequired[Snapshot]
+    position: NotRequired[int]
+
+
+class PriceList(TypedDict):
+    offer_id: str
+    provider_id: str
+    interruptible_floor: NotRequired[Money]
+    reserved: list[ReservedLine]
+    set_at: str
+    position: NotRequired[int]
+
+
+class PriceSource(TypedDict):
+    """A source: its average over the window while it is fresh, and its newest price."""
+
+    source: str
+    stale: bool
+    twap_micro_usd: NotRequired[int]
+    price_micro_usd: NotRequired[int]
+    published_at: NotRequired[str]
+    observed_at: NotRequired[str]
+
+
+class Pricing(TypedDict):
+    """How the lease is priced. An auction (`reverse_auction`, `second_price`) waits for
+    bids until `closes_in_seconds` from now; `pick`: the cheapest wins by itself, or you
+    accept one. A standing bid (`continuous_bid`) has `bid`. A reserved term (`reserved`)
+    has `months`.
+    """
+
+    module: str
+    closes_in_seconds: NotRequired[int]
+    deposit: NotRequired[Money | None]
+    bids_max: NotRequired[int | None]
+    pick: NotRequired[Literal["cheapest", "renter"]]
+    bid: NotRequired[Money | None]
+    months: NotRequired[Literal[1, 3, 6] | None]
+
+
+class Problem(TypedDict):
+    """RFC 9457. Switch on `code`, never on text."""
+
+    type: str
+    title: str
+    status: int
+    code: str
+    retryable: bool
+    instance: str
+    request_id: str
+    detail: NotRequired[str]
+    facts: NotRequired[dict[str, str]]
+    errors: NotRequired[list[FieldError]]
+
+
+class ProcessorEvent(TypedDict):
+    """Whatever the processor sends: its bytes are checked against its signature, then read."""
+
+
+class Progress(TypedDict):
+    """How far the log holds the node's chain."""
+
+    acked_seq: int
+    head: str
+    server_time_us: int
+
+
+class Project(TypedDict):
+    project_id: str
+    overflow: Literal["refuse", "rent"]
+    position: NotRequired[int]
+
+
+class ProjectPolicy(TypedDict):
+    """What happens when a quota that a project counts in is full: its next lease is
+    refused, or rented elsewhere and not counted.
+    """
+
+    project_id: str
+    overflow: Literal["refuse", "rent"]
+
+
+class Projects(TypedDict):
+    """Projects that have a policy; all others are refused."""
+
+    data: list[Project]
+    position: int
+
+
+class Promises(TypedDict):
+    """What else an offer promises. `modes` absent: what its devices can do; `sla_class`
+    absent: whatever the tariff has; `reclaim_window_seconds` absent: it may be closed
+    without notice.
+    """
+
+    modes: NotRequired[list[Literal["whole", "mig", "mps", "time_slice", "memory"]] | None]
+    isolation: NotRequired[Literal["process", "container", "vm", "machine"] | None]
+    capabilities: NotRequired[list[str] | None]
+    reclaim_window_seconds: NotRequired[int | None]
+    sla_class: NotRequired[str | None]
+    interruptible: NotRequired[bool | None]
+    security_tier: NotRequired[int | None]
+    storage_gib: NotRequired[int | None]
+    network_mbps: NotRequired[int | None]
+    min_renter_ppm: NotRequired[int | None]
+    network_class: NotRequired[Literal["internet", "local", "switched"] | None]
+
+
+class Promotion(TypedDict):
+    """`left`: what the fund can still grant."""
+
+    program: str
+    sponsor_account_id: str
+    opened: Money
+    granted: Money
+    left: Money
+    opened_at: str
+    closed_at: NotRequired[str]
+    position: NotRequired[int]
+
+
+class PromotionClosed(TypedDict):
+    program: str
+    sponsor_account_id: str
+    position: NotRequired[int]
+
+
+class PromotionGrant(TypedDict):
+    """`breakage`: what of it had expired unspent by now."""
+
+    program: str
+    account_id: str
+    granted: Money
+    priority: int
+    expires_at: NotRequired[str]
+    breakage: Money
+    granted_at: str
+    position: NotRequired[int]
+
+
+class PromotionGrantPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[PromotionGrant]
+
+
+class PromotionPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Promotion]
+
+
+class Proof(TypedDict):
+    """What `claim(account, total, proof)` of the distributor takes."""
+
+    epoch: int
+    root: str
+    account: str
+    total: Money
+    proof: list[str]
+    position: NotRequired[int]
+
+
+class Proposal(TypedDict):
+    """`changes` counts its facts: If-Match of a next call is `"v<changes>"`. Votes are
+    those on the newest revision.
+    """
+
+    number: int
+    title: str
+    category: str
+    authors: list[str]
+    created: str
+    status: Literal[
+        "draft",
+        "linted",
+        "in_review",
+        "approved",
+        "rejected",
+        "withdrawn",
+        "scheduled",
+        "effective",
+    ]
+    revision: int
+    changes: int
+    proposed_by: str
+    proposed_at: str
+    approved_by: list[str]
+    rejected_by: list[str]
+    lint: Lint
+    policy_version: NotRequired[int]
+    effective_from_epoch: NotRequired[int]
+    history: list[ProposalStep]
+    position: NotRequired[int]
+
+
+class ProposalPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Proposal]
+
+
+class ProposalStep(TypedDict):
+    """One line of the history; `note` in words."""
+
+    status: Literal[
+        "draft",
+        "linted",
+        "in_review",
+        "approved",
+        "rejected",
+        "withdrawn",
+        "scheduled",
+        "effective",
+    ]
+    by: str
+    at: str
+    note: NotRequired[str]
+
+
+class Provider(TypedDict):
+    provider_id: str
+    account_id: str
+    kind: Literal["physical", "gcp"]
+    registered_at: NotRequired[str]
+    position: NotRequired[int]
+
+
+class ProviderPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Provider]
+
+
+class Quantity(TypedDict):
+    """`gpu` and `gpu_memory` in parts per million of one device."""
+
+    resource: str
+    units: str
+
+
+class Queue(TypedDict):
+    """`waiting`: nobody has them. `taken`: somebody does, for now."""
+
+    job_id: str
+    waiting: int
+    taken: int
+    done: int
+    position: NotRequired[int]
+
+
+class QueueHolding(TypedDict):
+    queue: str
+    held: list[Quantity]
+    used_gpu_us: str
+
+
+class QuoteAcceptance(TypedDict):
+    """Which quote is taken."""
+
+    quote_id: str
+
+
+class Rated(TypedDict):
+    """What one unit weighs, in parts per million."""
+
+    name: str
+    ppm: int
+
+
+class Readiness(TypedDict):
+    """Where the renter reaches the work, if anywhere. `credentials`: base64 of a libsodium
+    sealed box for the key that the renter named; only the renter can open it.
+    """
+
+    endpoint: NotRequired[str | None]
+    credentials: NotRequired[str | None]
+
+
+class Ready(TypedDict):
+    """Billing starts at `opened_at`; it ends at `funds_end_at` or at the term's end. In a
+    gang that is the moment the last member is ready: before it, neither is there.
+    """
+
+    lease_id: str
+    state: Literal[
+        "requested",
+        "quoted",
+        "reserved",
+        "gang_waiting",
+        "active",
+        "paused",
+        "degraded",
+        "reclaiming",
+        "closing",
+        "settled",
+        "disputed",
+        "resolved",
+        "archived",
+    ]
+    opened_at: NotRequired[str]
+    funds_end_at: NotRequired[str]
+    term_end_at: NotRequired[str]
+    position: NotRequired[int]
+
+
+class Receipt(TypedDict):
+    """The node's half of the stick. `flags` other than 0: stored, and earns nothing."""
+
+    seq: int
+    hash: str
+    lane: int
+    position: int
+    lane_hash: str
+    recorded_at: str
+    flags: int
+
+
+class Reclaim(TypedDict):
+    """Why, by a provider's code: 10000 unstable, 10001 decommission, 10002 unspecified."""
+
+    code: NotRequired[int]
+
+
+class ReferenceAsked(TypedDict):
+    """Something the job uses that is kept elsewhere: the name of a key in a secret store,
+    or the address of a checkpoint or a data set, without user, password and query. Never a
+    secret.
+    """
+
+    kind: Literal["third_party_key", "checkpoint", "dataset"]
+    name: str
+
+
+class Refund(TypedDict):
+    refund_id: str
+    payment: Payment
+    position: NotRequired[int]
+
+
+class RefundConfirmation(TypedDict):
+    reference: str
+
+
+class RefusedRow(TypedDict):
+    """A row of a stored report: the stretch of server time it tells of, and what of it was
+    refused.
+    """
+
+    device_id: str
+    usage_position: int
+    rule: str
+    start: str
+    end: str
+    microseconds: str
+
+
+class RefusedTime(TypedDict):
+    """Reported time of a lease hour that earned nothing, the rule it broke, and the rows it
+    is of (the first 200 of an accrual).
+    """
+
+    lease_id: str
+    hour_index: int
+    until: str
+    rule: str
+    microseconds: str
+    rows: list[RefusedRow]
+    position: int
+
+
+class Region(TypedDict):
+    region_id: str
+    provider_id: str
+    name: str
+    storage_mode: Literal["local", "central"]
+    setting: Literal["edge", "datacenter"]
+    admission: Literal["operator", "permissionless"]
+    allow_public_jobs: bool
+    refused_workloads: NotRequired[list[str]]
+    down_ranked_workloads: NotRequired[list[str]]
+    security_tier: NotRequired[int]
+    hardware_rules: NotRequired[list[str]]
+    opened_at: NotRequired[str]
+    position: NotRequired[int]
+
+
+class RegionDay(TypedDict):
+    """gathered + carry_before = infra + participation + usage + carry. `forgone`: cost of
+    control and ingress above the arrears that the terms allow, which nobody pays.
+    """
+
+    date: str
+    terms_version: int
+    gathered: Money
+    carry_before: Money
+    infra_due: Money
+    arrears_before: Money
+    infra: Money
+    infra_account_id: str
+    arrears: Money
+    forgone: Money
+    participation: Money
+    usage: Money
+    carry: Money
+    control_nodes: int
+    ingress_nodes: int
+    nodes: int
+    shared_at: str
+    position: int
+
+
+class RegionDayPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[RegionDay]
+
+
+class RegionNode(TypedDict):
+    node_id: str
+    phase: Literal["joining", "confirmed", "maintenance", "active", "draining", "retired"]
+    quarantined: bool
+
+
+class RegionNodePage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[RegionNode]
+
+
+class RegionPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Region]
+
+
+class RegionPolicy(TypedDict):
+    """What is left out stays as it is. Edge regions start with `ip_lease` refused and
+    `large_storage` ranked down; `security_tier`: what the region promises, 0 is nothing.
+    """
+
+    allow_public_jobs: bool
+    refused_workloads: NotRequired[list[str] | None]
+    down_ranked_workloads: NotRequired[list[str] | None]
+    security_tier: NotRequired[int | None]
+
+
+class RegionTerms(TypedDict):
+    """Every version, oldest first; without any the region shares nothing."""
+
+    region_id: str
+    notice_days: int
+    versions: list[TermsVersion]
+    position: NotRequired[int]
+
+
+class Rehearsal(TypedDict):
+    """`holds`: every sum came out and every epoch file is what its own cut gives.
+    `is_same`: no reward would have changed. `kept_emission_plan`: epochs for which the
+    proposal plans no emission. `stopped`: why a next epoch could not follow.
+    """
+
+    epochs: int
+    first_epoch: NotRequired[int]
+    last_epoch: NotRequired[int]
+    holds: bool
+    is_same: bool
+    accounts: int
+    accounts_gaining: int
+    accounts_losing: int
+    largest_difference: NotRequired[RewardDifference]
+    was: RehearsalTotals
+    would_be: RehearsalTotals
+    winners: list[RewardDifference]
+    losers: list[RewardDifference]
+    by_epoch: list[RehearsedEpoch]
+    kept_emission_plan: list[int]
+    not_reproduced: list[int]
+    stopped: NotRequired[str]
+    position: NotRequired[int]
+
+
+class RehearsalAsked(TypedDict):
+    """`document`: a proposal with `terms` as JSON, or a policy like that of an epoch file.
+    Epochs before `from_epoch` keep their policy. `limit`: so many winners, and losers, are
+    named.
+    """
+
+    document: dict[str, Any]
+    from_epoch: NotRequired[int]
+    limit: NotRequired[int]
+
+
+class RehearsalTotals(TypedDict):
+    """The last three are what nobody got, by reason; it was carried on or returned."""
+
+    rewards: Money
+    minted: Money
+    emission: Money
+    release: Money
+    returned: Money
+    treasury: Money
+    rounding: Money
+    zero_weight: Money
+    cap: Money
+
+
+class RehearsedEpoch(TypedDict):
+    """`broken`: what does not hold of it; empty unless there is a bug."""
+
+    epoch: int
+    accounts: int
+    accounts_changed: int
+    largest_difference: NotRequired[RewardDifference]
+    was: RehearsalTotals
+    would_be: RehearsalTotals
+    broken: list[str]
+
+
+class Rejected(TypedDict):
+    """Which event of the request, the rule it breaks, and where."""
+
+    index: int
+    code: Literal[
+        "invalid",
+        "gpu_time_refused",
+        "meter_unknown",
+        "unit_wrong",
+        "window_empty",
+        "quantity_out_of_range",
+        "id_reused",
+        "window_overlaps",
+        "time_out_of_range",
+    ]
+    detail: str
+
+
+class Relaxation(TypedDict):
+    """Easing this one field of the request gives a match on so many nodes. Nearest first:
+    `distance_ppm` is how far a number moves, in parts per million of it; words count as a
+    whole.
+    """
+
+    field: str
+    required: str
+    offered: str
+    nodes: int
+    distance_ppm: int
+
+
+class Release(TypedDict):
+    """`hold_id` absent: the operator's own."""
+
+    hold_id: NotRequired[str]
+
+
+class Replay(TypedDict):
+    """Facts that were told or given up: tell them again, [from_position, to_position]."""
+
+    from_position: int
+    to_position: int
+
+
+class Replayed(TypedDict):
+    """`count`: so many are told again, in order, before anything new."""
+
+    endpoint_id: str
+    count: int
+
+
+class Reputation(TypedDict):
+    """`good` of `total` leases that count. `score_ppm`: the weighted lower bounds of all
+    inputs on `day`, with evidence halved every 30 days; provisional below ten leases.
+    `client_id`: what came through one client, which starts from everybody else's
+    experience. The same facts give the same answer: `as_of_position` and `day` are all it
+    depends on.
+    """
+
+    kind: Literal["node", "provider", "renter"]
+    subject_id: str
+    client_id: NotRequired[str]
+    good: int
+    total: int
+    completion_ppm: NotRequired[int]
+    score_ppm: int
+    provisional: bool
+    inputs: list[Input]
+    standing: NotRequired[Standing]
+    closed_by_fault: Parties
+    as_of_position: int
+    day: str
+    position: int
+
+
+class Reserve(TypedDict):
+    """`funded`: set aside so far."""
+
+    amount: Money
+    funded: Money
+    position: NotRequired[int]
+
+
+class ReserveAsked(TypedDict):
+    amount: Money
+
+
+class ReservedLine(TypedDict):
+    months: int
+    price_per_gpu_hour: Money
+    refund_ppm: int
+
+
+class Reshaped(TypedDict):
+    """`closed`: leases that ended with code 10005, at no charge from then on."""
+
+    device_id: str
+    node_id: str
+    closed: list[str]
+    reshaped_at: str
+    position: NotRequired[int]
+
+
+class Reshaping(TypedDict):
+    """The leases whose part of the device is not there any more."""
+
+    lease_ids: list[str]
+
+
+class Resource(TypedDict):
+    """One meter of a lease: all that counts, its price, and where the charge went. `charge`
+    is floor(quantity x price / per); `price` absent: it costs nothing. `owed` is the part
+    that no balance was there for when it was charged.
+    """
+
+    lease_id: str
+    node_id: str
+    meter: Literal["cpu", "memory", "storage", "network"]
+    unit: str
+    quantity: str
+    price: NotRequired[Money]
+    per: NotRequired[str]
+    tariff_version: int
+    charge: Money
+    provider: Money
+    platform: Money
+    burn: Money
+    owed: Money
+    events: int
+    events_through: int
+    events_chain: str
+    released_at: NotRequired[str]
+    accrued_at: str
+    accrued_position: int
+
+
+class ResourceCharge(TypedDict):
+    """What one fact added. It judged the events after `events_after` up to
+    `events_through`: `events_chain` commits to their bytes, `log_chain` to the whole meter
+    log at `log_position`.
+    """
+
+    meter: Literal["cpu", "memory", "storage", "network"]
+    quantity: str
+    charge: Money
+    owed: Money
+    events: int
+    events_after: int
+    events_through: int
+    events_chain: str
+    log_position: int
+    log_chain: str
+    accrued_at: str
+    position: int
+
+
+class ResourceChargePage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[ResourceCharge]
+
+
+class ResourceKind(TypedDict):
+    kind: str
+    vendor: str
+    dimensions: list[Literal["compute", "memory", "seats"]]
+    memory: Literal["dedicated", "unified", "none"]
+    divisible: bool
+    capacity_asset: Literal["GPU_MS", "SEAT_MS"]
+    effective_from: str
+    position: NotRequired[int]
+
+
+class ResourceKinds(TypedDict):
+    """The seeded kinds and those the network registered, and models it has classed."""
+
+    data: list[ResourceKind]
+    models: list[ModelClass]
+    position: int
+
+
+class Resources(TypedDict):
+    lease_id: str
+    resources: list[Resource]
+    position: int
+
+
+class Restart(TypedDict):
+    """No fields: `{}`."""
+
+
+class Restarted(TypedDict):
+    """`restart_of`: the lease whose funds ended."""
+
+    lease_id: str
+    job_id: str
+    state: Literal[
+        "requested",
+        "quoted",
+        "reserved",
+        "gang_waiting",
+        "active",
+        "paused",
+        "degraded",
+        "reclaiming",
+        "closing",
+        "settled",
+        "disputed",
+        "resolved",
+        "archived",
+    ]
+    node_id: NotRequired[str]
+    offer_id: NotRequired[str]
+    device_ids: NotRequired[list[str]]
+    share_ppm: int
+    mem_ppm: int
+    mode: NotRequired[Literal["whole", "mig", "mps", "time_slice", "memory"]]
+    mig_profile: NotRequired[str]
+    mig_starts: NotRequired[list[int]]
+    gpu_class: NotRequired[str]
+    price_per_gpu_hour: NotRequired[Money]
+    usage_fee_per_gpu_hour: NotRequired[Money]
+    settlement: NotRequired[Literal["cash", "burn"]]
+    held: Money
+    waits_for: NotRequired[str]
+    reserved_at: NotRequired[str]
+    pricing: NotRequired[str]
+    position: NotRequired[int]
+    restart_of: str
+
+
+class RevenueShares(TypedDict):
+    """`provider_ppm`: what is left for the provider's own account."""
+
+    node_id: str
+    shares: list[OwnerShareRow]
+    provider_ppm: int
+    position: NotRequired[int]
+
+
+class ReviewOpening(TypedDict):
+    """`stage`: in the words of whoever reviews."""
+
+    stage: str
+
+
+class Reward(TypedDict):
+    account_id: str
+    chunk: int
+    credited: Money
+    matured: Money
+    slashed: NotRequired[Money]
+
+
+class RewardDifference(TypedDict):
+    """What an account got, and would have got."""
+
+    account_id: str
+    was: Money
+    would_be: Money
+    delta: SignedMoney
+
+
+class RewardPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Reward]
+
+
+class RewardTerms(TypedDict):
+    """Who shares in an epoch, and up to what bound; a cap that is absent is none."""
+
+    source_weights: list[Rated]
+    class_ratings: list[Rated]
+    cap_multiple_ppm: NotRequired[int]
+    cap_goes_to: str
+    zero_weight_goes_to: str
+    bonus_from_ppm: int
+    bonus_range_ppm: int
+    bonus_max_ppm: int
+    availability_min_tier: int
+    availability_min_uptime_ppm: int
+    availability_cap_per_gpu_hour: NotRequired[Money]
+    availability_cap_per_node: NotRequired[Money]
+    owner_cap: NotRequired[Money]
+    release_tau: NotRequired[int]
+    release_cap: Money
+    min_wait_us: str
+    forfeit_epochs: NotRequired[int]
+
+
+class Role(TypedDict):
+    node_id: str
+    role: Literal["worker", "ingress", "control"]
+    ingress_node_id: NotRequired[str]
+    position: NotRequired[int]
+
+
+class Root(TypedDict):
+    """`committed` is the sum of all leaves: lifetime totals, never less than before."""
+
+    epoch: int
+    seq: int
+    root: str
+    previous_root: str
+    manifest_sha256: str
+    committed: Money
+    leaves: int
+    state: Literal["built", "proposed", "vetoed", "accepted"]
+    valid_at: NotRequired[str]
+    tx_hash: NotRequired[str]
+    reason: NotRequired[str]
+    built_at: str
+    position: int
+
+
+class RootPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Root]
+
+
+class Rotation(TypedDict):
+    """`expires_at` of the new key."""
+
+    expires_at: NotRequired[str | None]
+
+
+class Ruling(TypedDict):
+    """`upheld_ppm` for a split only: the renter's part; remainders are the provider's."""
+
+    outcome: Literal["upheld", "rejected", "split"]
+    upheld_ppm: NotRequired[int | None]
+    reason: NotRequired[str | None]
+
+
+class Said(TypedDict):
+    """A statement that counts now; `/v1/attributes` has its signature."""
+
+    name: str
+    value: str
+    signer_account_id: str
+
+
+class SataDriveForm(TypedDict):
+    """Decimal gigabytes; a drive without platters turns 0 times a minute; null: not known."""
+
+    size_gb: int
+    kind: Literal["ssd", "hdd"]
+    rpm: NotRequired[int | None]
+
+
+class Scale(TypedDict):
+    """Within `min_members` and `max_members` of the job's plan."""
+
+    members: int
+
+
+class Scheduling(TypedDict):
+    """Without an epoch: the earliest that notice and document allow."""
+
+    effective_from_epoch: NotRequired[int | None]
+
+
+class Segment(TypedDict):
+    start_epoch: int
+    n_epochs: int
+    total: Money
+
+
+class Sent(TypedDict):
+    """What became of the events: stored, known already, and refused one by one."""
+
+    accepted: int
+    duplicate: int
+    rejected: list[Rejected]
+
+
+class Setting(TypedDict):
+    """What strangers' leases got on nodes of this setting so far. `availability_ppm`:
+    served of the time promised, over settled leases. `offline_ppm`: leases that ended
+    because their node was silent for too long, of all that closed.
+    """
+
+    setting: Literal["edge", "datacenter"]
+    leases: int
+    availability_ppm: NotRequired[int]
+    offline_ppm: NotRequired[int]
+
+
+class Settings(TypedDict):
+    data: list[Setting]
+    position: int
+
+
+class Share(TypedDict):
+    """share = floor(pool x weight / all_weight); `lost` over `all_weight` is what the floor
+    dropped. `paid` is the share, or the cap where that is lower.
+    """
+
+    pool: Money
+    weight: str
+    all_weight: str
+    share: Money
+    lost: str
+    cap: NotRequired[Money]
+    paid: Money
+
+
+class SharePart(TypedDict):
+    """`book`: where it waits because the account was closed."""
+
+    account_id: str
+    amount: Money
+    book: NotRequired[str]
+
+
+class Signals(TypedDict):
+    """`raised` names the signals that are high; absent is what nothing can be divided by."""
+
+    payout_multiple_ppm: NotRequired[int]
+    concentration_ppm: NotRequired[int]
+    related_ppm: NotRequired[int]
+    raised: list[str]
+
+
+class SignedMoney(TypedDict):
+    """A movement: debits above zero, credits below."""
+
+    asset: Literal["CREDIT", "TOKEN", "GPU_MS", "SEAT_MS"]
+    units: str
+
+
+class SigningKey(TypedDict):
+    """`key_id`: the first 16 hex digits of the SHA-256 of the public key."""
+
+    account_id: str
+    key_id: str
+    public_key: str
+    added_at: str
+    revoked_at: NotRequired[str]
+    position: NotRequired[int]
+
+
+class SigningKeys(TypedDict):
+    account_id: str
+    data: list[SigningKey]
+    position: int
+
+
+class SlaRow(TypedDict):
+    name: str
+    tiers: list[SlaTierRow]
+
+
+class SlaTierRow(TypedDict):
+    below_ppm: int
+    credit_ppm: int
+
+
+class Snapshot(TypedDict):
+    """What the sources said when a price was needed; burns refer to `snapshot`."""
+
+    health: Literal["healthy", "too_few_sources", "deviation"]
+    median_micro_usd: NotRequired[int]
+    deviation_bps: NotRequired[int]
+    sources: list[PriceSource]
+    window_seconds: int
+    max_age_seconds: int
+    max_deviation_bps: int
+    min_sources: int
+    at: str
+    snapshot: int
+    by: str
+    position: NotRequired[int]
+
+
+class SnapshotPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Snapshot]
+
+
+class Source(TypedDict):
+    """One balance, in spend order. `expires_at` of a grant: what is unspent then is lost."""
+
+    source: str
+    available: Money
+    priority: NotRequired[int]
+    expires_at: NotRequired[str]
+
+
+class Sources(TypedDict):
+    sources: list[str]
+    position: NotRequired[int]
+
+
+class Specs(TypedDict):
+    """`agent`: version of the reporter that tells this; left out, as it was."""
+
+    devices: list[DeviceForm]
+    host: HostForm
+    hardware: NotRequired[HardwareForm | None]
+    agent: NotRequired[str | None]
+
+
+class SplitRow(TypedDict):
+    """What remains after the usage fee, peeled in this order; `residual` gets the rest."""
+
+    shares: list[SplitShareRow]
+    residual: Literal["provider", "client", "platform", "burn"]
+
+
+class SplitShareRow(TypedDict):
+    bucket: Literal["provider", "client", "platform", "burn"]
+    share_ppm: int
+
+
+class Standing(TypedDict):
+    """Tier (0: none) and what every tier demands, of nodes and owners. `bonus_ppm`, of a
+    node: what its compute weight is multiplied with under the policy of the newest epoch,
+    by the lesser of its own and its owner's score.
+    """
+
+    tier: int
+    age_days: int
+    uptime_ppm: NotRequired[int]
+    owner_score_ppm: NotRequired[int]
+    bonus_ppm: NotRequired[int]
+    tiers: list[Tier]
+
+
+class StandingBid(TypedDict):
+    """`state`: waiting for devices, holding them, paused because it was outbid or its
+    renter asked, or over. `lowest_winning`: the bid to beat on devices of its class.
+    """
+
+    lease_id: str
+    bid: Money
+    state: Literal["waiting", "holding", "paused", "over"]
+    reason: NotRequired[Literal["outbid", "renter"]]
+    node_id: NotRequired[str]
+    since: str
+    lowest_winning: NotRequired[Money]
+    position: NotRequired[int]
+
+
+class StandingBidSet(TypedDict):
+    """`lease_id`: the lease that has the bid now; another than before where one had run."""
+
+    lease_id: str
+    bid: Money
+    restart_of: NotRequired[str]
+    position: NotRequired[int]
+
+
+Statement = TypedDict(
+    "Statement",
+    {
+        "account_id": "str",
+        "period": "str",
+        "from": "str",
+        "to": "str",
+        "opening_position": "int",
+        "closing_position": "int",
+        "opening": "list[Balance]",
+        "closing": "list[Balance]",
+        "leases": "list[LeaseLine]",
+        "has_more": "bool",
+        "next_cursor": "NotRequired[str]",
+        "charge": "Money",
+        "gpu_us": "str",
+        "is_final": "bool",
+        "position": "int",
+    },
+)
+
+
+class StatementLine(TypedDict):
+    """One line: one fact's effect on one part. `position` leads to the fact and its proof."""
+
+    position: int
+    type: str
+    kind: str
+    part: str
+    movement: SignedMoney
+    balance_after: Money
+    lease_id: NotRequired[str]
+    client_id: NotRequired[str]
+    project_id: NotRequired[str]
+    end_user_ref: NotRequired[str]
+    at: str
+    recorded_at: str
+
+
+class StatementUsage(TypedDict):
+    """What the account's own leases used: sums over the accruals that the filters let
+    through. matched + unconfirmed + contested = gpu_us: what the renter signed for, what
+    lies after the last signature, and what lies before it and was not signed for. Disputed:
+    in an open dispute.
+    """
+
+    gpu_us: str
+    matched_gpu_us: str
+    unconfirmed_gpu_us: str
+    contested_gpu_us: str
+    disputed_gpu_us: str
+    charge: Money
+    accruals: int
+    by: NotRequired[str]
+    groups: list[UsageOfGroup]
+    groups_left_out: bool
+
+
+class Step(TypedDict):
+    """One quantity of the arithmetic: its formula, the numbers in it, its total before and
+    after. `new` = `after` - `before` is what this accrual added.
+    """
+
+    name: str
+    formula: str
+    given: dict[str, str]
+    before: str
+    after: str
+    new: str
+
+
+class StepLine(TypedDict):
+    """One line of the books: debits are positive. Of accounts that are others' the name is
+    `*`.
+    """
+
+    account: str
+    asset: str
+    units: str
+
+
+class Stick(TypedDict):
+    """matched + unconfirmed + contested = gpu_us, what was metered and accrued so far.
+    Matched: both halves agree. Contested: metered before `signed_until` and not signed for.
+    Unconfirmed: metered later than that. `signatures`: the last hundred at most, newest
+    last.
+    """
+
+    lease_id: str
+    gpu_us: str
+    matched_gpu_us: str
+    unconfirmed_gpu_us: str
+    contested_gpu_us: str
+    signed_until: NotRequired[str]
+    signatures: list[Countersigned]
+    position: int
+
+
+class Stop(TypedDict):
+    """A lease that is over while its work may still run: stop it, then acknowledge the
+    stop.
+    """
+
+    lease_id: str
+    workload_sha256: str
+    closed_at: str
+    close_code: int
+
+
+class StorageNode(TypedDict):
+    """The `sequence`th of its region. `charge` is up to `charged_until`; `owed` of it found
+    no balance.
+    """
+
+    region_id: str
+    sequence: int
+    account_id: str
+    provider_id: str
+    storage_class: str
+    per_hour: Money
+    tariff_version: int
+    provisioned_at: str
+    ready_at: NotRequired[str]
+    removed_at: NotRequired[str]
+    charged_until: str
+    charge: Money
+    owed: Money
+
+
+class StorageNodeState(TypedDict):
+    region_id: str
+    sequence: int
+    state: Literal["none", "provisioned", "ready"]
+    position: NotRequired[int]
+
+
+class StorageNodes(TypedDict):
+    """The storage nodes a region has had, the last one first."""
+
+    region_id: str
+    storage_nodes: list[StorageNode]
+    position: int
+
+
+class StorageReleased(TypedDict):
+    lease_id: str
+    released_at: str
+    position: NotRequired[int]
+
+
+class Stored(TypedDict):
+    status: Literal["stored", "duplicate"]
+    receipt: Receipt
+
+
+class Taking(TypedDict):
+    """Money of a payment that went back, or is going: a reversal or a refund."""
+
+    id: str
+    kind: Literal["reversal", "refund"]
+    state: Literal["reversed", "reinstated", "refunding", "refunded", "refund_failed"]
+    amount: Money
+    reason: NotRequired[str]
+    at: str
+
+
+class Tariff(TypedDict):
+    """`in_force`: the version that a lease reserved now would keep."""
+
+    version: int
+    usage_fees: list[UsageFeeRow]
+    provider_share_ppm: int
+    burn_share_ppm: int
+    effective_from: str
+    published_at: str
+    by: str
+    in_force: bool
+    split: NotRequired[SplitRow]
+    federated: NotRequired[FederatedRow]
+    device_fee_per_month: NotRequired[Money]
+    storage_node_per_hour: NotRequired[Money]
+    meters: NotRequired[list[MeterRow]]
+    sla: NotRequired[list[SlaRow]]
+    notice_seconds: NotRequired[int]
+    position: NotRequired[int]
+
+
+class Tariffs(TypedDict):
+    """Every version ever published, oldest first."""
+
+    data: list[Tariff]
+    position: int
+
+
+class Task(TypedDict):
+    """No `task_id`: there is nothing to do now. `delivery` above 1: somebody had it before."""
+
+    task_id: NotRequired[str]
+    payload: NotRequired[str]
+    delivery: NotRequired[int]
+    held_until: NotRequired[str]
+    position: NotRequired[int]
+
+
+class TaskAsked(TypedDict):
+    """For how long the task is held; then another lease may take it."""
+
+    hold_seconds: NotRequired[int]
+
+
+class TaskDone(TypedDict):
+    task_id: str
+    position: NotRequired[int]
+
+
+class Tax(TypedDict):
+    """Part of the total: prices include tax. `remainder` is what the floor left out."""
+
+    name: str
+    rate_ppm: int
+    net: Money
+    tax: Money
+    remainder: str
+
+
+class Terms(TypedDict):
+    """Version 0: what holds until something is published."""
+
+    version: int
+    minimum: Money
+    chargeback_window_days: int
+    effective_from: str
+    position: NotRequired[int]
+
+
+class TermsAsked(TypedDict):
+    """The next version. A payment keeps the terms it was started under."""
+
+    version: int
+    minimum: Money
+    chargeback_window_days: int
+    effective_from: str
+
+
+class TermsVersion(TypedDict):
+    version: int
+    effective_from: str
+    shared: bool
+    participation_ppm: int
+    availability_min_tier: int
+    infra: Infra
+    set_at: str
+
+
+class Tested(TypedDict):
+    """What the endpoint said to an event of type `webhook.test`."""
+
+    endpoint_id: str
+    delivered: bool
+    answer: NotRequired[int]
+    error: NotRequired[str]
+
+
+class Tier(TypedDict):
+    """What a tier demands, and which of it is missing."""
+
+    tier: int
+    leases: int
+    age_days: int
+    completion_ppm: int
+    uptime_ppm: int
+    score_ppm: int
+    missing: list[Literal["leases", "age_days", "completion_ppm", "uptime_ppm", "score_ppm"]]
+
+
+class TopUp(TypedDict):
+    """`federated`: into what pays the federated fee, which is the job creator's."""
+
+    amount: Money
+    federated: NotRequired[bool]
+
+
+class ToppedUp(TypedDict):
+    """`funds_end_at`: absent while the lease waits for its node."""
+
+    lease_id: str
+    deposited: Money
+    funds_end_at: NotRequired[str]
+    position: NotRequired[int]
+
+
+class Transfer(TypedDict):
+    """Bytes that counted over one route, of one dataset; absent where events named none."""
+
+    route: NotRequired[str]
+    dataset: NotRequired[str]
+    bytes: str
+    events: int
+
+
+class Transfers(TypedDict):
+    lease_id: str
+    bytes: str
+    transfers: list[Transfer]
+    position: int
+
+
+class Turned(TypedDict):
+    """No fields: `{}`."""
+
+
+class Unbilled(TypedDict):
+    """Used but not accrued yet. An estimate: reports that are still under way add to it."""
+
+    charge: Money
+    leases: list[LiveLease]
+    leases_left_out: int
+
+
+class Upcoming(TypedDict):
+    """Credited to holdback by the fact at this position. `amount` is before what was
+    reduced.
+    """
+
+    amount: Money
+    at_position: int
+    posted_at: str
+    matures_at: str
+
+
+class UsageEnvelope(TypedDict):
+    """One signed report as a CloudEvent. Only `data_base64` is signed (DSSE, Ed25519); the
+    other fields must agree with it. `id` and `sequence` are its number, `prevhash` the hash
+    before it.
+    """
+
+    specversion: Literal["1.0"]
+    id: str
+    source: str
+    type: Literal["usage.reported.v1"]
+    time: str
+    dataschema: str
+    sequence: str
+    prevhash: str
+    signature: str
+    keyid: str
+    data_base64: str
+    datacontenttype: NotRequired[Literal["application/json"] | None]
+
+
+class UsageFeeRow(TypedDict):
+    gpu_class: str
+    per_gpu_hour: Money
+
+
+class UsageOfGroup(TypedDict):
+    """Accrued GPU time and its charge of one client, project, end user or lease."""
+
+    group: str
+    gpu_us: str
+    charge: Money
+    accruals: int
+
+
+class Use(TypedDict):
+    """What one funding source paid for. `weight_ppm`: what the policy lets it weigh."""
+
+    source: str
+    burned: str
+    gpu_us: str
+    weight_ppm: int
+
+
+class Used(TypedDict):
+    """One group: sum, largest accrual and number of accruals. `hour` and `day` begin it, in
+    UTC. A lease hour counts in the UTC hour in which it begins; one accrual is a lease hour
+    or the last part of one.
+    """
+
+    hour: NotRequired[str]
+    day: NotRequired[str]
+    client_id: NotRequired[str]
+    project_id: NotRequired[str]
+    end_user_ref: NotRequired[str]
+    model: NotRequired[str]
+    accruals: int
+    gpu_us: str
+    gpu_us_max: str
+    charge: Money
+    charge_max: Money
+
+
+class UsedPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Used]
+
+
+class Utilisation(TypedDict):
+    """Milliseconds of one group: leased + idle + stranded + unavailable = physical. `asset`
+    is GPU_MS, or SEAT_MS for software. `pool` is empty for nodes of no pool.
+    """
+
+    hour: NotRequired[str]
+    day: NotRequired[str]
+    pool: NotRequired[str]
+    region: NotRequired[str]
+    model: NotRequired[str]
+    node: NotRequired[str]
+    asset: str
+    physical: str
+    leased: str
+    idle: str
+    stranded: str
+    unavailable: str
+    leased_ppm: int
+
+
+class UtilisationPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Utilisation]
+
+
+class Verdict(TypedDict):
+    """What the rules of hardware say of the node in its region (C-11 to C-18): every rule
+    that does not hold, in their order, those among them that are `waived`, and the two
+    verdicts that follow from the others. Only nodes that are sellable run jobs of other
+    accounts.
+    """
+
+    joinable: bool
+    sellable: bool
+    failing: list[str]
+    waived: list[str]
+
+
+class Waiting(TypedDict):
+    """`request_id`: of a lease or a gang. Whose it is tell only its own account and
+    operators.
+    """
+
+    request_id: str
+    place: int
+    is_gang: bool
+    demand: list[Quantity]
+    account_id: NotRequired[str]
+    project_id: NotRequired[str]
+    waits_since: str
+
+
+class WaitingPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Waiting]
+
+
+class Wallet(TypedDict):
+    """Paid from `effective_at` on: the first wallet at once, a changed one after 72 hours."""
+
+    address: str
+    effective_at: str
+    linked_at: NotRequired[str]
+    position: NotRequired[int]
+
+
+class WalletProof(TypedDict):
+    nonce: str
+    signature: str
+
+
+class Wallets(TypedDict):
+    """In the order of linking; `paid` is the one that is paid now."""
+
+    data: list[Wallet]
+    paid: NotRequired[str]
+    position: int
+
+
+class WarningsAsked(TypedDict):
+    """Highest first; none: no warnings."""
+
+    thresholds: list[Money]
+
+
+class Webhook(TypedDict):
+    """`secret` is there only in the answer that makes it, also when that is asked for
+    again.
+    """
+
+    endpoint_id: str
+    account_id: str
+    url: str
+    types: list[str]
+    enabled: bool
+    disabled_reason: NotRequired[Literal["owner", "gone", "failed"]]
+    added_at: str
+    secret: NotRequired[str]
+    position: NotRequired[int]
+
+
+class WebhookPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[Webhook]
+
+
+class Weight(TypedDict):
+    """`burned`: micro-credits that cash and burned credits paid and that were burned."""
+
+    account_id: str
+    burned: str
+    gpu_us: str
+
+
+class WeightsAsked(TypedDict):
+    """In ppm; together exactly 1,000,000."""
+
+    spec_fit: NotRequired[int]
+    reputation: NotRequired[int]
+    locality: NotRequired[int]
+    free_peers: NotRequired[int]
+    storage: NotRequired[int]
+    price: NotRequired[int]
+
+
+class WholeDecision(TypedDict):
+    """All that a decision looked at, and whether its rule gives the same answer now."""
+
+    pool_id: str
+    chosen: str
+    rule: str
+    policy_version: int
+    policy: PoolPolicyForm
+    fleet_position: int
+    capacity: list[Quantity]
+    held: list[QueueHolding]
+    waiting: list[LookedAt]
+    window_gpu_us: str
+    decided_at: str
+    recomputed: NotRequired[str]
+    holds: bool
+    position: int
+
+
+class WholeProposal(TypedDict):
+    """With its document, and what the lint finds in it."""
+
+    number: int
+    title: str
+    category: str
+    authors: list[str]
+    created: str
+    status: Literal[
+        "draft",
+        "linted",
+        "in_review",
+        "approved",
+        "rejected",
+        "withdrawn",
+        "scheduled",
+        "effective",
+    ]
+    revision: int
+    changes: int
+    proposed_by: str
+    proposed_at: str
+    approved_by: list[str]
+    rejected_by: list[str]
+    lint: Lint
+    policy_version: NotRequired[int]
+    effective_from_epoch: NotRequired[int]
+    history: list[ProposalStep]
+    position: NotRequired[int]
+    document: dict[str, Any]
+    findings: list[LintFinding]
+
+
+class WhyFailed(TypedDict):
+    reason: str
+
+
+class Window(TypedDict):
+    version: int
+    window_seconds: int
+    effective_from: str
+    set_at: str
+    by: str
+
+
+class Work(TypedDict):
+    """What the executor runs; `workload_sha256` covers all of it but the kind. `references`
+    name keys, checkpoints and datasets, and hold no secret.
+    """
+
+    kind: str
+    image: NotRequired[str]
+    command: list[str]
+    env_refs: list[str]
+    references: NotRequired[list[ReferenceAsked]]
+    workload_sha256: str
+
+
+class WorkEnd(TypedDict):
+    """`exit_code` of a process that a signal ended: 128 and its number. `limited`: a limit
+    of the lease ended it. `lost`: the node no longer has it, because it was started anew.
+    """
+
+    executor: str
+    outcome: Literal["exited", "limited", "lost"]
+    exit_code: NotRequired[int | None]
+
+
+class WorkHealth(TypedDict):
+    """How the work of a lease is, as its executor finds it: an endpoint that answers is
+    well.
+    """
+
+    well: bool
+    detail: NotRequired[str]
+
+
+class WorkState(TypedDict):
+    """The work of a lease as far as its node has told."""
+
+    lease_id: str
+    state: Literal[
+        "requested",
+        "quoted",
+        "reserved",
+        "gang_waiting",
+        "active",
+        "paused",
+        "degraded",
+        "reclaiming",
+        "closing",
+        "settled",
+        "disputed",
+        "resolved",
+        "archived",
+    ]
+    acknowledged_at: NotRequired[str]
+    ended_at: NotRequired[str]
+    exit_code: NotRequired[int]
+    stopped_at: NotRequired[str]
+    position: NotRequired[int]
+
+
+class WriteOff(TypedDict):
+    account_id: str
+    amount: Money
+    position: NotRequired[int]
+
+
+class WriteOffAsked(TypedDict):
+    amount: Money
+    reason: str
