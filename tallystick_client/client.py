@@ -712,34 +712,6 @@ class Client(Calls):
         )
         return cast("forms.NodeState", found)
 
-    def set_revenue_shares(
-        self,
-        node_id: str,
-        body: forms.NewRevenueShares,
-        *,
-        idempotency_key: str | None = None,
-    ) -> forms.RevenueShares:
-        """Split what a node earns among its owners, for leases reserved from now on."""
-        found = self._call(
-            "POST",
-            at("/v1/nodes/{node_id}/revenue-shares", node_id=node_id),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.RevenueShares", found)
-
-    def read_revenue_shares(
-        self,
-        node_id: str,
-    ) -> forms.RevenueShares:
-        """Who shares what the node's provider earns."""
-        found = self._call(
-            "GET",
-            at("/v1/nodes/{node_id}/revenue-shares", node_id=node_id),
-        )
-        return cast("forms.RevenueShares", found)
-
     def admit_node(
         self,
         node_id: str,
@@ -876,6 +848,34 @@ class Client(Calls):
             at("/v1/nodes/{node_id}/keys", node_id=node_id),
         )
         return cast("forms.NodeKeys", found)
+
+    def set_revenue_shares(
+        self,
+        node_id: str,
+        body: forms.NewRevenueShares,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.RevenueShares:
+        """Split what a node earns among its owners, for leases reserved from now on."""
+        found = self._call(
+            "POST",
+            at("/v1/nodes/{node_id}/revenue-shares", node_id=node_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.RevenueShares", found)
+
+    def read_revenue_shares(
+        self,
+        node_id: str,
+    ) -> forms.RevenueShares:
+        """Who shares what the node's provider earns."""
+        found = self._call(
+            "GET",
+            at("/v1/nodes/{node_id}/revenue-shares", node_id=node_id),
+        )
+        return cast("forms.RevenueShares", found)
 
     def list_assignments(
         self,
