@@ -404,17 +404,22 @@ def harmless(body: bytes) -> bytes:
 
 @contextmanager
 def _interrupting() -> Generator[None, None, None]:
-    """SIGTERM and SIGHUP end us like Ctrl-C: the lease is released first."""
+    """SIGTERM and SIGHUP end us like Ctrl-C: the lease is released first.
+
+    A signal that was ignored when we started stays ignored: `nohup` and a shell's background job
+    ask for that (Python itself leaves an ignored SIGINT alone). The program inherits it.
+    """
     numbers = [signal.SIGTERM] + ([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])
+    heeded = [number for number in numbers if signal.getsignal(number) != signal.SIG_IGN]
 
     def interrupt(_number: int, _frame: Any) -> None:
         raise KeyboardInterrupt
 
-    before = [signal.signal(number, interrupt) for number in numbers]
+    before = [signal.signal(number, interrupt) for number in heeded]
     try:
         yield
     finally:
-        for number, handler in zip(numbers, before, strict=True):
+        for number, handler in zip(heeded, before, strict=True):
             signal.signal(number, handler)
 
 

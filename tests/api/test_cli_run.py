@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Generator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -201,6 +201,21 @@ def test_ctrl_c_stops_the_program_and_releases_the_lease(pool: Pool, tmp_path: P
     _until(lambda: not pool.executor.jobs, "nothing of it runs")
 
 
+def test_under_nohup_or_in_the_background_the_program_outlives_the_terminal(
+    pool: Pool, tmp_path: Path
+) -> None:
+    pool.start()
+    command = ("sh", "-c", "echo up; sleep 3; echo over; exit 5")
+    with _started(pool, tmp_path, *command, signals=IN_THE_BACKGROUND) as process:
+        _until(lambda: "up" in (tmp_path / "out").read_text(), "it prints")
+        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGHUP)
+        assert process.wait(60) == 5, (tmp_path / "err").read_text()
+    assert "over" in (tmp_path / "out").read_text()
+    (lease,) = pool.leases()
+    assert lease["closed_by"] == "job"
+
+
 def test_ctrl_c_before_the_node_takes_it_up_costs_nothing(pool: Pool, tmp_path: Path) -> None:
     with _started(pool, tmp_path, "true") as process:
         _until(lambda: pool.leases(), "it is leased")
@@ -211,17 +226,38 @@ def test_ctrl_c_before_the_node_takes_it_up_costs_nothing(pool: Pool, tmp_path: 
     assert lease["charge"]["units"] == "0"
 
 
-def _started(pool: Pool, folder: Path, *command: str) -> subprocess.Popen[bytes]:
-    """`tallystick run` as a process of its own, that signals can reach."""
+IN_A_TERMINAL = "signal.default_int_handler"
+IN_THE_BACKGROUND = "signal.SIG_IGN"
+
+
+@contextmanager
+def _started(
+    pool: Pool, folder: Path, *command: str, signals: str = IN_A_TERMINAL
+) -> Generator[subprocess.Popen[bytes], None, None]:
+    """`tallystick run` as a process of its own, that signals can reach.
+
+    Whoever started these tests may have SIGINT ignored, which a child inherits: the process first
+    takes the signals as a terminal gives them, or as `nohup` and a background job do.
+    """
     environment = {
         **os.environ, "TALLYSTICK_URL": pool.server.url, "TALLYSTICK_API_KEY": pool.renter_key
     }  # fmt: skip
-    program = "import sys; from api.cli import main; sys.exit(main())"
+    hangup = "signal.SIG_DFL" if signals == IN_A_TERMINAL else signals
+    program = (
+        f"import signal, sys; signal.signal(signal.SIGINT, {signals});"
+        f" signal.signal(signal.SIGHUP, {hangup});"
+        " from api.cli import main; sys.exit(main())"
+    )
     words = [sys.executable, "-c", program, "run", "--no-sign", "--", *command]
     with (folder / "out").open("wb") as out, (folder / "err").open("wb") as err:
-        return subprocess.Popen(
+        process = subprocess.Popen(
             words, env=environment, stdout=out, stderr=err, cwd=Path(__file__).parents[2]
         )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait(60)
 
 
 def _until(holds: Any, what: str) -> None:
