@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psycopg
 import pytest
 import typer
 
@@ -138,6 +139,26 @@ def test_a_database_that_is_not_there_is_a_sentence_and_not_a_traceback(tmp_path
     assert ran.code == 1
     assert "TALLYSTICK_DATABASE_URL" in ran.err
     assert "geheim" not in ran.err
+    assert "Traceback" not in ran.err
+
+
+WRITING = [("migrate",), ("serve",), ("admin", "bootstrap")]
+
+
+@pytest.mark.parametrize("command", WRITING, ids=" ".join)
+def test_what_a_database_refuses_is_a_sentence_or_two_and_no_traceback(
+    command: tuple[str, ...], empty_database: str, tmp_path: Path
+) -> None:
+    with psycopg.connect(empty_database, autocommit=True) as connection:
+        connection.execute(
+            "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = on',"
+            " current_database()); END $$"
+        )
+    ran = tallystick(*command, DATA_DIR=tmp_path, DATABASE_URL=empty_database)
+    assert ran.code == 1
+    said = [line for line in ran.err.splitlines() if not line.startswith("serving on")]
+    assert 1 <= len(said) <= 2
+    assert "read-only transaction" in said[0]
     assert "Traceback" not in ran.err
 
 
