@@ -68,13 +68,17 @@ class EmbeddedPostgres:
     """One embedded server for everybody who uses the same `data_dir`.
 
     `durable=False` turns fsync off: for tests, where only a crash of the machine may lose data.
+    `binaries`: the folder of another PostgreSQL's `postgres`, `initdb` and `pg_ctl`, open to all.
     Attributes: `uri`, the libpq address of the database `postgres`; `pid`, the server's process.
     Raises EmbeddedPostgresFailed when the folder cannot hold a server, with what to do about it.
     """
 
-    def __init__(self, data_dir: Path, *, durable: bool = True) -> None:
+    def __init__(
+        self, data_dir: Path, *, durable: bool = True, binaries: Path | None = None
+    ) -> None:
         self.data_dir = Path(data_dir).expanduser().resolve()
         self.durable = durable
+        self._binaries = binaries
         self._cluster = self.data_dir / "pg"
         self._run_as = _unprivileged_user() if os.geteuid() == 0 else None
         self._users_lock: int | None = None
@@ -237,7 +241,7 @@ class EmbeddedPostgres:
         return self._run("pg_ctl", "-D", str(self._cluster), *arguments)
 
     def _run(self, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        binaries = _binaries(copy_for_others=self._run_as is not None)
+        binaries = self._binaries or _binaries(copy_for_others=self._run_as is not None)
         command = [str(binaries / program), *arguments]
         # A clean environment: PGDATA, PGPORT or a locale of the caller must not reach the server.
         environment = {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"}

@@ -7,9 +7,11 @@ where a server is tested, it is copied with its views.
 from __future__ import annotations
 
 import itertools
+import os
 import shutil
 import tempfile
 from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
@@ -20,6 +22,8 @@ from ledger import migrate
 from projections import tables
 from tests import examples
 
+OTHER_POSTGRES = "TALLYSTICK_TEST_POSTGRES"
+"""The folder of `initdb` and `postgres` of the version to test on, instead of the embedded one."""
 MEMORY_BYTES_MIN = 8 * 2**30
 examples.register()
 _numbers: Iterator[int] = itertools.count(1)
@@ -28,9 +32,17 @@ _numbers: Iterator[int] = itertools.count(1)
 @pytest.fixture(scope="session")
 def postgres() -> Generator[EmbeddedPostgres, None, None]:
     """A server without fsync: a killed process loses nothing, only a crashed machine would."""
+    other = os.environ.get(OTHER_POSTGRES)
+    with running(None if other is None else Path(other)) as server:
+        yield server
+
+
+@contextmanager
+def running(binaries: Path | None = None) -> Generator[EmbeddedPostgres, None, None]:
+    """A server of these binaries, or of the embedded ones, in a folder of its own."""
     with tempfile.TemporaryDirectory(prefix="tally", dir=_memory()) as folder:
         Path(folder).chmod(0o755)  # PostgreSQL does not run as root
-        with EmbeddedPostgres(Path(folder), durable=False) as server:
+        with EmbeddedPostgres(Path(folder), durable=False, binaries=binaries) as server:
             yield server
 
 

@@ -10,6 +10,9 @@
 DO $$
 DECLARE
     role_name text;
+    -- May we SET ROLE to it? PostgreSQL 15 lets every member; since 16 a membership says so itself.
+    may_become text := CASE WHEN current_setting('server_version_num')::int < 160000
+        THEN 'MEMBER' ELSE 'SET' END;
 BEGIN
     FOREACH role_name IN ARRAY ARRAY[
         'tallystick_owner', 'tallystick_app', 'tallystick_projections', 'tallystick_audit'
@@ -19,7 +22,7 @@ BEGIN
         EXCEPTION WHEN duplicate_object OR unique_violation THEN
             NULL;
         END;
-        IF NOT pg_has_role(current_user, role_name, 'SET') THEN
+        IF NOT pg_has_role(current_user, role_name, may_become) THEN
             EXECUTE format('GRANT %I TO %I', role_name, current_user);
         END IF;
     END LOOP;

@@ -1,0 +1,81 @@
+"""The oldest PostgreSQL we say we run on, with the tests that touch most of what SQL we have.
+
+Debian 12 has PostgreSQL 15 (`apt-get install postgresql-15`, binaries alone are enough). All other
+tests run on the embedded 18.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Generator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from api.embedded_postgres import EmbeddedPostgres
+from ledger import migrate
+from projections import tables
+from tests.api.cli_scene import tallystick
+from tests.conftest import OTHER_POSTGRES, running
+
+BINARIES = Path("/usr/lib/postgresql/15/bin")
+ROOT = Path(__file__).parents[2]
+SUITE = (
+    "tests/ledger/test_migrate.py",
+    "tests/ledger/test_market_protection.py",
+    "tests/ledger/test_market_append.py",
+    "tests/ledger/test_usage.py",
+    "tests/ledger/test_meter_log.py",
+    "tests/projections/test_reads.py",
+)
+
+pytestmark = pytest.mark.skipif(
+    not (BINARIES / "postgres").exists(), reason="no PostgreSQL 15: apt-get install postgresql-15"
+)
+
+
+@pytest.fixture(scope="module")
+def oldest() -> Generator[EmbeddedPostgres, None, None]:
+    with running(BINARIES) as server:
+        yield server
+
+
+def test_a_login_that_may_create_roles_begins_a_market(
+    oldest: EmbeddedPostgres, tmp_path: Path
+) -> None:
+    with psycopg.connect(oldest.uri, autocommit=True) as connection:
+        assert connection.info.server_version // 10_000 == 15
+        connection.execute("CREATE ROLE tally LOGIN CREATEROLE")
+        connection.execute("CREATE DATABASE tally OWNER tally")
+    address = oldest.uri_of("tally").replace("postgres@", "tally@")
+    at = {"DATABASE_URL": address, "DATA_DIR": tmp_path}
+    migrated = tallystick("migrate", "--json", **at)
+    assert migrated.code == 0, migrated.err
+    assert migrated.document["applied"] == [one.name for one in migrate.shipped()]
+    assert tallystick("migrate", **at).out == "nothing to do\n"
+    begun = tallystick("admin", "bootstrap", "--json", **at)
+    assert begun.code == 0, begun.err
+    assert tallystick("jobs", "--once", "--json", **at).code == 0
+
+
+def test_every_view_is_made_by_the_superuser_too(oldest: EmbeddedPostgres) -> None:
+    address = oldest.create_database("views")
+    migrate.migrate(address)
+    with psycopg.connect(address, autocommit=True) as connection:
+        tables.ensure(connection)
+        tables.step_all(connection)
+
+
+def test_logs_books_and_views_hold_what_they_hold_on_the_embedded_one() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *SUITE],
+        cwd=ROOT,
+        env={**os.environ, OTHER_POSTGRES: str(BINARIES)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-4_000:] + done.stderr[-2_000:]
