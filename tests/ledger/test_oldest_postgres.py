@@ -27,7 +27,6 @@ SUITE = (
     "tests/ledger/test_migrate.py",
     "tests/ledger/test_market_protection.py",
     "tests/ledger/test_market_append.py",
-    "tests/ledger/test_usage.py",
     "tests/ledger/test_meter_log.py",
     "tests/projections/test_reads.py",
 )
@@ -69,6 +68,7 @@ def test_every_view_is_made_by_the_superuser_too(oldest: EmbeddedPostgres) -> No
         tables.step_all(connection)
 
 
+@pytest.mark.timeout(900)
 def test_logs_books_and_views_hold_what_they_hold_on_the_embedded_one() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *SUITE],
