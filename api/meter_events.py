@@ -4,7 +4,7 @@
 
 An event is judged by itself, so one bad event costs no other. The stored form is the event's JSON
 with its keys sorted and no spaces: the same event is the same bytes, however it was written. GPU
-time is refused here: nodes sign that (`domain/report.py`). Source: the design's REST, section 10.
+time is refused here: nodes sign that (`domain/report.py`). Source: design api 10.
 """
 
 from __future__ import annotations

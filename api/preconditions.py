@@ -2,7 +2,7 @@
 
     ETag: "v<facts of its stream>"      missing: 428      another one by now: 412 with the ETag
 
-Without it two persons could vote on what a third has just rewritten (REST 8).
+Without it two persons could vote on what a third has just rewritten (design api 8).
 """
 
 from __future__ import annotations

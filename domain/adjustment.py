@@ -15,7 +15,7 @@ matured, then from payable, then from earned, and the rest is owed; from the pla
 the part to be burned from what is not promised to a burn yet, else from the revenue.
 
 Not why something is corrected: that is `domain/dispute.py`, `domain/sla.py`, `domain/late_usage.py`
-and, here, an operator's goodwill. Source: design economics 17; row V-6, issue 3 part 5.
+and, here, an operator's goodwill. Source: design economics 17; row V-6.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ operator or governance decides that they count: then they are counted by the rul
 row, priced at the lease's locked price, and split as cumulative differences, so it makes no
 difference how often or in which pieces that is done. The renter's balance pays in spend order, and
 the rest is owed. The provider's part goes to its holdback and matures like any other posting. The
-fee of a federated job's creator is not charged late. Source: design economics 4; issue 3 part 5.
+fee of a federated job's creator is not charged late. Source: design economics 4 and 17.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The states of a lease, and every way from one to another: the table of the marketplace's design.
+"""The states of a lease, and every way from one to another: the table of design marketplace 1.
 
     a fact that is not in the table for the state it meets never happens    tested on random runs
 

@@ -1,9 +1,9 @@
-"""The dimensions of a match: each one question about a node, in the order of the design.
+"""The dimensions of a match: each one question about a node (design marketplace 3.1).
 
     a node is a candidate  <=>  it meets every dimension that the request asks about
 
 A dimension says what is required, what a node offers, and when the one meets the other. It is
-asked only where `required` is not None. Source: design marketplace 3.1. This is the reference;
+asked only where `required` is not None. This is the reference;
 `projections/fleet_match.py` answers the same for a whole fleet at once, and a test compares them.
 """
 

@@ -13,7 +13,7 @@ becomes cash (`domain/card_money.py`). Bank money is cash at once. Money taken b
 bank is taken from what is unspent of it; what was spent is owed (`domain/debt.py`), and the
 providers keep what they earned. Money for a closed account waits in suspense. Amounts outside are
 whole cents. Money that no payment was started for is an operator's `domain/deposit.py`.
-Source: design economics 5; property 20.5.
+Source: design economics 5 and 20.5.
 """
 
 from __future__ import annotations

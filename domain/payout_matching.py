@@ -4,7 +4,7 @@
     every cash-out that was sent is matched with exactly one payout, waits, or is a difference
 
 Nothing is corrected here: what matches confirms the cash-out, and what does not is recorded as a
-fact and alarms until a person has settled it with a reason. Pure. Source: row C-24; issue part 4.
+fact and alarms until a person has settled it with a reason. Pure. Source: row C-24.
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ class PublishPolicy:
 
 
 GOVERNANCE = PolicyGovernance(approvals=2, notice_epochs=4)
-"""Where a policy says nothing: design economics 12, REST 3."""
+"""Where a policy says nothing: design economics 12, design api 3."""
 EPOCH_LENGTH_US = 604_800_000_000
 FIRST_EMISSION = EmissionSegment(start_epoch=1, n_epochs=52, total=590_558_000_000_000)
 """A year of weekly epochs, as in RNP-023: 5,905,580 TOKEN."""

@@ -6,7 +6,7 @@
 What fails the lint can be talked about and revised, and not be approved. A proposal without terms,
 like a grant, ends as approved. What is scheduled is published, and published versions are never
 edited: to stop one, propose the next. How many approvals and how much notice is part of the policy
-itself, so lowering the bar takes as many. Source: design economics 12, REST 3.
+itself, so lowering the bar takes as many. Source: design economics 12, design api 3.
 """
 
 from __future__ import annotations

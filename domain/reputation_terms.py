@@ -122,7 +122,7 @@ REPUTATION_TERMS = ReputationTerms(
         for times in (1, 2, 4)
     ),
 )  # fmt: skip
-"""The design's numbers: in force until a policy version carries others."""
+"""The numbers of design economics 16: in force until a policy version carries others."""
 
 HALF_LIFE_DAYS_MAX, HORIZON_DAYS_MAX = 400, 4_000
 STRENGTH_MAX = 1_000_000

@@ -14,7 +14,7 @@ Assessed once, right after settlement, under the tariff that the lease keeps. Th
 over the lease's charges, the newest first, each up to what has not been given back of it, and is
 taken from those whom the charge paid, pro rata (`domain/adjustment.py`). What an open dispute
 freezes waits for the ruling. A lease of the renter's own hardware has nobody to promise anything.
-Source: rows V-6, issue 3 part 5; the tiers are the tariff's.
+Source: row V-6, design marketplace 9; the tiers are the tariff's.
 """
 
 from __future__ import annotations

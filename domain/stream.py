@@ -61,7 +61,7 @@ class World(Protocol):
 
 
 def derive_id(kind: str, account: str, key: str, ordinal: int = 0) -> str:
-    """A server-made id: equal on every replay of the same request (design: REST, section 4).
+    """A server-made id: equal on every replay of the same request (design api 4).
 
     `kind` is the prefix without underscore; only `key` may contain the separator `|`.
     """

@@ -5,7 +5,7 @@
 
 Only the wish is a fact; what was sent and how it went is not. The secret that signs is nowhere in
 the log: it follows from the server's own key, the endpoint and the number of its generation.
-Scheme: Standard Webhooks (design: REST, section 11).
+Scheme: Standard Webhooks (design api 11).
 """
 
 from __future__ import annotations

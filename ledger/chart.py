@@ -3,7 +3,7 @@
     units on the normal side >= 0                  for every account, after every fact
 
 An account is opened by its first posting and by nothing else; a name that matches no row of the
-chart is a bug. Source: the design's economics, section 2. Pure.
+chart is a bug. Source: design economics 2. Pure.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 
 Pure. The append writes these entries in its own transaction, and PostgreSQL itself refuses an
 entry that does not balance or that would take an account below zero. The table of accounts and of
-postings is in the design's economics, section 2.
+postings is in design economics 2.
 """
 
 from __future__ import annotations

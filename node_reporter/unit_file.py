@@ -1,4 +1,4 @@
-"""The systemd unit of a node, for the whole machine or for one user. Design: metering 12.
+"""The systemd unit of a node, for the whole machine or for one user. Source: design metering 12.
 
 The system unit gets an account of its own (`DynamicUser`), may see accelerators and the network,
 and nothing else. A user's unit can be fenced in less: what needs root is left out of it.

@@ -301,7 +301,7 @@ def _seen(till: Till, **changes: Any) -> PayoutSeen:
 def test_a_difference_is_recorded_once_and_alarms_until_it_is_settled(
     paying: Paying, kind: str
 ) -> None:
-    """Issue part 4: the processor's payouts matched, differences alarmed."""
+    """Row C-24: the processor's payouts matched, differences alarmed."""
     till = earn(paying, "credits")
     till.is_pending = True
     request(paying)

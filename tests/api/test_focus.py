@@ -139,7 +139,7 @@ def must_be_valid(rows: list[dict[str, str]]) -> None:
 def test_a_month_of_real_charges_is_valid_focus_and_adds_up_to_the_statement(
     scene: Scene,
 ) -> None:
-    """Issue 3 part 8: FOCUS 1.2 CSV and Parquet of an account's charges."""
+    """FOCUS 1.2 CSV and Parquet of an account's charges."""
     lease = hours_of_work(scene)[0]
     path = f"/v1/accounts/{scene.renter.account_id}/statements/2026-11"
     answer = scene.renter.get(f"{path}.csv")

@@ -35,7 +35,7 @@ def sources(caller: Caller) -> list[tuple[str, int]]:
 def test_a_grant_is_spent_before_cash_comes_back_as_a_grant_and_expires_into_breakage(
     scene: Scene,
 ) -> None:
-    """Issue 3 part 2: grants with priority, expiry and a breakage account."""
+    """Grants with priority, expiry and a breakage account."""
     promotion(scene, "spring")
     grant = {"account_id": scene.renter.account_id, "amount": credits_(3_000_000), "priority": 5,
              "expires_at": "2026-11-21T00:00:00Z"}  # fmt: skip

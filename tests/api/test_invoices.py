@@ -62,7 +62,7 @@ def billed(database: str, tmp_path: Path) -> Any:
 
 
 def test_the_monthly_job_bills_renters_and_bills_for_providers_once(billed: Scene) -> None:
-    """Issue 3 part 7: invoices and self-billed provider invoices of a closed month."""
+    """Invoices and self-billed provider invoices of a closed month."""
     assert run_job(billed) == 2
     assert run_job(billed) == 0
     (listed,) = billed.renter.read(path_of(billed.renter))["data"]
@@ -265,7 +265,7 @@ def test_every_kind_of_an_invoice_is_a_kind_of_bills_and_has_a_name_on_paper() -
 def test_what_an_adjustment_gives_back_becomes_a_credit_note_on_the_line_it_was_charged_on(
     billed: Scene,
 ) -> None:
-    """Issue 3 part 5: corrections point at what they correct; the invoice is never edited."""
+    """Corrections point at what they correct; the invoice is never edited."""
     from tests.api.test_focus import must_be_valid, read_csv
 
     charged = billed.renter.read("/v1/leases")["data"][0]["lease_id"]

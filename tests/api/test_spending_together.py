@@ -1,7 +1,7 @@
 """Many threads open and close leases of many accounts from one payer's balances, on PostgreSQL.
 
-Issue 3, what must hold: concurrent spending from many leases and keys never overdraws, never
-deadlocks, and never refuses while another of the payer's sources could pay.
+Concurrent spending from many leases and keys never overdraws, never deadlocks, and never refuses
+while another of the payer's sources could pay.
 """
 
 from __future__ import annotations

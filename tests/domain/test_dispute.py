@@ -163,7 +163,7 @@ def test_after_the_window_nothing_is_held_even_before_the_job_has_matured_it() -
 
 
 def test_what_is_disputed_and_no_longer_held_back_cannot_leave_as_cash_until_it_is_over() -> None:
-    """Issue part 4: nothing leaves that is disputed, and nothing else is held for it."""
+    """Design economics 17: nothing leaves that is disputed, and nothing else is held for it."""
     world = billed(0)
     no_window(world)
     accrue(world, 0)

@@ -19,7 +19,7 @@ def fraction(ratio: Ratio) -> Fraction:
     return Fraction(ratio.part, ratio.whole)
 
 
-# The table of the design.
+# The table of design marketplace 6.
 
 
 @pytest.mark.parametrize(("first", "order"), [("A", "ABABA"), ("B", "BAABA")])

@@ -355,7 +355,7 @@ def test_an_operators_card_deposit_stays_card_money() -> None:
 
 
 def test_a_chargeback_before_the_money_is_spent_takes_it_back() -> None:
-    """Design economics 20, property 5: before spend."""
+    """Design economics 20.5: before spend."""
     world = Booked()
     world.paid()
     (fact,) = [one for one in world.do(take_back()) if isinstance(one, PaymentReversed)]
@@ -367,7 +367,7 @@ def test_a_chargeback_before_the_money_is_spent_takes_it_back() -> None:
 
 
 def test_a_chargeback_after_the_money_was_spent_is_owed_and_providers_keep_their_earnings() -> None:
-    """Design economics 20, property 5: after spend."""
+    """Design economics 20.5: after spend."""
     world = Booked()
     world.paid()
     world.spend(15_000_000)
@@ -677,7 +677,7 @@ def check(world: Booked) -> None:
 def test_every_unit_has_an_owner_whatever_is_paid_spent_and_taken_back_in_any_order(
     told: list[tuple[Any, ...]],
 ) -> None:
-    """Design economics 20, property 5. What providers earned never falls."""
+    """Design economics 20.5. What providers earned never falls."""
     world, earned = Booked(), 0
     for step in told:
         take(world, step)

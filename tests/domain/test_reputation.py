@@ -1,4 +1,4 @@
-"""A score from evidence that decays: the design's numbers, and what no evidence can do to it."""
+"""A score from evidence that decays (design economics 16), and what no evidence can do to it."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def _weights(database: str, cash_ppm: int, other: str) -> tuple[dict[str, int], 
 
 @pytest.mark.parametrize("other", ["card", "earned", "grant.spring"])
 def test_only_the_part_that_cash_paid_has_weight(database: str, other: str) -> None:
-    """Design economics 5: card 0 until confirmed, grants and earned credits 0; property 20.5."""
+    """Design economics 5 and 20.5: card 0 until confirmed, grants and earned credits 0."""
     _, accruals = _weights(database, 300_000, other)
     assert accruals
     for burn, cash, whole, weight in accruals:
