@@ -8,10 +8,14 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator
+from decimal import Decimal
 from functools import lru_cache
 from pathlib import Path
 
 import pytest
+
+from domain.earnings import peel
+from domain.tariff import CLOUDBENDER
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = [
@@ -93,6 +97,22 @@ def test_what_is_marked_as_generated_is_there() -> None:
     marked = [line.split()[0] for line in lines if "linguist-generated" in line]
     assert len(marked) == 4
     assert [path for path in marked if not (ROOT / path).is_file()] == []
+
+
+def test_the_owners_share_in_the_guide_is_what_the_first_tariff_pays() -> None:
+    guide = (ROOT / "docs" / "howto" / "join-a-node.md").read_text(encoding="utf-8")
+    rows = re.findall(
+        r"^\| ([0-9.]+) \| .* \| ([0-9.]+) \| ([0-9.]+) \| \*\*([0-9.]+)\*\* \| ([0-9.]+),",
+        guide,
+        re.MULTILINE,
+    )
+    assert len(rows) == len(CLOUDBENDER.usage_fees)
+    for row in rows:
+        asked, paid, fee, owner, platform = (int(Decimal(amount) * 10**6) for amount in row)
+        assert fee in {one.per_gpu_hour.units for one in CLOUDBENDER.usage_fees}
+        share, burn = CLOUDBENDER.provider_share_ppm, CLOUDBENDER.burn_share_ppm
+        parts = peel(paid, asked, fee, share, burn, CLOUDBENDER.split)
+        assert (parts.fee, parts.provider, parts.platform) == (fee, owner, platform)
 
 
 def test_every_make_target_a_document_names_is_there() -> None:
