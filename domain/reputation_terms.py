@@ -2,10 +2,10 @@
 
     sum of the weights of a kind == 1,000,000
 
-A network scores by `REPUTATION_TERMS` until a policy version carries others; with the terms of any
-version a past score is computed again. What counts as evidence at all is not here but in the rules
-that count it (`projections/reputation.py`). Source: design economics 16, whose numbers these
-are. What a score is worth in rewards is in `domain/reward_terms.py`.
+A network scores by `REPUTATION_TERMS`: no policy version carries others yet. What counts as
+evidence at all is not here but in the rules that count it (`projections/reputation.py`). Source:
+design economics 16, whose numbers these are. What a score is worth in rewards is in
+`domain/reward_terms.py`.
 """
 
 from __future__ import annotations
