@@ -1,136 +1,129 @@
-"""`tallystick`: every command of the server side, wired together.
+"""`tallystick`: every command, and the module it is in, which is imported when it is asked for.
 
-Nothing is decided here. Each command imports what it needs when it runs, so that `--help` is quick;
-`cli_terminal.py` says how all of them speak.
+    tallystick --help           imports no command: `cli_index.py` knows what each is about
+    tallystick lease --help     imports the module of `lease`
+
+Nothing is decided here; `cli_terminal.py` says how all commands speak.
 """
 
 from __future__ import annotations
 
-import signal
 import sys
-import tempfile
-import threading
-from collections.abc import Generator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
-from api import (
-    cli_admin,
-    cli_attribute,
-    cli_audit,
-    cli_bid,
-    cli_billing,
-    cli_breaker,
-    cli_cash_out,
-    cli_demand,
-    cli_dispute,
-    cli_epoch,
-    cli_export,
-    cli_funding,
-    cli_grant,
-    cli_invoice,
-    cli_job,
-    cli_lease,
-    cli_maintenance,
-    cli_market,
-    cli_match,
-    cli_meters,
-    cli_oracle,
-    cli_payment,
-    cli_payout,
-    cli_policy,
-    cli_pool,
-    cli_pool_use,
-    cli_region_shares,
-    cli_rehearsal,
-    cli_reward,
-    cli_run,
-    cli_stick,
-    cli_supply,
-    cli_tariff,
-    cli_terminal,
-    cli_trace,
-    cli_webhook,
+from api import cli_terminal
+from api.cli_index import ABOUT
+from api.cli_install import version_line
+from api.cli_terminal import COMMANDS, tell
+
+WHERE = {
+    "statement": ("api.cli_billing", "commands"),
+    "earnings": ("api.cli_billing", "commands"),
+    "forecast": ("api.cli_billing", "commands"),
+    "run": ("api.cli_run", "commands"),
+    "quote": ("api.cli_market", "commands"),
+    "explain": ("api.cli_market", "commands"),
+    "utilisation": ("api.cli_pool_use", "commands"),
+    "fragmentation": ("api.cli_pool_use", "commands"),
+    "demo": ("api.cli_server", "commands"),
+    "serve": ("api.cli_server", "commands"),
+    "jobs": ("api.cli_server", "commands"),
+    "migrate": ("api.cli_server", "commands"),
+    "config": ("api.cli_server", "commands"),
+    "conformance": ("api.cli_server", "commands"),
+    "admin": ("api.cli_admin", "app"),
+    "account": ("api.cli_market", "account"),
+    "provider": ("api.cli_supply", "provider"),
+    "region": ("api.cli_region", "region"),
+    "node": ("api.cli_supply", "node"),
+    "maintenance": ("api.cli_maintenance", "app"),
+    "attribute": ("api.cli_attribute", "attribute"),
+    "reputation": ("api.cli_attribute", "reputation"),
+    "kind": ("api.cli_attribute", "kind"),
+    "licence": ("api.cli_attribute", "licence"),
+    "pool": ("api.cli_pool", "pool"),
+    "gang": ("api.cli_pool", "gang"),
+    "offer": ("api.cli_market", "offer"),
+    "lease": ("api.cli_lease", "lease"),
+    "bid": ("api.cli_bid", "app"),
+    "dispute": ("api.cli_dispute", "dispute"),
+    "tariff": ("api.cli_tariff", "app"),
+    "oracle": ("api.cli_oracle", "app"),
+    "webhook": ("api.cli_webhook", "app"),
+    "promotion": ("api.cli_funding", "promotion"),
+    "payer": ("api.cli_funding", "payer"),
+    "budget": ("api.cli_funding", "budget"),
+    "payment": ("api.cli_payment", "app"),
+    "cash-out": ("api.cli_cash_out", "app"),
+    "meter": ("api.cli_meters", "meter"),
+    "device": ("api.cli_meters", "device"),
+    "storage": ("api.cli_meters", "storage"),
+    "grant": ("api.cli_grant", "app"),
+    "reward": ("api.cli_reward", "app"),
+    "breaker": ("api.cli_breaker", "app"),
+    "job": ("api.cli_job", "job"),
+    "client": ("api.cli_demand", "client"),
+    "group": ("api.cli_demand", "groups"),
+    "project": ("api.cli_demand", "project"),
+    "counterparty": ("api.cli_demand", "counterparty"),
+    "epoch": ("api.cli_epoch", "app"),
+    "payout": ("api.cli_payout", "app"),
+    "policy": ("api.cli_policy", "app"),
+    "audit": ("api.cli_audit", "app"),
+    "trace": ("api.cli_trace", "app"),
+    "usage": ("api.cli_billing", "usage"),
+    "export": ("api.cli_export", "app"),
+    "invoice": ("api.cli_invoice", "app"),
+}
+"""Every command and group in the order of the help: its module, and the Typer there that has it."""
+
+
+class Unopened(TyperCommand):
+    """A command or group that is not imported yet: what it is about, and where it is."""
+
+    def make_context(self, *given: Any, **extra: Any) -> Any:
+        """Open it, and go on with what was found."""
+        return opened(str(self.name)).make_context(*given, **extra)
+
+
+class Commands(TyperGroup):
+    """The first word after `tallystick`."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        for name in WHERE:
+            self.add_command(Unopened(name, help=ABOUT.get(name), rich_markup_mode=None))
+
+
+def opened(name: str) -> Any:
+    """The command or group itself; its module is imported."""
+    module, attribute = WHERE[name]
+    found = typer.main.get_group(getattr(import_module(module), attribute))
+    if attribute == COMMANDS:
+        return found.commands[name]
+    found.name = name
+    return found
+
+
+app = cli_terminal.group(
+    "Event-sourced marketplace and settlement ledger for pooled GPUs.",
+    "tallystick demo",
+    cls=Commands,
 )
-from api.cli_settings import ConfigFile, DataDir, in_force, loaded, opened
-from api.cli_terminal import (
-    AsJson,
-    InputUnusable,
-    amount,
-    columns,
-    facts,
-    group,
-    note,
-    stages,
-    tell,
-)
-
-if TYPE_CHECKING:
-    from api.settings import Settings
-
-app = group("Event-sourced marketplace and settlement ledger for pooled GPUs.", "tallystick demo")
-app.add_typer(cli_admin.app, name="admin")
-app.add_typer(cli_stick.account, name="account")
-app.add_typer(cli_supply.provider, name="provider")
-app.add_typer(cli_region_shares.region, name="region")
-app.add_typer(cli_maintenance.node, name="node")
-app.add_typer(cli_maintenance.app, name="maintenance")
-app.add_typer(cli_attribute.attribute, name="attribute")
-app.add_typer(cli_attribute.reputation, name="reputation")
-app.add_typer(cli_attribute.kind, name="kind")
-app.add_typer(cli_attribute.licence, name="licence")
-app.add_typer(cli_pool.pool, name="pool")
-app.add_typer(cli_pool.gang, name="gang")
-app.add_typer(cli_market.offer, name="offer")
-app.add_typer(cli_lease.lease, name="lease")
-app.add_typer(cli_bid.app, name="bid")
-app.add_typer(cli_dispute.dispute, name="dispute")
-app.add_typer(cli_tariff.app, name="tariff")
-app.add_typer(cli_oracle.app, name="oracle")
-app.add_typer(cli_webhook.app, name="webhook")
-app.add_typer(cli_funding.promotion, name="promotion")
-app.add_typer(cli_funding.payer, name="payer")
-app.add_typer(cli_funding.budget, name="budget")
-app.add_typer(cli_payment.app, name="payment")
-app.add_typer(cli_cash_out.app, name="cash-out")
-app.add_typer(cli_meters.meter, name="meter")
-app.add_typer(cli_meters.device, name="device")
-app.add_typer(cli_meters.storage, name="storage")
-app.add_typer(cli_grant.app, name="grant")
-app.add_typer(cli_reward.app, name="reward")
-app.add_typer(cli_breaker.app, name="breaker")
-app.add_typer(cli_job.job, name="job")
-app.add_typer(cli_demand.client, name="client")
-app.add_typer(cli_demand.groups, name="group")
-app.add_typer(cli_demand.project, name="project")
-app.add_typer(cli_demand.counterparty, name="counterparty")
-app.add_typer(cli_epoch.app, name="epoch")
-app.add_typer(cli_payout.app, name="payout")
-app.add_typer(cli_policy.app, name="policy")
-app.add_typer(cli_audit.app, name="audit")
-app.add_typer(cli_trace.app, name="trace")
-cli_rehearsal.register(cli_policy.app)
-cli_billing.register(app)
-cli_run.register(app)
-cli_match.register(app)
-cli_pool_use.register(app)
-app.add_typer(cli_export.app, name="export")
-app.add_typer(cli_invoice.app, name="invoice")
 
 
 def main() -> int:
-    """Entry point of `tallystick`; the exit code."""
+    """Run one command; the exit code."""
     return cli_terminal.run(app, as_json="--json" in sys.argv[1:])
 
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version
-
-        tell(None, [f"tallystick {version('tallystick')}"], as_json=False)
+        tell(None, [version_line()], as_json=False)
         raise typer.Exit
 
 
@@ -141,217 +134,6 @@ def _options(
     ] = False,
 ) -> None:
     """Event-sourced marketplace and settlement ledger for pooled GPUs."""
-
-
-@app.command(epilog="Example: tallystick demo --json")
-def demo(
-    serve_after: Annotated[
-        bool, typer.Option("--serve", help="Leave API and console running on the result.")
-    ] = False,
-    data_dir: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="New folder; else a temporary one.")
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """The whole way on embedded parts: from signed usage reports to a paid claim on chain.
-
-    Starts a PostgreSQL and an Ethereum of its own, simulates nodes that sign real reports, leases,
-    meters, settles an epoch, pays it out, reconciles and verifies. Needs nothing installed.
-    """
-    from api import demo as demos
-
-    def wait(url: str, keys: dict[str, str]) -> None:
-        note(f"the API serves the result on {url}, the console on {url}/console (month 2026-11)")
-        for name, key in keys.items():
-            note(f"  key of {name}: {key}")
-        note("stop it with Ctrl-C")
-        with stopping() as stop:
-            stop.wait()
-
-    with _new_folder(data_dir) as folder, stages() as stage:
-        result = demos.run(folder, stage, wait=wait if serve_after else None)
-    tell(result, _statement(result), as_json=as_json)
-    if not (result["books_balanced"] and result["chain_reconciled"] and result["audit_verified"]):
-        raise typer.Exit(cli_terminal.EXIT_NO)
-
-
-@contextmanager
-def _new_folder(given: Path | None) -> Generator[Path, None, None]:
-    """An empty folder: the one given, which stays, or a temporary one."""
-    if given is not None:
-        if given.exists() and any(given.iterdir()):
-            raise InputUnusable(f"{given} is not empty: the demo begins in a new folder")
-        given.mkdir(parents=True, exist_ok=True)
-        yield given
-        return
-    with tempfile.TemporaryDirectory(prefix="tallystick-") as folder:
-        Path(folder).chmod(0o755)  # the server may run as another user
-        yield Path(folder)
-
-
-@app.command(epilog="Example: tallystick serve --port 8420")
-def serve(
-    host: Annotated[
-        str | None, typer.Option(help="Address to listen on (TALLYSTICK_HOST).")
-    ] = None,
-    port: Annotated[int | None, typer.Option(help="Port (TALLYSTICK_PORT), else 8420.")] = None,
-    workers: Annotated[int | None, typer.Option(help="Processes (TALLYSTICK_WORKERS).")] = None,
-    ssl_certfile: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Certificate chain, for TLS without a proxy."),
-    ] = None,
-    ssl_keyfile: Annotated[Path | None, typer.Option(metavar="FILE", help="Its key.")] = None,
-    jobs_too: Annotated[
-        bool | None, typer.Option("--jobs/--no-jobs", help="Background jobs in this process.")
-    ] = None,
-    config: ConfigFile = None,
-    data_dir: DataDir = None,
-) -> None:
-    """Serve the API, with the background jobs, until stopped.
-
-    Without TALLYSTICK_DATABASE_URL the embedded PostgreSQL of the data folder is used.
-    """
-    settings = in_force(
-        config, host=host, port=port, workers=workers, ssl_certfile=ssl_certfile,
-        ssl_keyfile=ssl_keyfile, jobs=jobs_too, data_dir=data_dir,
-    )  # fmt: skip
-    from api import cli_serve
-
-    scheme = "http" if settings.ssl_certfile is None else "https"
-    note(f"serving on {scheme}://{settings.host}:{settings.port}, data in {settings.data_dir}")
-    raise typer.Exit(cli_serve.serve(settings))
-
-
-@app.command(epilog="Example: tallystick jobs --once --json")
-def jobs(
-    once: Annotated[bool, typer.Option("--once", help="Each job once, then stop.")] = False,
-    config: ConfigFile = None,
-    data_dir: DataDir = None,
-    as_json: AsJson = False,
-) -> None:
-    """Run the background jobs alone: accrual, pins, signed heads, epochs, views.
-
-    May run beside any number of servers; each job has one leader at a time.
-    """
-    from api import jobs as background
-
-    with stopping() as stop, opened(config, data_dir=data_dir) as service:
-        done = background.run(service, once=once, stop=stop)
-    tell(done, facts(done), as_json=as_json)
-
-
-@app.command(epilog="Example: tallystick migrate --json")
-def migrate(config: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = False) -> None:
-    """Create or upgrade the database. Safe to run twice and from two machines at once."""
-    import psycopg
-
-    from ledger import migrate as migrations
-    from projections import tables
-
-    with _database(in_force(config, data_dir=data_dir)) as conninfo:
-        applied = migrations.migrate(conninfo)
-        with psycopg.connect(conninfo, autocommit=True) as connection:
-            tables.ensure(connection)
-    lines = [f"applied {name}" for name in applied] or ["nothing to do"]
-    tell({"applied": applied}, lines, as_json=as_json)
-
-
-@app.command(epilog="Example: TALLYSTICK_PORT=9000 tallystick config")
-def config(config: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = False) -> None:
-    """Every setting in force and where it came from: flag, environment, file or default.
-
-    Secrets are masked.
-    """
-    shown = loaded(config, data_dir=data_dir).shown()
-    rows = [{"setting": name, **told} for name, told in shown.items()]
-    tell(shown, columns(rows, ("setting", "value", "source")), as_json=as_json)
-
-
-@app.command(epilog="Example: tallystick conformance vectors/*.json")
-def conformance(
-    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Conformance vectors.")],
-    as_json: AsJson = False,
-) -> None:
-    """Run conformance vectors through the functions the product uses.
-
-    The last line is `N passed, M failed`; exit 1 when any case fails.
-    """
-    from api import conformance as suites
-
-    raise typer.Exit(suites.main(files, as_json=as_json, out=sys.stdout, err=sys.stderr))
-
-
-@contextmanager
-def stopping() -> Generator[threading.Event, None, None]:
-    """An event that SIGINT and SIGTERM set."""
-    stop = threading.Event()
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    before = [signal.signal(number, lambda _number, _frame: stop.set()) for number in numbers]
-    try:
-        yield stop
-    finally:
-        for number, handler in zip(numbers, before, strict=True):
-            signal.signal(number, handler)
-
-
-@contextmanager
-def _database(settings: Settings) -> Generator[str, None, None]:
-    """The address of the database, the embedded one started or joined."""
-    if settings.database_url is not None:
-        yield settings.database_url
-        return
-    from api.embedded_postgres import EmbeddedPostgres
-
-    settings.data_dir.mkdir(parents=True, exist_ok=True)
-    with EmbeddedPostgres(settings.data_dir) as server:
-        yield server.uri
-
-
-def _statement(result: dict[str, Any]) -> list[str]:
-    """The demo's result in sentences."""
-    money = {name: amount(result[name]) for name in _MONEY}
-    tokens = {name: amount({"asset": "TOKEN", "units": result[name]}) for name in _TOKENS}
-    metered_s = int(result["gpu_microseconds_metered"]) // 1_000_000
-    sound = {
-        "books balanced": result["books_balanced"],
-        "ledger and chain agree": result["chain_reconciled"],
-        "audit log verified offline": result["audit_verified"],
-    }
-    return [
-        f"{result['nodes']} nodes served {result['leases']} leases"
-        f" and signed {result['usage_reports']} usage reports: {metered_s} GPU-seconds.",
-        "",
-        *columns([_line(lease) for lease in result["statement"]], _STATEMENT),
-        "",
-        f"Paid in cash: {money['charged']} = {money['providers_earned']} to providers"
-        f" + {money['platform_earned']} to the platform.",
-        f"Paid in credits bought by burning tokens: {money['burned_at_use']}, burned for good.",
-        f"Renters burned {tokens['tokens_burned']}."
-        f" Epoch {result['epoch']} minted {tokens['tokens_minted']} of rewards.",
-        f"Payout root {result['payout_root']} was published, waited its timelock,"
-        f" and {result['claims']} claims were paid {tokens['tokens_claimed']}.",
-        "",
-        *(f"{'yes' if holds else 'NO '}  {what}" for what, holds in sound.items()),
-        f"Took {result['seconds']} s.",
-    ]
-
-
-_MONEY = ("charged", "providers_earned", "platform_earned", "burned_at_use")
-_TOKENS = ("tokens_burned", "tokens_minted", "tokens_claimed")
-_STATEMENT = ("lease", "gpus", "share", "gpu_seconds", "price_per_gpu_hour", "charge", "paid")
-
-
-def _line(lease: dict[str, Any]) -> dict[str, Any]:
-    """One line of the statement."""
-    return {
-        "lease": lease["lease_id"],
-        "gpus": lease["gpus"],
-        "share": f"{lease['share_ppm'] // 10_000} %",
-        "gpu_seconds": lease["gpu_seconds"],
-        "price_per_gpu_hour": amount(lease["price_per_gpu_hour"]),
-        "charge": amount(lease["charge"]),
-        "paid": lease["settlement"],
-    }
 
 
 if __name__ == "__main__":

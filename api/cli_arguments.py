@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -13,3 +14,6 @@ NodeId = Annotated[str, typer.Argument(metavar="NODE", help="node_...")]
 OfferId = Annotated[str, typer.Argument(metavar="OFFER", help="offer_...")]
 ProviderId = Annotated[str, typer.Argument(metavar="PROVIDER", help="prov_...")]
 RegionId = Annotated[str, typer.Argument(metavar="REGION", help="region_...")]
+KeyFile = Annotated[
+    Path, typer.Option("--key-file", help="32 bytes in hex, readable by you alone.")
+]

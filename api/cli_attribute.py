@@ -10,9 +10,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from api.cli_arguments import ProviderId
+from api.cli_arguments import KeyFile, ProviderId
 from api.cli_remote import Limit, Remote, reads, records
-from api.cli_stick import KeyFile, key_of
 from api.cli_terminal import InputUnusable, columns, facts, group
 
 attribute = group(
@@ -54,7 +53,8 @@ def sign(
     """Sign a statement about somebody else's node or provider, and hand it in."""
     import hashlib
 
-    from api.models import parse_moment
+    from api.countersigning import key_of
+    from api.moments import parse_moment
     from domain.attribute import message_for
 
     key = key_of(key_file)

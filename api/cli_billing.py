@@ -10,8 +10,9 @@ from typing import Annotated, Any, Literal
 import typer
 
 from api.cli_remote import Limit, Remote, reads
-from api.cli_terminal import InputUnusable, amount, columns, facts, group
+from api.cli_terminal import InputUnusable, amount, columns, facts, group, top_level
 
+commands = top_level()
 usage = group("Usage: what your leases used.", "tallystick usage summary --by day,project_id")
 
 Account = Annotated[
@@ -24,6 +25,9 @@ To = Annotated[str | None, typer.Option("--to", metavar="TIME", help="Up to here
 Group = Literal["client_id", "project_id", "end_user_ref", "lease_id"]
 
 
+@commands.command(
+    epilog="Example: tallystick statement --from 2026-11-01T00:00:00Z --by project_id"
+)
 @reads
 def statement(
     remote: Remote,
@@ -120,6 +124,7 @@ def usage_summary(
     remote.tell(found, columns(rows, names))
 
 
+@commands.command(epilog="Example: tallystick earnings --by hour --json")
 @reads
 def earnings(
     remote: Remote,
@@ -163,6 +168,7 @@ def _explained(told: dict[str, Any]) -> list[str]:
     ]  # fmt: skip
 
 
+@commands.command(epilog="Example: tallystick forecast --json")
 @reads
 def forecast(remote: Remote, account: Account = None) -> None:
     """The second when the funds of each lease end, and until when the balance would last."""
@@ -183,17 +189,6 @@ def forecast(remote: Remote, account: Account = None) -> None:
         *columns(balances, ("settlement", "spendable", "charge_per_hour", "lasts_until")),
     ]  # fmt: skip
     remote.tell(told, lines)
-
-
-def register(app: typer.Typer) -> None:
-    """Put these commands under `tallystick`."""
-    app.add_typer(usage, name="usage")
-    for call, example in (
-        (statement, "tallystick statement --from 2026-11-01T00:00:00Z --by project_id"),
-        (earnings, "tallystick earnings --by hour --json"),
-        (forecast, "tallystick forecast --json"),
-    ):
-        app.command(epilog=f"Example: {example}")(call)
 
 
 def _own(remote: Remote) -> str:

@@ -1,20 +1,330 @@
-"""`tallystick lease pause | resume | extend | reclaim | quote | accept | events`: its turns."""
+"""`tallystick lease`: rent GPUs, watch the lease, sign for its usage and end it.
+
+Thin clients of the API. The key that signs stays in its file.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+import json
+import time
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from urllib.parse import urlencode
 
 import typer
 
-from api.cli_arguments import JobId, LeaseId
-from api.cli_remote import Limit, Remote, credits_of, reads, records
-from api.cli_stick import lease as lease
-from api.cli_terminal import InputUnusable, amount, columns, facts
+from api.cli_arguments import JobId, KeyFile, LeaseId
+from api.cli_remote import Limit, Remote, credits_of, ppm_of, reads, records
+from api.cli_terminal import (
+    EXIT_NO,
+    AnswerIsNo,
+    InputUnusable,
+    amount,
+    columns,
+    facts,
+    group,
+    note,
+    tell,
+)
+from api.cli_work import Command, Gpus, Image, MaxPrice, Models, Project, Share, work_of
 
 if TYPE_CHECKING:
-    from tallystick_client.forms import NewQuote
+    from tallystick_client.forms import NewJob, NewLease, NewQuote
 
+lease = group("Leases: GPUs rented.", "tallystick lease list")
+
+LOOK_EVERY_SECONDS = 1.0
+
+Settlement = Literal["cash", "burn"]
+Mode = Literal["whole", "mig", "mps", "time_slice", "memory"]
+LeaseState = Literal[
+    "requested",
+    "quoted",
+    "reserved",
+    "gang_waiting",
+    "active",
+    "paused",
+    "degraded",
+    "reclaiming",
+    "closing",
+    "settled",
+    "disputed",
+    "resolved",
+    "archived",
+]
+STATES: tuple[str, ...] = get_args(LeaseState)
 Seconds = Annotated[int, typer.Argument(min=1, metavar="SECONDS", help="How much longer.")]
+
+
+@lease.command(
+    "create",
+    epilog='Example: tallystick lease create --command "python train.py" --max-price 3 --term 3600',
+)
+@records
+def create_lease(
+    remote: Remote,
+    max_price: MaxPrice,
+    command: Command = None,
+    image: Image = None,
+    gpus: Gpus = 1,
+    share: Share = "1",
+    memory: Annotated[
+        str | None, typer.Option(metavar="PART", help="Of each GPU's memory; else as the share.")
+    ] = None,
+    mode: Annotated[Mode | None, typer.Option(help="How each GPU is shared.")] = None,
+    mig: Annotated[
+        str | None, typer.Option(metavar="PROFILE", help="A MIG instance of each, like 3g.40gb.")
+    ] = None,
+    model: Models = None,
+    term: Annotated[
+        int | None, typer.Option(min=1, metavar="SECONDS", help="Fixed term, else open end.")
+    ] = None,
+    funds: Annotated[
+        str | None, typer.Option(metavar="CREDITS", help="Ends when they are used up.")
+    ] = None,
+    settlement: Annotated[
+        Settlement | None, typer.Option(help="Pay so; else whatever you have credits for.")
+    ] = None,
+    project: Project = "",
+) -> None:
+    """Rent the cheapest GPUs that fit; the money is held until the lease is settled."""
+    job: NewJob = {
+        **work_of(command, image, gpus, model, max_price),
+        "project_id": project,
+        **_sharing(share, memory, mode, mig),
+    }
+    body: NewLease = {
+        "job": job,
+        "term_seconds": term,
+        "funds": None if funds is None else credits_of(funds),
+        "settlement": settlement,
+    }
+    told = remote.ask(lambda c: c.open_lease(body, idempotency_key=remote.key))
+    remote.tell(told, facts(told))
+
+
+def _sharing(share: str, memory: str | None, mode: Mode | None, mig: str | None) -> NewJob:
+    """How the devices are shared: by a MIG profile, which has its own shares, or by a share."""
+    if mig is not None:
+        if (share, memory) != ("1", None) or mode not in (None, "mig"):
+            raise InputUnusable("a MIG profile has its own shares: give --mig without the others")
+        asked: Any = {"constraints": {"mode": "mig", "mig_profile": mig}}
+    else:
+        asked = {"share_ppm": ppm_of(share)}
+        if memory is not None:
+            asked["mem_ppm"] = ppm_of(memory)
+        if mode is not None:
+            asked["constraints"] = {"mode": mode}
+    sharing: NewJob = asked
+    return sharing
+
+
+@lease.command("list", epilog="Example: tallystick lease list --state active")
+@reads
+def list_leases(
+    remote: Remote,
+    state: Annotated[LeaseState | None, typer.Option(help="Only those.")] = None,
+    limit: Limit = 50,
+) -> None:
+    """Your leases, as renter and as provider; all of them for operators and auditors."""
+    found = remote.list(
+        lambda c, size, cursor: c.list_leases(state=state, limit=size, cursor=cursor), limit
+    )
+    rows = [{**row, "charge": amount(row["charge"])} for row in found["data"]]
+    names = ("lease_id", "state", "gpu_count", "share_ppm", "gpu_us", "charge", "requested_at")
+    remote.tell(found, columns(rows, names))
+
+
+@lease.command("show", epilog="Example: tallystick lease show lease_1f0c... --until settled")
+@reads
+def show_lease(
+    remote: Remote,
+    lease_id: LeaseId,
+    until: Annotated[
+        LeaseState | None, typer.Option(help="Wait until it has come that far.")
+    ] = None,
+    timeout: Annotated[int, typer.Option(min=1, metavar="SECONDS", help="Wait so long.")] = 120,
+) -> None:
+    """One lease: its state, what it used and what it cost. Exit 1 when the wait was too long."""
+    ends = time.monotonic() + timeout
+    while True:
+        told = remote.ask(lambda c: c.read_lease(lease_id))
+        arrived = until is None or STATES.index(told["state"]) >= STATES.index(until)
+        if arrived or time.monotonic() >= ends:
+            break
+        time.sleep(LOOK_EVERY_SECONDS)
+    remote.tell(told, facts(told))
+    if until is not None and not arrived:
+        note(f"after {timeout} s the lease is {told['state']}, not {until}: is its node up?")
+        raise typer.Exit(EXIT_NO)
+
+
+@lease.command("ready", epilog="Example: tallystick lease ready lease_1f0c...")
+@records
+def ready_lease(
+    remote: Remote,
+    lease_id: LeaseId,
+    endpoint: Annotated[str | None, typer.Option(help="Where the renter reaches the work.")] = None,
+) -> None:
+    """Say that the work of a lease runs: billing starts now (provider).
+
+    An executor beside the node says so by itself; by hand it is for nodes that have none, like
+    those of the backend `sim`.
+    """
+    node_id = remote.ask(lambda c: c.read_lease(lease_id)).get("node_id")
+    if node_id is None:
+        raise InputUnusable(f"{lease_id} has no node yet")
+    told = remote.ask(
+        lambda c: c.start_lease(
+            node_id, lease_id, {"endpoint": endpoint}, idempotency_key=remote.key
+        )
+    )
+    remote.tell(told, facts(told))
+
+
+@lease.command("close", epilog="Example: tallystick lease close lease_1f0c...")
+@records
+def close_lease(
+    remote: Remote,
+    lease_id: LeaseId,
+    code: Annotated[
+        int | None, typer.Option(min=0, max=39_999, help="Why, as a number; else your party's.")
+    ] = None,
+) -> None:
+    """End a lease; it is settled once its node has reported its time."""
+    told = remote.ask(lambda c: c.close_lease(lease_id, {"code": code}, idempotency_key=remote.key))
+    remote.tell(told, facts(told))
+
+
+@lease.command("charges", epilog="Example: tallystick lease charges lease_1f0c...")
+@reads
+def list_charges(remote: Remote, lease_id: LeaseId, limit: Limit = 50) -> None:
+    """What a lease cost, hour by hour, and who got it: fee + provider + platform + burn."""
+    found = remote.list(
+        lambda c, size, cursor: c.list_lease_charges(lease_id, limit=size, cursor=cursor), limit
+    )
+    money = ("charge", "fee", "provider", "platform", "burn")
+    rows = [{**row, **{name: amount(row[name]) for name in money}} for row in found["data"]]
+    remote.tell(found, columns(rows, ("until", "gpu_us", *money)))
+
+
+@lease.command("watch", epilog="Example: tallystick lease watch lease_1f0c... --seconds 60")
+@reads
+def watch_leases(
+    remote: Remote,
+    lease_id: Annotated[
+        str | None, typer.Argument(metavar="LEASE", help="lease_...; absent: all of yours.")
+    ] = None,
+    seconds: Annotated[int, typer.Option(min=0, max=300, help="How long to stay.")] = 60,
+    after: Annotated[
+        int | None, typer.Option(min=0, help="Begin after this position; 0: from the start.")
+    ] = None,
+) -> None:
+    """What happens to leases, as it happens: a line for each fact (--json: JSON lines)."""
+    asked: dict[str, int | str] = {"seconds": seconds}
+    asked |= {} if lease_id is None else {"lease_id": lease_id}
+    asked |= {} if after is None else {"after": after}
+    path = f"/v1/lease-events?{urlencode(asked)}"
+    remote.ask(lambda client: watch_pieces(client.download(path), as_json=remote.as_json))
+
+
+def watch_pieces(pieces: Iterable[bytes], *, as_json: bool) -> None:
+    """Tell the events of a stream as they come. Raises AnswerIsNo when the server ends it."""
+    rest, event = b"", ""
+    for piece in pieces:
+        *lines, rest = (rest + piece).split(b"\n")
+        for line in lines:
+            name, _, value = line.decode().partition(": ")
+            if name == "event":
+                event = value
+            elif name == "data" and event == "problem":
+                raise AnswerIsNo(f"the server closed the stream: {value}; try again later")
+            elif name == "data":
+                told = json.loads(value)
+                shown = " ".join(str(told[each]) for each in ("at", "lease_id", "state", "type"))
+                tell(told, [shown], as_json=as_json)
+
+
+# --- the renter's half of the stick -----------------------------------------------------------
+
+
+@lease.command("top-up", epilog="Example: tallystick lease top-up lease_1f0c... --amount 5")
+@records
+def top_up(
+    remote: Remote,
+    lease_id: LeaseId,
+    credits: Annotated[str, typer.Option("--amount", metavar="CREDITS", help="Such as 2.78.")],
+    federated: Annotated[
+        bool, typer.Option("--federated", help="Into what pays the federated fee.")
+    ] = False,
+) -> None:
+    """Put credits of yours into the escrow of a lease; its end moves with them."""
+    body: Any = {"amount": credits_of(credits), "federated": federated}
+    told = remote.ask(lambda c: c.fund_lease(lease_id, body, idempotency_key=remote.key))
+    shown = {"lease_id": lease_id, "deposited": credits, "funds_end_at": told.get("funds_end_at")}
+    remote.tell(told, facts(shown))
+
+
+@lease.command("sign", epilog="Example: tallystick lease sign lease_1f0c... --key-file me.key")
+@records
+def sign(
+    remote: Remote,
+    lease_id: LeaseId,
+    key_file: KeyFile,
+    gpu_us: Annotated[
+        int | None,
+        typer.Option(min=0, help="Signed for, in all; absent: everything that was metered."),
+    ] = None,
+) -> None:
+    """Sign for the usage of a lease up to its last accrual: the renter's half of the stick."""
+    import hashlib
+
+    from api.countersigning import key_of
+    from api.moments import parse_moment
+    from domain.countersign import message_for
+
+    key = key_of(key_file)
+    hours = remote.list(
+        lambda c, size, cursor: c.list_lease_usage(lease_id, limit=size, cursor=cursor), 10_000
+    )["data"]
+    until = str(hours[-1]["until"]) if hours else None
+    if until is None:
+        remote.tell({"lease_id": lease_id, "signed": False}, ["nothing was accrued yet"])
+        raise typer.Exit(1)
+    metered = sum(int(hour["gpu_us"]) for hour in hours) if gpu_us is None else gpu_us
+    message = message_for(lease_id, metered, parse_moment(until))
+    body: Any = {
+        "key_id": hashlib.sha256(bytes(key.verify_key)).hexdigest()[:16],
+        "gpu_us": str(metered), "until": until, "signature": key.sign(message).signature.hex(),
+    }  # fmt: skip
+    told = remote.ask(lambda c: c.countersign_usage(lease_id, body, idempotency_key=remote.key))
+    shown = {name: told.get(name) for name in ("lease_id", "gpu_us", "until", "key_id")}
+    remote.tell(told, facts(shown))
+
+
+@lease.command("stick", epilog="Example: tallystick lease stick lease_1f0c... --json")
+@reads
+def stick(remote: Remote, lease_id: LeaseId) -> None:
+    """Both halves: what the node reported, and what the renter signed for."""
+    told = remote.ask(lambda c: c.read_stick(lease_id))
+    names = ("gpu_us", "matched_gpu_us", "unconfirmed_gpu_us", "contested_gpu_us", "signed_until")
+    remote.tell(told, facts({name: told.get(name) for name in names}))
+
+
+@lease.command("health", epilog="Example: tallystick lease health lease_1f0c...")
+@reads
+def health(remote: Remote, lease_id: LeaseId) -> None:
+    """How both halves of a lease are: the renter's machine, and the node with its work."""
+    told = remote.ask(lambda c: c.read_lease_health(lease_id))
+    names = ("health", "detail", "machine", "node_id", "kernel", "arch", "seen_at", "reported_at")
+    shown = {"state": told["state"]}
+    for half in ("initiator", "acceptor"):
+        found: Any = told[half]
+        shown |= {f"{half} {name}": found[name] for name in names if found.get(name)}
+    remote.tell(told, facts(shown))
+
+
+# --- turns of a lease -------------------------------------------------------------------------
 
 
 @lease.command("pause", epilog="Example: tallystick lease pause lease_1f0c...")

@@ -1,60 +1,52 @@
-"""`tallystick account | offer | lease`: the market's daily commands. Thin clients of the API."""
+"""`tallystick account | offer | quote | explain`: accounts, offers, what a job would get and why.
+
+Thin clients of the API.
+"""
 
 from __future__ import annotations
 
-import json
-import time
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
-from urllib.parse import urlencode
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from api.cli_arguments import AccountId, LeaseId, OfferId
+from api.cli_arguments import AccountId, JobId, KeyFile, OfferId
 from api.cli_remote import Limit, Remote, credits_of, ppm_of, reads, records
-from api.cli_terminal import (
-    EXIT_NO,
-    AnswerIsNo,
-    InputUnusable,
-    amount,
-    columns,
-    facts,
-    group,
-    note,
-    tell,
-)
-from api.cli_work import Command, Gpus, Image, MaxPrice, Models, Project, Share, work_of
+from api.cli_terminal import amount, columns, facts, group, note, top_level
+from api.cli_work import MaxPrice, Share, words_of
 
 if TYPE_CHECKING:
-    from tallystick_client.forms import NewDeposit, NewJob, NewLease, NewOffer
+    from tallystick_client.forms import Demands, JobQuoteAsked, NewDeposit, NewJob, NewOffer
 
 account = group("Accounts: who rents, who provides.", "tallystick account create")
+commands = top_level()
 offer = group("Offers: GPUs for rent, and their price.", "tallystick offer list")
-lease = group("Leases: GPUs rented.", "tallystick lease list")
-
-LOOK_EVERY_SECONDS = 1.0
-
 
 AccountKind = Literal["party", "client", "auditor"]
 Source = Literal["cash", "card"]
 Settlement = Literal["cash", "burn"]
 Mode = Literal["whole", "mig", "mps", "time_slice", "memory"]
-LeaseState = Literal[
-    "requested",
-    "quoted",
-    "reserved",
-    "gang_waiting",
-    "active",
-    "paused",
-    "degraded",
-    "reclaiming",
-    "closing",
-    "settled",
-    "disputed",
-    "resolved",
-    "archived",
+Isolation = Literal["process", "container", "vm", "machine"]
+Setting = Literal["edge", "datacenter"]
+
+Memory = Annotated[int | None, typer.Option(min=1, metavar="MIB", help="Of each GPU, at least.")]
+Vendor = Annotated[str | None, typer.Option(help="Like nvidia.")]
+Model = Annotated[str | None, typer.Option(help="Only this model.")]
+Gpus = Annotated[int, typer.Option(min=1, max=64, help="GPUs of one node.")]
+SettingOption = Annotated[Setting | None, typer.Option(help="Where the node stands.")]
+IsolationOption = Annotated[Isolation | None, typer.Option(help="This level, or a stronger one.")]
+Capability = Annotated[str | None, typer.Option(help="Like docker, cudnn or pytorch.")]
+Cores = Annotated[int | None, typer.Option(min=1, help="CPU cores, at least.")]
+Ram = Annotated[int | None, typer.Option(min=1, metavar="MIB", help="At least.")]
+Storage = Annotated[int | None, typer.Option(min=1, metavar="GIB", help="At least.")]
+Arch = Annotated[str | None, typer.Option(help="Like x86_64.")]
+Kernel = Annotated[str | None, typer.Option(metavar="VERSION", help="At least, like 5.10.")]
+NetworkClass = Annotated[
+    Literal["internet", "local", "switched"] | None, typer.Option(help="This one, or a better one.")
 ]
-STATES: tuple[str, ...] = get_args(LeaseState)
+Substrate = Annotated[str | None, typer.Option(help="Like bare_metal, esxi or kubernetes.")]
+Tier = Annotated[int | None, typer.Option(min=0, max=9, help="Security tier, at least.")]
+Reputation = Annotated[int | None, typer.Option(min=0, max=1_000_000, metavar="PPM")]
 
 
 # --- accounts --------------------------------------------------------------------------------
@@ -122,6 +114,21 @@ def close_account(remote: Remote, account_id: AccountId) -> None:
     """
     told = remote.ask(lambda c: c.close_account(account_id, {}, idempotency_key=remote.key))
     remote.tell(told, facts(told))
+
+
+@account.command(
+    "signing-key", epilog="Example: tallystick account signing-key acct_1f0c... --key-file me.key"
+)
+@records
+def signing_key(
+    remote: Remote, account_id: Annotated[str, typer.Argument(metavar="ACCOUNT")], key_file: KeyFile
+) -> None:
+    """Let the key in a file sign for usage; the file is made if it is not there."""
+    from api.countersigning import key_of
+
+    body: Any = {"public_key": bytes(key_of(key_file).verify_key).hex()}
+    told = remote.ask(lambda c: c.add_signing_key(account_id, body, idempotency_key=remote.key))
+    remote.tell(told, facts({name: told.get(name) for name in ("key_id", "public_key")}))
 
 
 # --- offers ----------------------------------------------------------------------------------
@@ -197,193 +204,138 @@ def close_offer(remote: Remote, offer_id: OfferId) -> None:
     remote.tell(told, facts(told))
 
 
-# --- leases ----------------------------------------------------------------------------------
-
-
-@lease.command(
-    "create",
-    epilog='Example: tallystick lease create --command "python train.py" --max-price 3 --term 3600',
-)
-@records
-def create_lease(
-    remote: Remote,
-    max_price: MaxPrice,
-    command: Command = None,
-    image: Image = None,
-    gpus: Gpus = 1,
-    share: Share = "1",
-    memory: Annotated[
-        str | None, typer.Option(metavar="PART", help="Of each GPU's memory; else as the share.")
-    ] = None,
-    mode: Annotated[Mode | None, typer.Option(help="How each GPU is shared.")] = None,
-    mig: Annotated[
-        str | None, typer.Option(metavar="PROFILE", help="A MIG instance of each, like 3g.40gb.")
-    ] = None,
-    model: Models = None,
-    term: Annotated[
-        int | None, typer.Option(min=1, metavar="SECONDS", help="Fixed term, else open end.")
-    ] = None,
-    funds: Annotated[
-        str | None, typer.Option(metavar="CREDITS", help="Ends when they are used up.")
-    ] = None,
-    settlement: Annotated[
-        Settlement | None, typer.Option(help="Pay so; else whatever you have credits for.")
-    ] = None,
-    project: Project = "",
-) -> None:
-    """Rent the cheapest GPUs that fit; the money is held until the lease is settled."""
-    job: NewJob = {
-        **work_of(command, image, gpus, model, max_price),
-        "project_id": project,
-        **_sharing(share, memory, mode, mig),
-    }
-    body: NewLease = {
-        "job": job,
-        "term_seconds": term,
-        "funds": None if funds is None else credits_of(funds),
-        "settlement": settlement,
-    }
-    told = remote.ask(lambda c: c.open_lease(body, idempotency_key=remote.key))
-    remote.tell(told, facts(told))
-
-
-def _sharing(share: str, memory: str | None, mode: Mode | None, mig: str | None) -> NewJob:
-    """How the devices are shared: by a MIG profile, which has its own shares, or by a share."""
-    if mig is not None:
-        if (share, memory) != ("1", None) or mode not in (None, "mig"):
-            raise InputUnusable("a MIG profile has its own shares: give --mig without the others")
-        asked: Any = {"constraints": {"mode": "mig", "mig_profile": mig}}
-    else:
-        asked = {"share_ppm": ppm_of(share)}
-        if memory is not None:
-            asked["mem_ppm"] = ppm_of(memory)
-        if mode is not None:
-            asked["constraints"] = {"mode": mode}
-    sharing: NewJob = asked
-    return sharing
-
-
-@lease.command("list", epilog="Example: tallystick lease list --state active")
+@offer.command("search", epilog="Example: tallystick offer search --memory 80000 --setting edge")
 @reads
-def list_leases(
+def search(
     remote: Remote,
-    state: Annotated[LeaseState | None, typer.Option(help="Only those.")] = None,
+    model: Model = None,
+    vendor: Vendor = None,
+    memory: Memory = None,
+    gpus: Gpus = 1,
+    mode: Annotated[Mode | None, typer.Option(help="How GPUs are shared.")] = None,
+    setting: SettingOption = None,
+    isolation: IsolationOption = None,
+    capability: Capability = None,
+    cores: Cores = None,
+    ram: Ram = None,
+    storage: Storage = None,
+    arch: Arch = None,
+    kernel: Kernel = None,
+    network_class: NetworkClass = None,
+    substrate: Substrate = None,
+    tier: Tier = None,
+    reputation: Reputation = None,
+    max_price: Annotated[str | None, typer.Option(metavar="CREDITS", help="Per GPU-hour.")] = None,
     limit: Limit = 50,
 ) -> None:
-    """Your leases, as renter and as provider; all of them for operators and auditors."""
+    """Open offers that meet every demand, cheapest first. Needs no key."""
+    price_max = None if max_price is None else int(credits_of(max_price)["units"])
     found = remote.list(
-        lambda c, size, cursor: c.list_leases(state=state, limit=size, cursor=cursor), limit
-    )
-    rows = [{**row, "charge": amount(row["charge"])} for row in found["data"]]
-    names = ("lease_id", "state", "gpu_count", "share_ppm", "gpu_us", "charge", "requested_at")
+        lambda c, size, cursor: c.search_offers(
+            model=model, vendor=vendor, memory_mib=memory, gpu_count=gpus, mode=mode,
+            setting=setting, isolation=isolation, capability=capability, cpu_cores=cores,
+            ram_mib=ram, storage_gib=storage, arch=arch, security_tier=tier,
+            min_kernel=kernel, network_class=network_class, substrate=substrate,
+            min_reputation_ppm=reputation, price_max=price_max, limit=size, cursor=cursor,
+        ),
+        limit,
+    )  # fmt: skip
+    rows = [{**row, "price": amount(row["price_per_gpu_hour"])} for row in found["data"]]
+    names = ("offer_id", "price", "settlement", "devices_free", "models", "node_id")
     remote.tell(found, columns(rows, names))
 
 
-@lease.command("show", epilog="Example: tallystick lease show lease_1f0c... --until settled")
+# --- what a job would get ---------------------------------------------------------------------
+
+
+@commands.command("quote", epilog="Example: tallystick quote --max-price 3 --memory 80000")
 @reads
-def show_lease(
+def quote(
     remote: Remote,
-    lease_id: LeaseId,
-    until: Annotated[
-        LeaseState | None, typer.Option(help="Wait until it has come that far.")
-    ] = None,
-    timeout: Annotated[int, typer.Option(min=1, metavar="SECONDS", help="Wait so long.")] = 120,
+    max_price: MaxPrice,
+    command: Annotated[str, typer.Option(help="What would run, as in a shell.")] = "true",
+    gpus: Gpus = 1,
+    share: Share = "1",
+    model: Model = None,
+    vendor: Vendor = None,
+    memory: Memory = None,
+    setting: SettingOption = None,
+    isolation: IsolationOption = None,
+    capability: Capability = None,
+    cores: Cores = None,
+    ram: Ram = None,
+    storage: Storage = None,
+    arch: Arch = None,
+    kernel: Kernel = None,
+    network_class: NetworkClass = None,
+    substrate: Substrate = None,
+    tier: Tier = None,
+    reputation: Reputation = None,
+    term: Annotated[int | None, typer.Option(min=1, metavar="SECONDS", help="Fixed term.")] = None,
 ) -> None:
-    """One lease: its state, what it used and what it cost. Exit 1 when the wait was too long."""
-    ends = time.monotonic() + timeout
-    while True:
-        told = remote.ask(lambda c: c.read_lease(lease_id))
-        arrived = until is None or STATES.index(told["state"]) >= STATES.index(until)
-        if arrived or time.monotonic() >= ends:
-            break
-        time.sleep(LOOK_EVERY_SECONDS)
-    remote.tell(told, facts(told))
-    if until is not None and not arrived:
-        note(f"after {timeout} s the lease is {told['state']}, not {until}: is its node up?")
-        raise typer.Exit(EXIT_NO)
+    """What a job would get now, why, and if nothing, which demand to ease. Nothing is recorded."""
+    demands: Demands = {
+        "vendors": None if vendor is None else [vendor],
+        "memory_mib": memory,
+        "setting": setting,
+        "isolation": isolation,
+        "capabilities": None if capability is None else [capability],
+        "cpu_cores": cores,
+        "ram_mib": ram,
+        "storage_gib": storage,
+        "arch": arch,
+        "min_kernel": kernel,
+        "network_class": network_class,
+        "substrate": substrate,
+        "security_tier": tier,
+        "min_reputation_ppm": reputation,
+    }
+    job: NewJob = {
+        "command": words_of(command),
+        "gpu_count": gpus,
+        "share_ppm": ppm_of(share),
+        "models": [] if model is None else [model],
+        "max_price_per_gpu_hour": credits_of(max_price),
+        "constraints": demands,
+    }
+    body: JobQuoteAsked = {"job": job, "term_seconds": term}
+    told = remote.ask(lambda c: c.quote_job(body))
+    remote.tell(told, _quoted(told))
 
 
-@lease.command("ready", epilog="Example: tallystick lease ready lease_1f0c...")
-@records
-def ready_lease(
-    remote: Remote,
-    lease_id: LeaseId,
-    endpoint: Annotated[str | None, typer.Option(help="Where the renter reaches the work.")] = None,
-) -> None:
-    """Say that the work of a lease runs: billing starts now (provider).
-
-    An executor beside the node says so by itself; by hand it is for nodes that have none, like
-    those of the backend `sim`.
-    """
-    node_id = remote.ask(lambda c: c.read_lease(lease_id)).get("node_id")
-    if node_id is None:
-        raise InputUnusable(f"{lease_id} has no node yet")
-    told = remote.ask(
-        lambda c: c.start_lease(
-            node_id, lease_id, {"endpoint": endpoint}, idempotency_key=remote.key
-        )
-    )
-    remote.tell(told, facts(told))
-
-
-@lease.command("close", epilog="Example: tallystick lease close lease_1f0c...")
-@records
-def close_lease(
-    remote: Remote,
-    lease_id: LeaseId,
-    code: Annotated[
-        int | None, typer.Option(min=0, max=39_999, help="Why, as a number; else your party's.")
-    ] = None,
-) -> None:
-    """End a lease; it is settled once its node has reported its time."""
-    told = remote.ask(lambda c: c.close_lease(lease_id, {"code": code}, idempotency_key=remote.key))
-    remote.tell(told, facts(told))
-
-
-@lease.command("charges", epilog="Example: tallystick lease charges lease_1f0c...")
+@commands.command("explain", epilog="Example: tallystick explain job_1f0c...")
 @reads
-def list_charges(remote: Remote, lease_id: LeaseId, limit: Limit = 50) -> None:
-    """What a lease cost, hour by hour, and who got it: fee + provider + platform + burn."""
-    found = remote.list(
-        lambda c, size, cursor: c.list_lease_charges(lease_id, limit=size, cursor=cursor), limit
-    )
-    money = ("charge", "fee", "provider", "platform", "burn")
-    rows = [{**row, **{name: amount(row[name]) for name in money}} for row in found["data"]]
-    remote.tell(found, columns(rows, ("until", "gpu_us", *money)))
+def explain(remote: Remote, job_id: JobId) -> None:
+    """Why the leases of a job are where they are, or why it has none. Exit 1: a record differs."""
+    told = remote.ask(lambda c: c.explain_job(job_id))
+    lines: list[str] = []
+    for match in told["matches"]:
+        shown = {name: match.get(name) for name in _MATCH if match.get(name) is not None}
+        lines += [*facts({**shown, "differences": ", ".join(match["differences"]) or "none"}), ""]
+        lines += [*_dimensions(match.get("dimensions") or []), ""]
+    now = told.get("now")
+    remote.tell(told, [*lines, *([] if now is None else _quoted(now))])
+    if any(match["differences"] for match in told["matches"]):
+        raise typer.Exit(1)
 
 
-@lease.command("watch", epilog="Example: tallystick lease watch lease_1f0c... --seconds 60")
-@reads
-def watch_leases(
-    remote: Remote,
-    lease_id: Annotated[
-        str | None, typer.Argument(metavar="LEASE", help="lease_...; absent: all of yours.")
-    ] = None,
-    seconds: Annotated[int, typer.Option(min=0, max=300, help="How long to stay.")] = 60,
-    after: Annotated[
-        int | None, typer.Option(min=0, help="Begin after this position; 0: from the start.")
-    ] = None,
-) -> None:
-    """What happens to leases, as it happens: a line for each fact (--json: JSON lines)."""
-    asked: dict[str, int | str] = {"seconds": seconds}
-    asked |= {} if lease_id is None else {"lease_id": lease_id}
-    asked |= {} if after is None else {"after": after}
-    path = f"/v1/lease-events?{urlencode(asked)}"
-    remote.ask(lambda client: watch_pieces(client.download(path), as_json=remote.as_json))
+_MATCH = ("lease_id", "node_id", "rule", "considered", "runner_up", "deciding", "recomputed")
 
 
-def watch_pieces(pieces: Iterable[bytes], *, as_json: bool) -> None:
-    """Tell the events of a stream as they come. Raises AnswerIsNo when the server ends it."""
-    rest, event = b"", ""
-    for piece in pieces:
-        *lines, rest = (rest + piece).split(b"\n")
-        for line in lines:
-            name, _, value = line.decode().partition(": ")
-            if name == "event":
-                event = value
-            elif name == "data" and event == "problem":
-                raise AnswerIsNo(f"the server closed the stream: {value}; try again later")
-            elif name == "data":
-                told = json.loads(value)
-                shown = " ".join(str(told[each]) for each in ("at", "lease_id", "state", "type"))
-                tell(told, [shown], as_json=as_json)
+def _quoted(told: Mapping[str, Any]) -> list[str]:
+    offered = told.get("offered")
+    if offered is not None:
+        shown = {**offered, "price_per_gpu_hour": amount(offered["price_per_gpu_hour"])}
+        shown.pop("expected", None)
+        head = facts({**shown, "considered": told["considered"]})
+    else:
+        head = facts({"match": "none", "impossible": told.get("impossible") or "no"})
+        rows = [dict(one) for one in told["relaxations"]]
+        names = ("field", "required", "offered", "nodes", "distance_ppm")
+        head = [*head, "", "One of these alone would give a match:", *columns(rows, names)]
+    return [*head, "", *_dimensions(told["dimensions"])]
+
+
+def _dimensions(told: list[Any]) -> list[str]:
+    names = ("dimension", "required", "best_offered", "nodes_left", "nodes_refused")
+    return columns([{"best_offered": "", **one} for one in told], names)

@@ -9,13 +9,16 @@ import typer
 
 from api.cli_billing import From, To
 from api.cli_remote import Limit, Remote, reads
-from api.cli_terminal import columns
+from api.cli_terminal import columns, top_level
+
+commands = top_level()
 
 WIDTH = 40
 MARKS = {"leased": "#", "idle": ".", "stranded": "x", "unavailable": "?"}
 _NAMES = ("hour", "day", "pool", "region", "model", "node")
 
 
+@commands.command(epilog="Example: tallystick utilisation --by day,pool")
 @reads
 def utilisation(
     remote: Remote,
@@ -40,6 +43,7 @@ def utilisation(
     remote.tell(found, columns(rows, (*_told(rows), "asset", "leased", "time")))
 
 
+@commands.command(epilog="Example: tallystick fragmentation --by model --json")
 @reads
 def fragmentation(
     remote: Remote,
@@ -76,9 +80,3 @@ def _told(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _percent(ppm: int) -> str:
     return f"{ppm / 10_000:.1f} %"
-
-
-def register(app: typer.Typer) -> None:
-    """Both stand beside each other at the top."""
-    app.command(epilog="Example: tallystick utilisation --by day,pool")(utilisation)
-    app.command(epilog="Example: tallystick fragmentation --by model --json")(fragmentation)

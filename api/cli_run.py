@@ -36,6 +36,7 @@ from api.cli_terminal import (
     amount,
     note,
     tell,
+    top_level,
 )
 
 if TYPE_CHECKING:
@@ -52,15 +53,12 @@ CHECK_IN_SECONDS = 60
 PPM = 1_000_000
 OVER = ("closing", "settled", "disputed", "resolved", "archived")
 
-
-def register(app: typer.Typer) -> None:
-    """`tallystick run`."""
-    app.command(
-        "run",
-        epilog='Example: tallystick run -n 1 -p 0.37 --gpu "NVIDIA H200" -- python train.py',
-    )(run)
+commands = top_level()
 
 
+@commands.command(
+    epilog='Example: tallystick run -n 1 -p 0.37 --gpu "NVIDIA H200" -- python train.py'
+)
 def run(
     command: Annotated[list[str], typer.Argument(metavar="-- COMMAND", help="Run this.")],
     gpus: Annotated[int, typer.Option("-n", min=1, max=64, help="GPUs, all of one node.")] = 1,

@@ -1,4 +1,4 @@
-"""`tallystick provider | region | node`: how GPUs come into the market. Thin clients of the API."""
+"""`tallystick provider | node`: how GPUs come into the market. Thin clients of the API."""
 
 from __future__ import annotations
 
@@ -13,19 +13,13 @@ from api.cli_terminal import AnswerIsNo, InputUnusable, columns, facts, group
 
 if TYPE_CHECKING:
     from tallystick_client import Client
-    from tallystick_client.forms import NewRegion
 
 provider = group("Providers: who rents GPUs out.", "tallystick provider register")
-region = group(
-    "Regions: where a provider's nodes are.", "tallystick region open PROVIDER --name lab-1"
-)
 node = group("Nodes: machines with GPUs.", "tallystick node code REGION")
 
 
 ProviderKind = Literal["physical", "gcp"]
-StorageMode = Literal["local", "central"]
-Setting = Literal["edge", "datacenter"]
-Admission = Literal["operator", "permissionless"]
+Role = Literal["worker", "ingress", "control"]
 
 
 # --- providers -------------------------------------------------------------------------------
@@ -55,54 +49,6 @@ def list_providers(remote: Remote, limit: Limit = 50) -> None:
 def show_provider(remote: Remote, provider_id: ProviderId) -> None:
     """One provider."""
     told = remote.ask(lambda c: c.read_provider(provider_id))
-    remote.tell(told, facts(told))
-
-
-# --- regions ---------------------------------------------------------------------------------
-
-
-@region.command("open", epilog="Example: tallystick region open prov_1f0c... --name lab-1")
-@records
-def open_region(
-    remote: Remote,
-    provider_id: ProviderId,
-    name: Annotated[str, typer.Option(help="Short name, like lab-1.")],
-    storage_mode: Annotated[
-        StorageMode, typer.Option("--storage", help="Never changes.")
-    ] = "local",
-    setting: Annotated[Setting, typer.Option(help="What kind of place.")] = "datacenter",
-    admission: Annotated[Admission, typer.Option(help="Who lets nodes in.")] = "operator",
-    private: Annotated[
-        bool, typer.Option("--private", help="For the provider's own jobs only.")
-    ] = False,
-) -> None:
-    """Open a region of one of your providers."""
-    body: NewRegion = {
-        "provider_id": provider_id,
-        "name": name,
-        "storage_mode": storage_mode,
-        "setting": setting,
-        "admission": admission,
-        "allow_public_jobs": not private,
-    }
-    told = remote.ask(lambda c: c.open_region(body, idempotency_key=remote.key))
-    remote.tell(told, facts(told))
-
-
-@region.command("list", epilog="Example: tallystick region list")
-@reads
-def list_regions(remote: Remote, limit: Limit = 50) -> None:
-    """Your regions; all of them for operators and auditors."""
-    found = remote.list(lambda c, size, cursor: c.list_regions(limit=size, cursor=cursor), limit)
-    names = ("region_id", "name", "provider_id", "setting", "admission", "allow_public_jobs")
-    remote.tell(found, columns(found["data"], names))
-
-
-@region.command("show", epilog="Example: tallystick region show region_1f0c...")
-@reads
-def show_region(remote: Remote, region_id: RegionId) -> None:
-    """One region."""
-    told = remote.ask(lambda c: c.read_region(region_id))
     remote.tell(told, facts(told))
 
 
@@ -297,6 +243,37 @@ def revoke_node_key(
     told = remote.ask(
         lambda c: c.revoke_node_key(node_id, {"key_id": known}, idempotency_key=remote.key)
     )
+    remote.tell(told, facts(told))
+
+
+@node.command("drain", epilog="Example: tallystick node drain node_1f0c... --keep-leases")
+@records
+def drain(
+    remote: Remote,
+    node_id: NodeId,
+    keep_leases: Annotated[
+        bool, typer.Option("--keep-leases", help="Reclaim none of those that run.")
+    ] = False,
+) -> None:
+    """Let a node run empty: no new leases, and those with a reclaim window are reclaimed."""
+    body: Any = {"keep_leases": keep_leases}
+    told = remote.ask(lambda c: c.drain_node(node_id, body, idempotency_key=remote.key))
+    remote.tell(told, facts(told))
+
+
+@node.command("role", epilog="Example: tallystick node role node_1f0c... worker --ingress node_9a")
+@records
+def role(
+    remote: Remote,
+    node_id: NodeId,
+    role: Annotated[Role, typer.Argument(help="What the node is for.")],
+    ingress: Annotated[
+        str | None, typer.Option(metavar="NODE", help="The node a worker is reached through.")
+    ] = None,
+) -> None:
+    """Say what a node is for: work, letting traffic in, or control."""
+    body: Any = {"role": role, "ingress_node_id": ingress}
+    told = remote.ask(lambda c: c.set_node_role(node_id, body, idempotency_key=remote.key))
     remote.tell(told, facts(told))
 
 

@@ -17,6 +17,9 @@ from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
+
+from api.cli_install import what_to_install
 
 EXIT_NO = 1
 EXIT_USAGE = 2
@@ -43,9 +46,14 @@ class InputUnusable(Exception):
     """What was given cannot be read or used; the message says what to do."""
 
 
-def group(about: str, example: str) -> typer.Typer:
+COMMANDS = "commands"
+"""What a module calls its Typer of commands that stand under `tallystick` itself."""
+
+
+def group(about: str, example: str, *, cls: type[TyperGroup] | None = None) -> typer.Typer:
     """A group of commands; alone it prints its help."""
     return typer.Typer(
+        cls=cls,
         help=about,
         epilog=f"Example: {example}",
         no_args_is_help=True,
@@ -53,6 +61,11 @@ def group(about: str, example: str) -> typer.Typer:
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
     )
+
+
+def top_level() -> typer.Typer:
+    """Commands that stand under `tallystick` itself, see `COMMANDS`."""
+    return typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 
 # --- results ---------------------------------------------------------------------------------
@@ -262,6 +275,12 @@ def run(app: Callable[[], Any], *, as_json: bool) -> int:
         return no.code
     except InputUnusable as error:
         note(f"tallystick: {error}")
+        return EXIT_USAGE
+    except ModuleNotFoundError as missing:
+        advice = what_to_install(missing)
+        if advice is None:
+            raise
+        note(f"tallystick: {advice}")
         return EXIT_USAGE
     except Exception as error:
         known = expected(error)

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from api.cli_remote import Remote
-from api.cli_stick import key_of
+from api.cli_terminal import InputUnusable
 
 PPM = 1_000_000
 
 
 def used_gpu_us(lease: Mapping[str, Any]) -> tuple[int, int]:
     """(GPU-microseconds, the moment they end) of a closed lease as the API tells it."""
-    from api.models import parse_moment
+    from api.moments import parse_moment
 
     from_us, until_us = parse_moment(lease["opened_at"]), parse_moment(lease["closed_at"])
     return (until_us - from_us) * len(lease["device_ids"]) * lease["share_ppm"] // PPM, until_us
@@ -49,3 +49,15 @@ def countersign(remote: Remote, lease: Mapping[str, Any], key_file: Path) -> int
     again = f"countersign-{lease_id}-{until_us}"
     remote.ask(lambda c: c.countersign_usage(lease_id, half, idempotency_key=again))
     return gpu_us
+
+
+def key_of(path: Path) -> Any:
+    """The signing key in a file, made if it is not there. Raises InputUnusable."""
+    from nacl.signing import SigningKey
+
+    from api.secret_files import SecretUnreadable, read_or_make
+
+    try:
+        return SigningKey(read_or_make(path))
+    except (OSError, SecretUnreadable) as error:
+        raise InputUnusable(f"{path}: {error}") from None

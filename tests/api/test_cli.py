@@ -7,13 +7,14 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
 import typer
 
 from api import cli_reference
-from api.cli import app
+from api.cli import WHERE, Commands, app, opened
 from api.cli_terminal import EXPECTED, amount, columns, facts, printable, tell
 from api.settings import load
 from tests.api.cli_scene import tallystick
@@ -39,11 +40,11 @@ def test_every_example_is_a_command_that_parses(command: str) -> None:
     words = [word for word in shlex.split(example) if not word.startswith("TALLYSTICK_")]
     assert words[0] == "tallystick"
     assert " ".join(words).startswith(command) or len(command.split()) < 3
-    found = typer.main.get_command(app)
+    found: Any = typer.main.get_command(app)
     for word in words[1:]:
         if word not in getattr(found, "commands", {}):
             break
-        found = found.commands[word]  # type: ignore[attr-defined]
+        found = opened(word) if isinstance(found, Commands) else found.commands[word]
         words = words[1:]
     known = {name for parameter in found.params for name in parameter.opts}
     words = words[: words.index("--")] if "--" in words else words  # the rest is another program's
@@ -79,6 +80,38 @@ def test_help_imports_nothing_heavy() -> None:
         cwd=Path(__file__).parents[2],
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
+
+
+def test_what_each_command_is_about_is_written_down_as_its_help_says_it() -> None:
+    assert cli_reference.INDEX.read_text(encoding="utf-8") == cli_reference.index(), (
+        "run: python -m api.cli_reference"
+    )
+
+
+@pytest.mark.parametrize(("word", "module"), [(None, None), ("lease", "api.cli_lease")])
+def test_help_imports_the_module_that_is_asked_for_and_no_other(
+    word: str | None, module: str | None
+) -> None:
+    asked = ["--help"] if word is None else [word, "--help"]
+    script = (
+        f"import sys; sys.argv = ['tallystick', *{asked}]\n"
+        "from api.cli import WHERE, main; code = main()\n"
+        "found = {module for module, _ in WHERE.values() if module in sys.modules}\n"
+        f"sys.exit(code or (0 if found == {({module} if module else set())!r} else str(found)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False,
+        cwd=Path(__file__).parents[2],
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
+def test_no_module_adds_commands_to_the_group_of_another() -> None:
+    """Each group is one Typer of one file, and all its commands are functions of that file."""
+    for name, (module, attribute) in WHERE.items():
+        found = opened(name)
+        for command in getattr(found, "commands", {"": found}).values():
+            assert command.callback.__module__ == module, (name, command.name, attribute)
 
 
 def test_a_reader_that_has_enough_is_no_failure_with_a_traceback() -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import uvicorn
 
-from api import cli_market
+from api import cli_lease
 from api.cli_remote import credits_of, ppm_of
 from api.cli_terminal import AnswerIsNo, InputUnusable
 from api.jobs import Jobs
@@ -381,10 +381,10 @@ def test_events_are_put_together_from_pieces_of_any_size(
         f"id: 7\nevent: {name}\ndata: {json.dumps({**event, 'type': name})}\n\n: still here\n\n"
         for name in ("lease.opened.v1", "lease.closed.v1")
     ).encode()
-    cli_market.watch_pieces(
+    cli_lease.watch_pieces(
         (sent[at : at + size] for at in range(0, len(sent), size)), as_json=False
     )
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[-1] for line in lines] == ["lease.opened.v1", "lease.closed.v1"]
     with pytest.raises(AnswerIsNo, match="busy"):
-        cli_market.watch_pieces([b"event: problem\ndata: busy\n\n"], as_json=False)
+        cli_lease.watch_pieces([b"event: problem\ndata: busy\n\n"], as_json=False)
