@@ -97,7 +97,7 @@ def test_help_imports_the_module_that_is_asked_for_and_no_other(
         f"import sys; sys.argv = ['tallystick', *{asked}]\n"
         "from api.cli import WHERE, main; code = main()\n"
         "found = {module for module, _ in WHERE.values() if module in sys.modules}\n"
-        f"sys.exit(code or (0 if found == {({module} if module else set())!r} else str(found)))"
+        f"sys.exit(code or (0 if found == { ({module} if module else set())!r} else str(found)))"
     )
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=False,
