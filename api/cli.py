@@ -18,17 +18,17 @@ from typer.core import TyperCommand, TyperGroup
 from api import cli_terminal
 from api.cli_index import ABOUT
 from api.cli_install import version_line
-from api.cli_terminal import COMMANDS, tell
+from api.cli_terminal import TOP_LEVEL, tell
 
-WHERE = {
+COMMANDS = {
     "statement": ("api.cli_billing", "commands"),
     "earnings": ("api.cli_billing", "commands"),
     "forecast": ("api.cli_billing", "commands"),
     "run": ("api.cli_run", "commands"),
     "quote": ("api.cli_market", "commands"),
     "explain": ("api.cli_market", "commands"),
-    "utilisation": ("api.cli_pool_use", "commands"),
-    "fragmentation": ("api.cli_pool_use", "commands"),
+    "utilisation": ("api.cli_pools", "commands"),
+    "fragmentation": ("api.cli_pools", "commands"),
     "demo": ("api.cli_server", "commands"),
     "serve": ("api.cli_server", "commands"),
     "jobs": ("api.cli_server", "commands"),
@@ -40,44 +40,44 @@ WHERE = {
     "provider": ("api.cli_supply", "provider"),
     "region": ("api.cli_region", "region"),
     "node": ("api.cli_supply", "node"),
-    "maintenance": ("api.cli_maintenance", "app"),
+    "maintenance": ("api.cli_supply", "maintenance"),
     "attribute": ("api.cli_attribute", "attribute"),
     "reputation": ("api.cli_attribute", "reputation"),
     "kind": ("api.cli_attribute", "kind"),
     "licence": ("api.cli_attribute", "licence"),
-    "pool": ("api.cli_pool", "pool"),
-    "gang": ("api.cli_pool", "gang"),
+    "pool": ("api.cli_pools", "pool"),
+    "gang": ("api.cli_pools", "gang"),
     "offer": ("api.cli_market", "offer"),
     "lease": ("api.cli_lease", "lease"),
     "bid": ("api.cli_bid", "app"),
     "dispute": ("api.cli_dispute", "dispute"),
-    "tariff": ("api.cli_tariff", "app"),
-    "oracle": ("api.cli_oracle", "app"),
-    "webhook": ("api.cli_webhook", "app"),
-    "promotion": ("api.cli_funding", "promotion"),
-    "payer": ("api.cli_funding", "payer"),
-    "budget": ("api.cli_funding", "budget"),
-    "payment": ("api.cli_payment", "app"),
+    "tariff": ("api.cli_prices", "tariff"),
+    "oracle": ("api.cli_prices", "oracle"),
+    "webhook": ("api.cli_parties", "webhook"),
+    "promotion": ("api.cli_funds", "promotion"),
+    "payer": ("api.cli_funds", "payer"),
+    "budget": ("api.cli_funds", "budget"),
+    "payment": ("api.cli_funds", "payment"),
     "cash-out": ("api.cli_cash_out", "app"),
     "meter": ("api.cli_meters", "meter"),
     "device": ("api.cli_meters", "device"),
     "storage": ("api.cli_meters", "storage"),
-    "grant": ("api.cli_grant", "app"),
-    "reward": ("api.cli_reward", "app"),
-    "breaker": ("api.cli_breaker", "app"),
+    "grant": ("api.cli_governance", "grant"),
+    "reward": ("api.cli_epochs", "reward"),
+    "breaker": ("api.cli_governance", "breaker"),
     "job": ("api.cli_job", "job"),
-    "client": ("api.cli_demand", "client"),
-    "group": ("api.cli_demand", "groups"),
-    "project": ("api.cli_demand", "project"),
-    "counterparty": ("api.cli_demand", "counterparty"),
-    "epoch": ("api.cli_epoch", "app"),
+    "client": ("api.cli_parties", "client"),
+    "group": ("api.cli_parties", "groups"),
+    "project": ("api.cli_parties", "project"),
+    "counterparty": ("api.cli_parties", "counterparty"),
+    "epoch": ("api.cli_epochs", "epoch"),
     "payout": ("api.cli_payout", "app"),
     "policy": ("api.cli_policy", "app"),
     "audit": ("api.cli_audit", "app"),
     "trace": ("api.cli_trace", "app"),
     "usage": ("api.cli_billing", "usage"),
     "export": ("api.cli_export", "app"),
-    "invoice": ("api.cli_invoice", "app"),
+    "invoice": ("api.cli_billing", "invoice"),
 }
 """Every command and group in the order of the help: its module, and the Typer there that has it."""
 
@@ -95,15 +95,15 @@ class Commands(TyperGroup):
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
-        for name in WHERE:
+        for name in COMMANDS:
             self.add_command(Unopened(name, help=ABOUT.get(name), rich_markup_mode=None))
 
 
 def opened(name: str) -> Any:
     """The command or group itself; its module is imported."""
-    module, attribute = WHERE[name]
+    module, attribute = COMMANDS[name]
     found = typer.main.get_group(getattr(import_module(module), attribute))
-    if attribute == COMMANDS:
+    if attribute == TOP_LEVEL:
         return found.commands[name]
     found.name = name
     return found

@@ -52,7 +52,7 @@ def page() -> str:
 
 def about() -> dict[str, str]:
     """The first sentence of the help of each command and group."""
-    return {name: cli.opened(name).get_short_help_str(1_000) for name in cli.WHERE}
+    return {name: cli.opened(name).get_short_help_str(1_000) for name in cli.COMMANDS}
 
 
 def index() -> str:

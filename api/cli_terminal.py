@@ -46,7 +46,7 @@ class InputUnusable(Exception):
     """What was given cannot be read or used; the message says what to do."""
 
 
-COMMANDS = "commands"
+TOP_LEVEL = "commands"
 """What a module calls its Typer of commands that stand under `tallystick` itself."""
 
 
@@ -64,7 +64,7 @@ def group(about: str, example: str, *, cls: type[TyperGroup] | None = None) -> t
 
 
 def top_level() -> typer.Typer:
-    """Commands that stand under `tallystick` itself, see `COMMANDS`."""
+    """Commands that stand under `tallystick` itself, see `TOP_LEVEL`."""
     return typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 

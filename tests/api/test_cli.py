@@ -14,7 +14,7 @@ import pytest
 import typer
 
 from api import cli_reference
-from api.cli import WHERE, Commands, app, opened
+from api.cli import COMMANDS, Commands, app, opened
 from api.cli_terminal import EXPECTED, amount, columns, facts, printable, tell
 from api.settings import load
 from tests.api.cli_scene import tallystick
@@ -95,8 +95,8 @@ def test_help_imports_the_module_that_is_asked_for_and_no_other(
     asked = ["--help"] if word is None else [word, "--help"]
     script = (
         f"import sys; sys.argv = ['tallystick', *{asked}]\n"
-        "from api.cli import WHERE, main; code = main()\n"
-        "found = {module for module, _ in WHERE.values() if module in sys.modules}\n"
+        "from api.cli import COMMANDS, main; code = main()\n"
+        "found = {module for module, _ in COMMANDS.values() if module in sys.modules}\n"
         f"sys.exit(code or (0 if found == { ({module} if module else set())!r} else str(found)))"
     )
     done = subprocess.run(
@@ -108,7 +108,7 @@ def test_help_imports_the_module_that_is_asked_for_and_no_other(
 
 def test_no_module_adds_commands_to_the_group_of_another() -> None:
     """Each group is one Typer of one file, and all its commands are functions of that file."""
-    for name, (module, attribute) in WHERE.items():
+    for name, (module, attribute) in COMMANDS.items():
         found = opened(name)
         for command in getattr(found, "commands", {"": found}).values():
             assert command.callback.__module__ == module, (name, command.name, attribute)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api.cli_pool_use import MARKS, bar
+from api.cli_pools import MARKS, bar
 from api.clock import SimulatedClock
 from api.jobs import Jobs
 from domain.duration import HOUR_US

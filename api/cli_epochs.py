@@ -1,4 +1,5 @@
-"""`tallystick epoch`: reward epochs. Everybody reads them from the server; closing one by hand is
+"""`tallystick epoch | reward`: epochs, and what is changed in their rewards by hand.
+
 for whoever has the data, and asks the same gate as the background job.
 """
 
@@ -10,14 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from api.cli_arguments import NodeId
-from api.cli_remote import Limit, Remote, Url, reads
+from api.cli_governance import tokens_of
+from api.cli_remote import Limit, Remote, Url, reads, records
 from api.cli_settings import ConfigFile, DataDir, opened
-from api.cli_terminal import AnswerIsNo, AsJson, amount, columns, facts, group, tell
+from api.cli_terminal import AnswerIsNo, AsJson, InputUnusable, amount, columns, facts, group, tell
 
 if TYPE_CHECKING:
     from api.service import Service
+    from tallystick_client.forms import NewAdjustment, NewSlash
 
-app = group("Reward epochs: list, preview, close, explain.", "tallystick epoch list")
+epoch = group("Reward epochs: list, preview, close, explain.", "tallystick epoch list")
 
 MONEY = (
     "emission", "compute_pool", "availability_pool", "treasury_pool", "compute_carry_before",
@@ -27,7 +30,7 @@ MONEY = (
 REWARDS_MAX = 100_000
 
 
-@app.command("list", epilog="Example: tallystick epoch list --json")
+@epoch.command("list", epilog="Example: tallystick epoch list --json")
 def list_epochs(limit: Limit = 50, url: Url = None, as_json: AsJson = False) -> None:
     """Epochs in order, with what each emitted and rewarded. Needs no key."""
     found = Remote(url, None).list(
@@ -38,7 +41,7 @@ def list_epochs(limit: Limit = 50, url: Url = None, as_json: AsJson = False) -> 
     tell(found, columns(rows, names), as_json=as_json)
 
 
-@app.command(epilog="Example: tallystick epoch preview")
+@epoch.command(epilog="Example: tallystick epoch preview")
 def preview(
     epoch: Annotated[
         int | None, typer.Argument(min=1, metavar="[EPOCH]", help="Else open.")
@@ -54,7 +57,7 @@ def preview(
     tell(told, lines, as_json=as_json)
 
 
-@app.command(epilog="Example: tallystick epoch explain 3 node_1f0c...")
+@epoch.command(epilog="Example: tallystick epoch explain 3 node_1f0c...")
 def explain(
     epoch: Annotated[int, typer.Argument(min=1, metavar="EPOCH", help="Its number.")],
     node_id: NodeId,
@@ -86,7 +89,7 @@ def _explanation(told: Mapping[str, Any]) -> list[str]:
     return [*lines, "", f"looks like wash trade: {raised or 'no'}"]
 
 
-@app.command("signals", epilog="Example: tallystick epoch signals 3")
+@epoch.command("signals", epilog="Example: tallystick epoch signals 3")
 @reads
 def list_signals(
     remote: Remote,
@@ -107,7 +110,7 @@ def list_signals(
     remote.tell(told, columns(told["data"], names))
 
 
-@app.command(epilog="Example: tallystick epoch close 3")
+@epoch.command(epilog="Example: tallystick epoch close 3")
 def close(
     epoch: Annotated[int, typer.Argument(min=1, metavar="EPOCH", help="Its number.")],
     override: Annotated[
@@ -167,3 +170,98 @@ def _texts(given: Any) -> dict[str, str]:
 
 def _amounts(row: Mapping[str, Any]) -> dict[str, str | None]:
     return {name: amount(row[name]) for name in MONEY if name in row}
+
+
+# --- reward ------------------------------------------------------------------------------------
+
+reward = group("Rewards: slashes and adjustments.", "tallystick reward corrections")
+
+Epoch = Annotated[int, typer.Argument(min=1, metavar="EPOCH", help="Whose reward was wrong.")]
+Account = Annotated[str, typer.Argument(metavar="ACCOUNT", help="acct_...")]
+Why = Annotated[str, typer.Option(help="Why; it is recorded.")]
+Evidence = Annotated[
+    int | None, typer.Option(min=1, metavar="POSITION", help="A fact of the log that shows it.")
+]
+
+
+@reward.command(
+    epilog='Example: tallystick reward slash 3 acct_1f0c... 12.5 --reason "No such GPU was there"'
+)
+@records
+def slash(
+    remote: Remote,
+    epoch: Epoch,
+    account_id: Account,
+    tokens: Annotated[str, typer.Argument(metavar="TOKEN", help="Like 12.5.")],
+    reason: Why,
+    evidence: Evidence = None,
+) -> None:
+    """Propose to take what has not matured of a reward (governance). A second person accepts it."""
+    body: NewSlash = {"account_id": account_id, "amount": tokens_of(tokens), "reason": reason}
+    if evidence is not None:
+        body["evidence_position"] = evidence
+    told = remote.ask(lambda c: c.propose_slash(epoch, body, idempotency_key=remote.key))
+    remote.tell(told, _lines(told))
+
+
+@reward.command(
+    epilog='Example: tallystick reward adjust 3 acct_1f0c... --give 2.5 --reason "It came late"'
+)
+@records
+def adjust(
+    remote: Remote,
+    epoch: Epoch,
+    account_id: Account,
+    reason: Why,
+    give: Annotated[str | None, typer.Option(metavar="TOKEN", help="To be given.")] = None,
+    take: Annotated[str | None, typer.Option(metavar="TOKEN", help="To give back.")] = None,
+    evidence: Evidence = None,
+) -> None:
+    """Propose to give or to take with the open epoch (governance). A second person accepts it."""
+    if (give is None) == (take is None):
+        raise InputUnusable("either --give or --take")
+    units = tokens_of(give or take or "")["units"]
+    body: NewAdjustment = {
+        "account_id": account_id,
+        "delta": units if take is None else f"-{units}",
+        "reason": reason,
+    }
+    if evidence is not None:
+        body["evidence_position"] = evidence
+    told = remote.ask(
+        lambda c: c.propose_reward_adjustment(epoch, body, idempotency_key=remote.key)
+    )
+    remote.tell(told, _lines(told))
+
+
+@reward.command(epilog="Example: tallystick reward accept correction_1f0c...")
+@records
+def accept(
+    remote: Remote,
+    correction_id: Annotated[str, typer.Argument(metavar="CORRECTION", help="correction_...")],
+) -> None:
+    """Accept what another member of the governance has proposed: now it moves."""
+    told = remote.ask(
+        lambda c: c.accept_reward_correction(correction_id, {}, idempotency_key=remote.key)
+    )
+    remote.tell(told, _lines(told))
+
+
+@reward.command(epilog="Example: tallystick reward corrections --json")
+@reads
+def corrections(remote: Remote, limit: Limit = 50) -> None:
+    """Every slash and adjustment, and what came of it."""
+    found = remote.list(
+        lambda c, size, cursor: c.list_reward_corrections(limit=size, cursor=cursor), limit
+    )
+    names = ("correction_id", "kind", "state", "epoch", "account_id", "delta", "slashed")
+    remote.tell(found, columns([_shown(row) for row in found["data"]], names))
+
+
+def _lines(told: Mapping[str, Any]) -> list[str]:
+    return facts(_shown(told))
+
+
+def _shown(told: Mapping[str, Any]) -> dict[str, Any]:
+    taken = {"slashed": amount(told["slashed"])} if "slashed" in told else {}
+    return {**told, **taken}

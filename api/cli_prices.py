@@ -1,24 +1,68 @@
-"""`tallystick oracle`: the price of a TOKEN and its sources. Thin clients of the API."""
+"""`tallystick tariff | oracle`: what things cost, and the price of a TOKEN."""
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from api.cli_remote import Limit, Remote, credits_of, reads, records
-from api.cli_terminal import columns, facts, group
+from api.cli_terminal import InputUnusable, amount, columns, facts, group
 
 if TYPE_CHECKING:
     from tallystick_client.forms import NewObservation
 
-app = group("Oracle: the price of a TOKEN, from its sources.", "tallystick oracle show --json")
+tariff = group("Tariffs: dated versions of what things cost.", "tallystick tariff list --json")
+
+FILE_BYTES_MAX = 1_000_000
+
+
+@tariff.command("list", epilog="Example: tallystick tariff list")
+@reads
+def list_tariffs(remote: Remote) -> None:
+    """Every version ever published, oldest first."""
+    told = remote.ask(lambda c: c.list_tariffs())
+    rows = [
+        {
+            **row,
+            "fees": ", ".join(
+                f"{fee['gpu_class']} {amount(fee['per_gpu_hour'])}" for fee in row["usage_fees"]
+            ),
+        }
+        for row in told["data"]
+    ]
+    names = ("version", "in_force", "effective_from", "provider_share_ppm", "fees")
+    remote.tell(told, columns(rows, names))
+
+
+@tariff.command("publish", epilog="Example: tallystick tariff publish tariff-2.json")
+@records
+def publish(
+    remote: Remote,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The body of POST /v1/tariffs.")],
+) -> None:
+    """Publish the next version; leases that are reserved already keep theirs."""
+    try:
+        with file.open("rb") as opened:
+            body: Any = json.loads(opened.read(FILE_BYTES_MAX))
+    except (OSError, ValueError) as error:
+        raise InputUnusable(f"{file}: {error}") from None
+    told = remote.ask(lambda c: c.publish_tariff(body, idempotency_key=remote.key))
+    shown = {name: told.get(name) for name in ("version", "effective_from", "in_force")}
+    remote.tell(told, facts(shown))
+
+
+# --- oracle ------------------------------------------------------------------------------------
+
+oracle = group("Oracle: the price of a TOKEN, from its sources.", "tallystick oracle show --json")
 
 _LISTED = ("source", "stale", "twap_micro_usd", "price_micro_usd", "published_at")
 _SHOWN = ("snapshot", "health", "median_micro_usd", "deviation_bps", "at", "by")
 
 
-@app.command("show", epilog="Example: tallystick oracle show --json")
+@oracle.command("show", epilog="Example: tallystick oracle show --json")
 @reads
 def show(remote: Remote) -> None:
     """Each source, the median, or why there is no price."""
@@ -26,7 +70,7 @@ def show(remote: Remote) -> None:
     remote.tell(told, _facts(told))
 
 
-@app.command(
+@oracle.command(
     "observe",
     epilog="Example: tallystick oracle observe exchange-a 1.87 --published-at 2026-11-20T08:00:00Z",
 )
@@ -52,7 +96,7 @@ def observe(
     remote.tell(told, facts(told))
 
 
-@app.command("snapshots", epilog="Example: tallystick oracle snapshots --limit 10")
+@oracle.command("snapshots", epilog="Example: tallystick oracle snapshots --limit 10")
 @reads
 def snapshots(remote: Remote, limit: Limit = 50) -> None:
     """Every snapshot in order: what the price was when a burn or a seal needed it."""
@@ -62,7 +106,7 @@ def snapshots(remote: Remote, limit: Limit = 50) -> None:
     remote.tell(found, columns(found["data"], _SHOWN))
 
 
-@app.command("snapshot", epilog="Example: tallystick oracle snapshot --json")
+@oracle.command("snapshot", epilog="Example: tallystick oracle snapshot --json")
 @records
 def snapshot(remote: Remote) -> None:
     """Record what the sources say now (operator, or a key with oracle:write)."""
@@ -70,7 +114,9 @@ def snapshot(remote: Remote) -> None:
     remote.tell(told, _facts(told))
 
 
-@app.command("sources", epilog="Example: tallystick oracle sources exchange-a exchange-b venue-c")
+@oracle.command(
+    "sources", epilog="Example: tallystick oracle sources exchange-a exchange-b venue-c"
+)
 @records
 def sources(
     remote: Remote,

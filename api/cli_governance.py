@@ -1,10 +1,10 @@
-"""`tallystick grant`: TOKEN unlocked milestone by milestone. Thin client of the API."""
+"""`tallystick grant | breaker`: TOKEN unlocked by milestones, and limits of minting and paying."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -12,14 +12,14 @@ from api.cli_remote import Limit, Remote, reads, records
 from api.cli_terminal import InputUnusable, amount, columns, facts, group
 
 if TYPE_CHECKING:
-    from tallystick_client.forms import Acceptance, MilestoneAsked, Money, NewGrant
+    from tallystick_client.forms import Acceptance, MilestoneAsked, Money, NewGrant, NewLimit
 
-app = group("Grants: TOKEN unlocked by milestones.", "tallystick grant list")
+grant = group("Grants: TOKEN unlocked by milestones.", "tallystick grant list")
 
 GrantId = Annotated[str, typer.Argument(metavar="GRANT", help="grant_...")]
 
 
-@app.command(
+@grant.command(
     "open",
     epilog="Example: tallystick grant open acct_1f0c... 56500 --milestone api-integration=0.1",
 )
@@ -42,7 +42,7 @@ def propose_grant(
     remote.tell(told, _lines(told))
 
 
-@app.command("list", epilog="Example: tallystick grant list --json")
+@grant.command("list", epilog="Example: tallystick grant list --json")
 @reads
 def list_grants(remote: Remote, limit: Limit = 50) -> None:
     """Every grant."""
@@ -52,7 +52,7 @@ def list_grants(remote: Remote, limit: Limit = 50) -> None:
     remote.tell(found, columns(rows, ("grant_id", "state", *parts)))
 
 
-@app.command("show", epilog="Example: tallystick grant show grant_1f0c...")
+@grant.command("show", epilog="Example: tallystick grant show grant_1f0c...")
 @reads
 def show_grant(remote: Remote, grant_id: GrantId) -> None:
     """One grant, its milestones, and what has no milestone."""
@@ -60,7 +60,7 @@ def show_grant(remote: Remote, grant_id: GrantId) -> None:
     remote.tell(told, _lines(told))
 
 
-@app.command(
+@grant.command(
     "done",
     epilog="Example: tallystick grant done grant_1f0c... reputation --evidence https://...",
 )
@@ -82,7 +82,7 @@ def propose_milestone(
     remote.tell(told, _lines(told))
 
 
-@app.command("accept", epilog="Example: tallystick grant accept grant_1f0c... reputation")
+@grant.command("accept", epilog="Example: tallystick grant accept grant_1f0c... reputation")
 @records
 def accept_grant(
     remote: Remote,
@@ -101,7 +101,7 @@ def accept_grant(
     remote.tell(told, _lines(told))
 
 
-@app.command(
+@grant.command(
     "clawback", epilog='Example: tallystick grant clawback grant_1f0c... --reason "It was stopped"'
 )
 @records
@@ -149,3 +149,43 @@ def _milestone_of(text: str) -> MilestoneAsked:
     if not name or not 0 <= ppm <= 1_000_000:
         raise InputUnusable(f"{text!r} is no milestone: like api-integration=0.1, at most 1")
     return {"milestone_id": name, "share_ppm": ppm}
+
+
+# --- breaker -----------------------------------------------------------------------------------
+
+breaker = group("Breakers: limits of minting and paying.", "tallystick breaker list")
+
+
+@breaker.command("list", epilog="Example: tallystick breaker list --json")
+@reads
+def list_breakers(remote: Remote) -> None:
+    """Each breaker: its limit, what counts against it now, and what waits."""
+    told = remote.ask(lambda c: c.list_breakers())
+    rows = [{**row, "waiting": len(row["waiting"])} for row in told["breakers"]]
+    lines = columns(rows, ("breaker", "asset", "limit", "window_seconds", "aggregate", "waiting"))
+    waits = [
+        {**one, "breaker": row["breaker"]} for row in told["breakers"] for one in row["waiting"]
+    ]
+    remote.tell(told, lines + columns(waits, ("breaker", "ref", "amount", "reason", "since")))
+
+
+@breaker.command(
+    "set", epilog='Example: tallystick breaker set mint --limit 1500000000000 --reason "A week"'
+)
+@records
+def set_breaker(
+    remote: Remote,
+    breaker: Annotated[str, typer.Argument(metavar="mint|payout|cash_out")],
+    reason: Annotated[str, typer.Option(help="Why; it is recorded.")],
+    limit: Annotated[
+        str | None, typer.Option(metavar="UNITS", help="10^-8 TOKEN or 10^-6 CREDIT; else none.")
+    ] = None,
+    window: Annotated[int, typer.Option(metavar="SECONDS", min=1)] = 86_400,
+) -> None:
+    """Set or lift a limit (governance). What waits is asked about again."""
+    body: NewLimit = {"window_seconds": window, "reason": reason}
+    if limit is not None:
+        body["limit"] = limit
+    name: Literal["mint", "payout", "cash_out"] = breaker  # type: ignore[assignment]
+    told = remote.ask(lambda c: c.set_breaker(name, body, idempotency_key=remote.key))
+    remote.tell(told, facts({**told, "waiting": len(told["waiting"])}))
