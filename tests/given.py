@@ -60,7 +60,16 @@ class Outcome:
     def then_nothing(self) -> None:
         self.then()
 
-    def then_refused(self, reason: Reason) -> None:
+    def then_refused(self, reason: Reason, **facts: object) -> None:
+        """Refused for this reason and told these facts; `...` stands for any value of one.
+
+        Where a decision refuses twice for one reason, its facts tell which rule it was.
+        """
         with pytest.raises(Refused) as caught:
             self.changes()
         assert caught.value.reason is reason
+        told = caught.value.facts
+        assert facts.keys() <= told.keys(), told
+        assert {name: told[name] for name, fact in facts.items() if fact is not ...} == {
+            name: fact for name, fact in facts.items() if fact is not ...
+        }

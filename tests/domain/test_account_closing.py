@@ -72,9 +72,13 @@ def test_the_operators_account_stays_open() -> None:
 def test_an_account_is_not_closed_while_a_lease_of_it_is_not_settled(who: str) -> None:
     asked = replace(close, account_id=who, lease_ids=(market.LEASE,))
     running = market.opened().having({f"party:{market.RENTER}:cash": 0})
-    running.when(asked).then_refused(Reason.ACCOUNT_NOT_EMPTY)
+    running.when(asked).then_refused(
+        Reason.ACCOUNT_NOT_EMPTY, lease_id="lease_11111111", status="active"
+    )
     ended = running.after(market.close(market.HOUR_US))
-    ended.when(asked).then_refused(Reason.ACCOUNT_NOT_EMPTY)
+    ended.when(asked).then_refused(
+        Reason.ACCOUNT_NOT_EMPTY, lease_id="lease_11111111", status="closing"
+    )
     rows = (market.usage(0, market.HOUR_US),)
     settled = ended.after(market.settle(market.HOUR_US, rows))
     settled.when(asked).then((Stream("account", who), replace(closed, account_id=who)))
@@ -82,7 +86,9 @@ def test_an_account_is_not_closed_while_a_lease_of_it_is_not_settled(who: str) -
 
 def test_an_account_is_not_closed_while_a_node_of_it_is_there() -> None:
     asked = replace(close, account_id=market.OWNER, node_ids=(market.NODE,))
-    empty.when(asked).then_refused(Reason.ACCOUNT_NOT_EMPTY)
+    empty.when(asked).then_refused(
+        Reason.ACCOUNT_NOT_EMPTY, node_id="node_aaaaaaaa", phase="active"
+    )
 
 
 def test_an_account_is_not_closed_while_an_edge_device_of_it_is_not_charged_to_its_end() -> None:
@@ -91,18 +97,20 @@ def test_an_account_is_not_closed_while_an_edge_device_of_it_is_not_charged_to_i
         first_day="2026-11-20", by="mem_a", at_us=AT_US,
     )  # fmt: skip
     scene = empty.given((edge_devices(WHO), added))
-    scene.when(close).then_refused(Reason.ACCOUNT_NOT_EMPTY)
+    scene.when(close).then_refused(Reason.ACCOUNT_NOT_EMPTY, edge_devices=1)
     removed = scene.after(
         RemoveEdgeDevice(device_id="edge_1", account_id=WHO, by="mem_a", at_us=AT_US)
     )
-    removed.when(close).then_refused(Reason.ACCOUNT_NOT_EMPTY)
+    removed.when(close).then_refused(Reason.ACCOUNT_NOT_EMPTY, edge_devices=1)
     charged = removed.after(ChargeDeviceFee(account_id=WHO, at_us=AT_US + DAY_US))
     charged.when(close).then((STREAM, closed))
 
 
 @pytest.mark.parametrize("part", PARTS)
 def test_an_account_is_not_closed_while_its_books_hold_anything(part: str) -> None:
-    empty.having({f"party:{WHO}:{part}": 1}).when(close).then_refused(Reason.ACCOUNT_NOT_EMPTY)
+    empty.having({f"party:{WHO}:{part}": 1}).when(close).then_refused(
+        Reason.ACCOUNT_NOT_EMPTY, book=..., units=1
+    )
 
 
 def test_an_account_with_a_cash_out_on_its_way_is_not_closed() -> None:
@@ -113,7 +121,9 @@ def test_an_account_with_a_cash_out_on_its_way_is_not_closed() -> None:
     rich = empty.having({f"party:{WHO}:earned": 10**9, "world:bank": 10**9}).after(mode)
     asked = rich.after(ask).having({f"party:{WHO}:earned": 0})
     on_its_way = replace(close, cash_out_ids=("c",))
-    asked.when(on_its_way).then_refused(Reason.ACCOUNT_NOT_EMPTY)
+    asked.when(on_its_way).then_refused(
+        Reason.ACCOUNT_NOT_EMPTY, cash_out_id="c", status="requested"
+    )
     back = asked.after(CancelCashOut(cash_out_id="c", by="m", at_us=AT_US))
     back.when(on_its_way).then((STREAM, closed))
 

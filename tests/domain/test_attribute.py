@@ -85,8 +85,12 @@ def test_only_its_signer_takes_a_statement_back_and_it_stays_back() -> None:
 
 
 def test_a_statement_is_of_the_past_and_expires_later() -> None:
-    SCENE.when(replace(SAID, stated_at_us=NOON_US + 1)).then_refused(Reason.BAD_PERIOD)
-    SCENE.when(replace(SAID, expires_at_us=NOON_US)).then_refused(Reason.BAD_PERIOD)
+    SCENE.when(replace(SAID, stated_at_us=NOON_US + 1)).then_refused(
+        Reason.BAD_PERIOD, stated_at_us=...
+    )
+    SCENE.when(replace(SAID, expires_at_us=NOON_US)).then_refused(
+        Reason.BAD_PERIOD, expires_at_us=...
+    )
     SCENE.when(replace(SAID, name="Not A Name")).then_refused(Reason.UNKNOWN_MODE)
     SCENE.when(replace(SAID, value="two\nlines")).then_refused(Reason.UNKNOWN_MODE)
     SCENE.when(replace(SAID, subject_id="node_9")).then_refused(Reason.NODE_UNKNOWN)

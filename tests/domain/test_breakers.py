@@ -81,16 +81,16 @@ def test_a_raised_limit_is_a_fact_with_a_reason_and_lets_what_waits_pass() -> No
 
 
 @pytest.mark.parametrize(
-    ("changed", "reason"),
+    ("changed", "reason", "told"),
     [
-        ({"breaker": "burn"}, Reason.UNKNOWN_MODE),
-        ({"limit": -1}, Reason.AMOUNT_OUT_OF_RANGE),
-        ({"window_us": 0}, Reason.BAD_WINDOW),
-        ({"reason": ""}, Reason.AMOUNT_OUT_OF_RANGE),
+        ({"breaker": "burn"}, Reason.UNKNOWN_MODE, {"breaker": "burn"}),
+        ({"limit": -1}, Reason.AMOUNT_OUT_OF_RANGE, {"field": "limit"}),
+        ({"window_us": 0}, Reason.BAD_WINDOW, {"window_us": 0}),
+        ({"reason": ""}, Reason.AMOUNT_OUT_OF_RANGE, {"field": "reason"}),
     ],
 )
-def test_a_limit_makes_sense(changed: dict[str, Any], reason: Reason) -> None:
-    LIMITED.when(replace(SET, **changed)).then_refused(reason)
+def test_a_limit_makes_sense(changed: dict[str, Any], reason: Reason, told: dict[str, Any]) -> None:
+    LIMITED.when(replace(SET, **changed)).then_refused(reason, **told)
 
 
 def test_nothing_cannot_pass_and_so_many_may_wait() -> None:

@@ -245,18 +245,22 @@ def test_compute_without_any_memory_left_is_stranded() -> None:
 def test_a_stretch_is_booked_once() -> None:
     once = holding().after(accrue())
     once.when(accrue()).then_nothing()
-    once.when(accrue(NOON_US + HOUR_US - 1)).then_refused(Reason.DEVICE_INTERVAL)
+    once.when(accrue(NOON_US + HOUR_US - 1)).then_refused(
+        Reason.DEVICE_INTERVAL, counted_to_us=..., to_us=...
+    )
 
 
 def test_the_future_is_not_booked() -> None:
     holding().when(replace(accrue(), at_us=NOON_US + HOUR_US - 1)).then_refused(
-        Reason.DEVICE_INTERVAL
+        Reason.DEVICE_INTERVAL, counted_to_us=..., to_us=...
     )
 
 
 def test_a_span_runs_forward() -> None:
     for span in (Span(NOON_US, NOON_US), Span(NOON_US + 1, NOON_US)):
-        holding().when(accrue(NOON_US + HOUR_US, span)).then_refused(Reason.DEVICE_INTERVAL)
+        holding().when(accrue(NOON_US + HOUR_US, span)).then_refused(
+            Reason.DEVICE_INTERVAL, device_id="GPU-0"
+        )
 
 
 def test_an_unknown_device_has_no_time() -> None:

@@ -66,8 +66,10 @@ def test_a_part_that_is_not_due_or_has_a_lease_gets_no_other() -> None:
     where = planned(chunks=2).after(asking(0, 1, NOON_US))
     for part, attempt in ((0, 1), (0, 2), (1, 2), (2, 1)):
         again = replace(asking(part, attempt, NOON_US), lease_id="lease_another")
-        where.when(again).then_refused(Reason.JOB_STATE)
-    where.when(replace(request(), lease_id="lease_by_hand")).then_refused(Reason.JOB_STATE)
+        where.when(again).then_refused(Reason.JOB_STATE, job_id="job_1", part=..., attempt=...)
+    where.when(replace(request(), lease_id="lease_by_hand")).then_refused(
+        Reason.JOB_STATE, job_id="job_1", rule="its leases are opened by its plan"
+    )
 
 
 def test_a_chunk_that_fails_too_often_fails_the_job_and_the_rest_is_surplus() -> None:

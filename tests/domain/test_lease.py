@@ -128,7 +128,7 @@ def test_a_burning_offer_takes_burned_credits_only() -> None:
 
 def test_a_lease_asked_to_burn_takes_no_cash_offer() -> None:
     burning = scene().after(job()).after(replace(request(), settlement="burn"))
-    burning.when(reserve()).then_refused(Reason.OFFER_MISMATCH)
+    burning.when(reserve()).then_refused(Reason.OFFER_MISMATCH, settlement="cash")
     odd = replace(request(), settlement="barter")
     scene().after(job()).when(odd).then_refused(Reason.UNKNOWN_MODE)
 
@@ -151,7 +151,7 @@ def test_an_offer_below_the_usage_fee_of_a_later_tariff_takes_no_new_leases() ->
         at_us=NOON_US,
     )  # fmt: skip
     asked = scene().given((Stream("tariff", "network"), dearer)).after(job()).after(request())
-    asked.when(reserve()).then_refused(Reason.OFFER_MISMATCH)
+    asked.when(reserve()).then_refused(Reason.OFFER_MISMATCH, usage_fee=2_780_001)
 
 
 def test_a_withdrawn_offer_and_a_node_in_maintenance_take_no_new_leases() -> None:
@@ -190,9 +190,9 @@ def test_no_fixed_term_reaches_into_an_announced_maintenance(
 
 def test_the_wrong_number_or_model_of_devices_is_refused() -> None:
     asked = scene().after(job(gpus=2)).after(request())
-    asked.when(reserve(gpus=1)).then_refused(Reason.OFFER_MISMATCH)
+    asked.when(reserve(gpus=1)).then_refused(Reason.OFFER_MISMATCH, gpu_count=2)
     other = scene().after(job(models=("H200",))).after(request())
-    other.when(reserve()).then_refused(Reason.OFFER_MISMATCH)
+    other.when(reserve()).then_refused(Reason.OFFER_MISMATCH, model="A100")
 
 
 def test_one_device_is_never_leased_beyond_its_share() -> None:
@@ -217,7 +217,9 @@ def test_ten_credits_of_one_a100_end_at_second_12949() -> None:
 
 def test_another_node_cannot_open_a_lease_and_ready_twice_is_once() -> None:
     reserved = scene().after(job()).after(request()).after(reserve())
-    reserved.when(replace(ready, node_id="node_other")).then_refused(Reason.LEASE_STATE)
+    reserved.when(replace(ready, node_id="node_other")).then_refused(
+        Reason.LEASE_STATE, lease_id="lease_11111111", status="reserved"
+    )
     reserved.after(ready).when(ready).then_nothing()
 
 
@@ -240,7 +242,9 @@ def test_a_node_that_is_not_ready_in_time_is_at_fault_and_everything_goes_back()
 def test_ready_too_late_is_refused_although_the_timer_has_not_run() -> None:
     reserved = scene().after(job()).after(request()).after(reserve())
     reserved.after(replace(ready, at_us=NOON_US + START_TIMEOUT_US - 1))
-    reserved.when(replace(ready, at_us=NOON_US + START_TIMEOUT_US)).then_refused(Reason.LEASE_STATE)
+    reserved.when(replace(ready, at_us=NOON_US + START_TIMEOUT_US)).then_refused(
+        Reason.LEASE_STATE, ready_until_us=...
+    )
 
 
 def test_the_start_timer_closes_no_lease_that_was_ready_in_time() -> None:
@@ -267,8 +271,10 @@ def test_an_hour_is_charged_at_the_locked_price_and_split() -> None:
 
 def test_an_hour_is_accrued_when_it_is_over_and_once() -> None:
     where = opened(funds=10_000_000)
-    where.when(accrue(HOUR_US - 1)).then_refused(Reason.ACCRUAL_NOT_DUE)
-    where.after(accrue(HOUR_US)).when(accrue(HOUR_US)).then_refused(Reason.ACCRUAL_NOT_DUE)
+    where.when(accrue(HOUR_US - 1)).then_refused(Reason.ACCRUAL_NOT_DUE, due_us=...)
+    where.after(accrue(HOUR_US)).when(accrue(HOUR_US)).then_refused(
+        Reason.ACCRUAL_NOT_DUE, due_us=...
+    )
 
 
 def test_the_position_read_never_falls() -> None:

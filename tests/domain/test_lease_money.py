@@ -172,9 +172,11 @@ def test_all_that_was_put_in_is_drawn_or_given_back_deposit_by_deposit(
 
 def test_what_has_ended_stays_ended() -> None:
     late = top_up(1, 12_949 * SECOND_US, FRIEND)
-    running().when(late).then_refused(Reason.LEASE_STATE)
+    running().when(late).then_refused(Reason.LEASE_STATE, ended_at_us=...)
     closed = running().after(close(HOUR_US))
-    closed.when(top_up(1, HOUR_US, FRIEND)).then_refused(Reason.LEASE_STATE)
+    closed.when(top_up(1, HOUR_US, FRIEND)).then_refused(
+        Reason.LEASE_STATE, lease_id="lease_11111111", status="closing"
+    )
 
 
 @pytest.mark.parametrize(

@@ -108,7 +108,9 @@ def test_a_command_that_is_not_the_jobs_hash_is_refused_and_the_lease_given_back
 def test_one_executor_has_the_work() -> None:
     waiting = reserved()
     taken = waiting.after(acknowledge(waiting))
-    taken.when(acknowledge(waiting, executor="0" * 16)).then_refused(Reason.LEASE_STATE)
+    taken.when(acknowledge(waiting, executor="0" * 16)).then_refused(
+        Reason.LEASE_STATE, rule="another executor has the work"
+    )
     taken.when(end(executor="0" * 16)).then_refused(Reason.LEASE_STATE)
 
 
@@ -116,11 +118,13 @@ def test_only_the_node_of_the_lease_answers_and_only_in_time() -> None:
     waiting = reserved()
     waiting.when(acknowledge(waiting, node_id="node_other")).then_refused(Reason.LEASE_UNKNOWN)
     late = acknowledge(waiting, at_us=NOON_US + START_TIMEOUT_US)
-    waiting.when(late).then_refused(Reason.LEASE_STATE)
+    waiting.when(late).then_refused(Reason.LEASE_STATE, ready_until_us=...)
     waiting.when(acknowledge(waiting, "pause")).then_refused(Reason.UNKNOWN_MODE)
     waiting.when(acknowledge(waiting, runner="wish")).then_refused(Reason.UNKNOWN_MODE)
     running = waiting.after(ready())
-    running.when(acknowledge(waiting)).then_refused(Reason.LEASE_STATE)
+    running.when(acknowledge(waiting)).then_refused(
+        Reason.LEASE_STATE, lease_id="lease_11111111", status="active"
+    )
 
 
 def test_work_ends_once_and_whoever_started_it_says_so() -> None:

@@ -76,8 +76,7 @@ def test_the_status_follows_from_the_time() -> None:
     ],
 )
 def test_a_window_too_long_too_far_or_past_is_refused(wrong: dict[str, Any], rule: str) -> None:
-    ACTIVE.when(replace(PLANNED, **wrong)).then_refused(Reason.MAINTENANCE_WINDOW)
-    del rule
+    ACTIVE.when(replace(PLANNED, **wrong)).then_refused(Reason.MAINTENANCE_WINDOW, rule=rule)
 
 
 def test_the_longest_and_the_furthest_are_accepted() -> None:
@@ -248,10 +247,16 @@ def test_a_worker_stands_behind_an_ingress_of_its_region_and_nobody_else_does() 
     second = replace(supply.joined, node_id="node_2")
     far = replace(supply.joined, node_id="node_3", region_id="region_far")
     scene = ACTIVE.given((Stream("node", "node_2"), second), (Stream("node", "node_3"), far))
-    scene.when(_role(NODE, "worker", "node_2")).then_refused(Reason.NODE_ROLE)
+    scene.when(_role(NODE, "worker", "node_2")).then_refused(
+        Reason.NODE_ROLE, rule="a_worker_behind_an_ingress"
+    )
     scene = scene.after(_role("node_2", "ingress")).after(_role("node_3", "ingress"))
-    scene.when(_role(NODE, "control", "node_2")).then_refused(Reason.NODE_ROLE)
-    scene.when(_role(NODE, "worker", "node_3")).then_refused(Reason.NODE_ROLE)
+    scene.when(_role(NODE, "control", "node_2")).then_refused(
+        Reason.NODE_ROLE, rule="a_worker_behind_an_ingress"
+    )
+    scene.when(_role(NODE, "worker", "node_3")).then_refused(
+        Reason.NODE_ROLE, rule="of_the_same_region", region_id="region_home"
+    )
     scene.when(_role(NODE, "gateway")).then_refused(Reason.UNKNOWN_MODE)
     behind = scene.after(_role(NODE, "worker", "node_2"))
     assert role_of(behind, NODE).ingress_node_id == "node_2"

@@ -103,8 +103,8 @@ def test_what_is_due_matures_and_the_next_range_begins_where_it_ended() -> None:
 def test_the_same_range_again_changes_nothing_and_another_start_is_refused() -> None:
     after = scene(at_once).after(mature(0, 7, 100))
     after.when(mature(0, 7, 100)).then_nothing()
-    after.when(mature(0, 9, 105)).then_refused(Reason.EARNINGS_STATE)
-    after.when(mature(8, 9, 5)).then_refused(Reason.EARNINGS_STATE)
+    after.when(mature(0, 9, 105)).then_refused(Reason.EARNINGS_STATE, after_position=0, expected=7)
+    after.when(mature(8, 9, 5)).then_refused(Reason.EARNINGS_STATE, after_position=8, expected=7)
 
 
 def test_nothing_earned_makes_no_fact_and_the_range_stays_open() -> None:
@@ -114,7 +114,7 @@ def test_nothing_earned_makes_no_fact_and_the_range_stays_open() -> None:
 
 def test_nothing_matures_before_its_window_is_over() -> None:
     early = replace(mature(0, 7, 100), at_us=DAY_ZERO_US + DEFAULT_WINDOW_US - 1)
-    scene().when(early).then_refused(Reason.EARNINGS_STATE)
+    scene().when(early).then_refused(Reason.EARNINGS_STATE, through_us=..., due_until_us=...)
     on_time = replace(early, at_us=DAY_ZERO_US + DEFAULT_WINDOW_US)
     assert scene().when(on_time).changes()
 
@@ -159,13 +159,21 @@ def test_a_window_holds_for_what_is_posted_from_then_on() -> None:
     scene().when(command).then((NETWORK, fact))
     world = scene().after(command)
     world.when(replace(command, by="another")).then_nothing()
-    world.when(replace(command, window_us=1)).then_refused(Reason.MATURITY_WINDOW)
-    world.when(replace(command, version=3)).then_refused(Reason.MATURITY_WINDOW)
-    world.when(replace(command, version=2)).then_refused(Reason.MATURITY_WINDOW)
+    world.when(replace(command, window_us=1)).then_refused(
+        Reason.MATURITY_WINDOW, version=1, expected=2
+    )
+    world.when(replace(command, version=3)).then_refused(
+        Reason.MATURITY_WINDOW, version=3, expected=2
+    )
+    world.when(replace(command, version=2)).then_refused(
+        Reason.MATURITY_WINDOW, effective_from_us=...
+    )
     past = replace(command, effective_from_us=DAY_ZERO_US - 1)
     assert scene().when(past).changes(), "the first one may hold for what is there already"
-    world.when(replace(past, version=2)).then_refused(Reason.MATURITY_WINDOW)
-    scene().when(replace(command, window_us=-1)).then_refused(Reason.MATURITY_WINDOW)
+    world.when(replace(past, version=2)).then_refused(Reason.MATURITY_WINDOW, effective_from_us=...)
+    scene().when(replace(command, window_us=-1)).then_refused(
+        Reason.MATURITY_WINDOW, window_us=-1, most=...
+    )
     windows = (fact,)
     assert window_at(windows, DAY_ZERO_US) == 0
     assert window_at(windows, DAY_ZERO_US - 1) == DEFAULT_WINDOW_US == 72 * HOUR_US
@@ -239,10 +247,14 @@ def test_a_payment_mode_names_an_open_account_and_cash_its_destination() -> None
     )  # fmt: skip
     scene().when(mode()).then((EARNED, fact))
     scene().after(mode()).when(mode()).then_nothing()
-    scene().when(mode(mode="gold")).then_refused(Reason.PAYMENT_MODE)
-    scene().when(mode(mode="cash")).then_refused(Reason.PAYMENT_MODE)
+    scene().when(mode(mode="gold")).then_refused(Reason.PAYMENT_MODE, mode="gold")
+    scene().when(mode(mode="cash")).then_refused(
+        Reason.PAYMENT_MODE, mode="cash", rule="cash needs a destination"
+    )
     cash = mode(mode="cash", destination="acct_1")
-    scene().when(cash).then_refused(Reason.PAYMENT_MODE)
+    scene().when(cash).then_refused(
+        Reason.PAYMENT_MODE, mode="cash", rule="cash is paid to its own account"
+    )
     assert scene().when(replace(cash, billing_account_id=OWNER)).changes()
     scene().when(mode(billing_account_id="acct_none")).then_refused(Reason.ACCOUNT_UNKNOWN)
 

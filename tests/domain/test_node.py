@@ -267,7 +267,9 @@ def test_all_accelerators_of_one_machine_are_of_one_model_and_listed_once(
 
 def test_a_device_lives_on_one_node() -> None:
     elsewhere = (DEVICE_0, device_registered(GPU_0, node_id="node_2"))
-    with_confirmed_node.given(elsewhere).when(admit).then_refused(Reason.DEVICE_ELSEWHERE)
+    with_confirmed_node.given(elsewhere).when(admit).then_refused(
+        Reason.DEVICE_ELSEWHERE, device_id="GPU-0"
+    )
 
 
 def test_a_device_may_move_when_its_old_node_has_retired() -> None:

@@ -85,10 +85,14 @@ def test_only_the_present_key_can_hand_on() -> None:
 
 
 def test_no_key_comes_back_and_no_report_is_signed_anew() -> None:
-    with_rotated_node.when(replace(again, public_key=NEW)).then_refused(Reason.NODE_KEY_USED)
-    with_active_node.when(replace(rotate, last_seq=8)).then_refused(Reason.NODE_KEY_USED)
+    with_rotated_node.when(replace(again, public_key=NEW)).then_refused(
+        Reason.NODE_KEY_USED, key_id="02d449a31fbb267c"
+    )
+    with_active_node.when(replace(rotate, last_seq=8)).then_refused(
+        Reason.NODE_KEY_USED, from_seq=8, last_seq=8
+    )
     with_rotated_node.when(replace(again, from_seq=8, last_seq=0)).then_refused(
-        Reason.NODE_KEY_USED
+        Reason.NODE_KEY_USED, from_seq=8, last_seq=0
     )
 
 

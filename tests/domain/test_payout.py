@@ -122,8 +122,10 @@ def test_the_root_waits_for_the_last_chunk_and_for_the_mint() -> None:
 def test_a_root_names_its_epoch_file_and_its_predecessor() -> None:
     other_file = replace(BUILD, manifest_sha256="0" * 64)
     MINTED.when(other_file).then_refused(Reason.REWARDS_MISMATCH)
-    MINTED.when(replace(BUILD, seq=2)).then_refused(Reason.PAYOUT_STATE)
-    MINTED.when(replace(BUILD, previous_root=ROOT)).then_refused(Reason.PAYOUT_STATE)
+    MINTED.when(replace(BUILD, seq=2)).then_refused(Reason.PAYOUT_STATE, epoch=1, seq=2, expected=1)
+    MINTED.when(replace(BUILD, previous_root=ROOT)).then_refused(
+        Reason.PAYOUT_STATE, epoch=1, seq=1, expected=1
+    )
     MINTED.when(replace(BUILD, leaves=0)).then_refused(Reason.REWARDS_MISMATCH)
     MINTED.when(replace(BUILD, committed=credit(5))).then_refused(Reason.REWARDS_MISMATCH)
 
@@ -192,12 +194,14 @@ def test_no_total_falls_from_root_to_root() -> None:
     less = replace(NEXT, committed=BUILD.committed - token(1))
     LATER.when(less).then_refused(Reason.REWARDS_MISMATCH)
     LATER.when(replace(NEXT, leaves=3)).then_refused(Reason.REWARDS_MISMATCH)
-    LATER.when(replace(NEXT, seq=3)).then_refused(Reason.PAYOUT_STATE)
+    LATER.when(replace(NEXT, seq=3)).then_refused(Reason.PAYOUT_STATE, epoch=3, seq=3, expected=2)
 
 
 def test_the_next_root_waits_for_the_last_one() -> None:
     pending = tuple(item for item in LATER.past if not isinstance(item[1], RootAccepted))
-    replace(LATER, past=pending).when(NEXT).then_refused(Reason.PAYOUT_STATE)
+    replace(LATER, past=pending).when(NEXT).then_refused(
+        Reason.PAYOUT_STATE, epoch=3, rule="the root before is pending"
+    )
 
 
 # Claims.

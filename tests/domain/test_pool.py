@@ -182,9 +182,13 @@ def test_a_pool_that_keeps_nobody_waiting_and_a_full_queue_refuse() -> None:
         )
         for place in range(1, QUEUE_MAX + 1)
     ]  # fmt: skip
-    pooled().given(*crowd).when(queue()).then_refused(Reason.QUEUE_FULL)
+    pooled().given(*crowd).when(queue()).then_refused(
+        Reason.QUEUE_FULL, pool_id="pool_a", waiting=1000
+    )
     pooled().given(*crowd[: QUEUE_OF_ONE_MAX - 1]).when(queue()).changes()
-    pooled().given(*crowd[:QUEUE_OF_ONE_MAX]).when(queue()).then_refused(Reason.QUEUE_FULL)
+    pooled().given(*crowd[:QUEUE_OF_ONE_MAX]).when(queue()).then_refused(
+        Reason.QUEUE_FULL, pool_id="pool_a", waiting=250, account_id="acct_renter"
+    )
     others = [(stream, replace(fact, account_id=OTHER)) for stream, fact in crowd]
     pooled().given(*others[:QUEUE_OF_ONE_MAX]).when(queue()).changes()
 
@@ -208,10 +212,10 @@ def test_a_decision_looks_at_the_earliest_and_of_one_account_not_at_too_many() -
 
 def test_a_pool_s_nodes_are_for_who_names_it_and_nobody_goes_before_the_queue() -> None:
     unnamed = scene().after(create()).after(add()).after(job()).after(request())
-    unnamed.when(reserve()).then_refused(Reason.OFFER_MISMATCH)
+    unnamed.when(reserve()).then_refused(Reason.OFFER_MISMATCH, pool_id="pool_a")
     elsewhere = job(constraints=Constraints(pool_id=OTHER))
     named = scene().after(create()).after(add()).after(elsewhere).after(request())
-    named.when(reserve()).then_refused(Reason.OFFER_MISMATCH)
+    named.when(reserve()).then_refused(Reason.OFFER_MISMATCH, pool_id="pool_b")
     pooled().when(reserve()).changes()
     pooled().after(queue()).when(reserve()).then_refused(Reason.QUEUE_MOVED)
     free = replace(DEFAULT_POLICY, scheduler="immediate")
@@ -249,8 +253,8 @@ def test_a_decision_takes_its_request_out_and_lets_it_be_reserved() -> None:
 
 def test_a_decision_about_another_queue_or_policy_is_refused() -> None:
     market = pooled().after(queue())
-    market.when(decide(LEASE, LEASE, "r9")).then_refused(Reason.QUEUE_MOVED)
-    market.when(decide(LEASE, LEASE, version=2)).then_refused(Reason.QUEUE_MOVED)
+    market.when(decide(LEASE, LEASE, "r9")).then_refused(Reason.QUEUE_MOVED, pool_id="pool_a")
+    market.when(decide(LEASE, LEASE, version=2)).then_refused(Reason.QUEUE_MOVED, policy_version=1)
 
 
 def test_a_decision_that_does_not_follow_from_its_inputs_is_a_bug() -> None:

@@ -208,22 +208,27 @@ def test_a_burn_refers_to_the_last_snapshot() -> None:
 
 
 @pytest.mark.parametrize(
-    ("scene", "changed", "reason"),
+    ("scene", "changed", "reason", "told"),
     [
-        (TAKEN, {"price_snapshot": None}, Reason.PRICE_SNAPSHOT),
-        (TAKEN, {"price_snapshot": 2}, Reason.PRICE_SNAPSHOT),
-        (TAKEN, {"price_micro_usd": 2_005_001}, Reason.PRICE_SNAPSHOT),
-        (TAKEN, {"at_us": NOW + AGE + 1}, Reason.PRICE_SNAPSHOT),
-        (TAKEN.after(TAKE), {}, Reason.PRICE_SNAPSHOT),
-        (HEALTHY, {}, Reason.PRICE_SNAPSHOT),
-        (NAMED.after(TAKE), {}, Reason.ORACLE_DORMANT),
-        (Scene(), {}, Reason.PRICE_SNAPSHOT),
+        (TAKEN, {"price_snapshot": None}, Reason.PRICE_SNAPSHOT, {"rule": "not the last snapshot"}),
+        (TAKEN, {"price_snapshot": 2}, Reason.PRICE_SNAPSHOT, {"rule": "not the last snapshot"}),
+        (
+            TAKEN,
+            {"price_micro_usd": 2_005_001},
+            Reason.PRICE_SNAPSHOT,
+            {"price_micro_usd": 2_005_001},
+        ),
+        (TAKEN, {"at_us": NOW + AGE + 1}, Reason.PRICE_SNAPSHOT, {"rule": "too old"}),
+        (TAKEN.after(TAKE), {}, Reason.PRICE_SNAPSHOT, {"rule": "not the last snapshot"}),
+        (HEALTHY, {}, Reason.PRICE_SNAPSHOT, {"rule": "not the last snapshot"}),
+        (NAMED.after(TAKE), {}, Reason.ORACLE_DORMANT, {"health": "too_few_sources"}),
+        (Scene(), {}, Reason.PRICE_SNAPSHOT, {"rule": "no sources were named"}),
     ],
 )
 def test_nothing_is_burned_at_another_price(
-    scene: Scene, changed: dict[str, Any], reason: Reason
+    scene: Scene, changed: dict[str, Any], reason: Reason, told: dict[str, Any]
 ) -> None:
-    scene.having(DUE).when(replace(INTEND, **changed)).then_refused(reason)
+    scene.having(DUE).when(replace(INTEND, **changed)).then_refused(reason, **told)
 
 
 @given(st.integers(1_000, 10**9), st.integers(1_000, 10**9), st.integers(1_000, 10**9))

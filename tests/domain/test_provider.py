@@ -116,8 +116,12 @@ def test_the_storage_mode_is_local_or_central_and_never_changes() -> None:
 
 
 def test_setting_and_admission_are_known_modes() -> None:
-    with_provider.when(replace(open_home, setting="moon")).then_refused(Reason.UNKNOWN_MODE)
-    with_provider.when(replace(open_home, admission="anyone")).then_refused(Reason.UNKNOWN_MODE)
+    with_provider.when(replace(open_home, setting="moon")).then_refused(
+        Reason.UNKNOWN_MODE, setting="moon"
+    )
+    with_provider.when(replace(open_home, admission="anyone")).then_refused(
+        Reason.UNKNOWN_MODE, admission="anyone"
+    )
 
 
 def test_a_region_may_close_its_doors_to_other_peoples_jobs() -> None:

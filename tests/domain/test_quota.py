@@ -116,7 +116,9 @@ def test_above_the_quota_a_project_is_refused_or_rents_elsewhere_as_it_says() ->
     reserved = next(one.fact for one in changes if isinstance(one.fact, LeaseReserved))
     assert reserved.quotas is None, "it is not counted"
     refused = where.after(job(2)).after(replace(request(), overflow=True))
-    refused.when(reserve(2)).then_refused(Reason.QUOTA_EXHAUSTED)
+    refused.when(reserve(2)).then_refused(
+        Reason.QUOTA_EXHAUSTED, rule="the project's overflow policy refuses"
+    )
 
 
 def test_a_client_has_a_quota_of_its_own_everywhere_and_in_a_pool() -> None:

@@ -181,7 +181,7 @@ def test_a_node_lists_no_seat_that_is_not_licensed() -> None:
 def test_a_seat_lives_on_one_node_at_a_time() -> None:
     elsewhere = supply.device_registered(seat_id(LICENCE, 1), node_id="node_2")
     scene = listed(seat(1)).after(GRANT).given((Stream("device", elsewhere.device_id), elsewhere))
-    scene.when(ADMIT).then_refused(Reason.DEVICE_ELSEWHERE)
+    scene.when(ADMIT).then_refused(Reason.DEVICE_ELSEWHERE, device_id="lic_1:1")
 
 
 def test_seats_beside_accelerators_of_one_model_may_join() -> None:

@@ -150,20 +150,26 @@ def test_the_reward_it_is_about_is_the_credited_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "reason"),
+    ("changed", "reason", "told"),
     [
-        ({"account_id": "acct_c"}, Reason.ACCOUNT_UNKNOWN),
-        ({"account_id": "treasury"}, Reason.ACCOUNT_UNKNOWN),
-        ({"epoch": 9}, Reason.EPOCH_UNKNOWN),
-        ({"epoch": 2}, Reason.EPOCH_STATE),
-        ({"kind": "fine"}, Reason.UNKNOWN_MODE),
-        ({"delta": 1}, Reason.AMOUNT_OUT_OF_RANGE),
-        ({"delta": 0, "kind": ADJUSTMENT}, Reason.AMOUNT_OUT_OF_RANGE),
-        ({"reason": ""}, Reason.AMOUNT_OUT_OF_RANGE),
+        ({"account_id": "acct_c"}, Reason.ACCOUNT_UNKNOWN, {"account_id": "acct_c"}),
+        ({"account_id": "treasury"}, Reason.ACCOUNT_UNKNOWN, {"account_id": "treasury"}),
+        ({"epoch": 9}, Reason.EPOCH_UNKNOWN, {"epoch": 9}),
+        ({"epoch": 2}, Reason.EPOCH_STATE, {"epoch": 2, "status": "open"}),
+        ({"kind": "fine"}, Reason.UNKNOWN_MODE, {"kind": "fine"}),
+        ({"delta": 1}, Reason.AMOUNT_OUT_OF_RANGE, {"field": "delta", "delta": 1}),
+        (
+            {"delta": 0, "kind": ADJUSTMENT},
+            Reason.AMOUNT_OUT_OF_RANGE,
+            {"field": "delta", "delta": 0},
+        ),
+        ({"reason": ""}, Reason.AMOUNT_OUT_OF_RANGE, {"field": "reason"}),
     ],
 )
-def test_what_cannot_be_corrected_is_refused(changed: dict[str, object], reason: Reason) -> None:
-    CREDITED.when(replace(TAKE, **changed)).then_refused(reason)  # type: ignore[arg-type]
+def test_what_cannot_be_corrected_is_refused(
+    changed: dict[str, object], reason: Reason, told: dict[str, object]
+) -> None:
+    CREDITED.when(replace(TAKE, **changed)).then_refused(reason, **told)  # type: ignore[arg-type]
 
 
 def test_a_correction_that_nobody_proposed_is_unknown() -> None:

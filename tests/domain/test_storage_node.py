@@ -159,5 +159,5 @@ def test_an_account_is_not_closed_while_a_region_of_it_has_a_storage_node() -> N
         account_id=ALICE, lease_ids=(), node_ids=(), region_ids=(REGION,), by="mem", at_us=NOON_US
     )
     empty = standing.having({f"party:{ALICE}:cash": 0})
-    empty.when(close).then_refused(Reason.ACCOUNT_NOT_EMPTY)
+    empty.when(close).then_refused(Reason.ACCOUNT_NOT_EMPTY, storage_node="region_home")
     assert len(empty.after(remove(0)).when(close).changes()) == 1

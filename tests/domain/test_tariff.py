@@ -61,26 +61,32 @@ def test_the_same_tariff_again_changes_nothing() -> None:
 
 
 def test_a_published_version_is_never_edited() -> None:
-    SCENE.when(replace(FIRST, burn_share_ppm=1)).then_refused(Reason.TARIFF_VERSION)
+    SCENE.when(replace(FIRST, burn_share_ppm=1)).then_refused(
+        Reason.TARIFF_VERSION, version=1, expected=2
+    )
 
 
 @pytest.mark.parametrize("version", [0, 3])
 def test_versions_have_no_gaps(version: int) -> None:
-    SCENE.when(replace(SECOND, version=version)).then_refused(Reason.TARIFF_VERSION)
+    SCENE.when(replace(SECOND, version=version)).then_refused(
+        Reason.TARIFF_VERSION, version=..., expected=2
+    )
 
 
 def test_a_tariff_never_reaches_back() -> None:
-    SCENE.when(replace(SECOND, effective_from_us=7_999)).then_refused(Reason.TARIFF_VERSION)
+    SCENE.when(replace(SECOND, effective_from_us=7_999)).then_refused(
+        Reason.TARIFF_VERSION, effective_from_us=7999
+    )
     later = SCENE.given((NETWORK, published(SECOND)))
     third = replace(SECOND, version=3, at_us=8_500, effective_from_us=8_999)
-    later.when(third).then_refused(Reason.TARIFF_VERSION)
+    later.when(third).then_refused(Reason.TARIFF_VERSION, effective_from_us=8999)
 
 
 @pytest.mark.parametrize("name", ["provider_share_ppm", "burn_share_ppm"])
 @pytest.mark.parametrize("share_ppm", [-1, PPM + 1])
 def test_shares_lie_between_nothing_and_all(name: str, share_ppm: int) -> None:
     changed: dict[str, Any] = {name: share_ppm}
-    FRESH.when(replace(FIRST, **changed)).then_refused(Reason.SHARE_OUT_OF_RANGE)
+    FRESH.when(replace(FIRST, **changed)).then_refused(Reason.SHARE_OUT_OF_RANGE, share_ppm=...)
 
 
 def test_a_class_has_one_fee() -> None:
@@ -142,21 +148,37 @@ def _split(residual: str, **shares: int) -> Split:
 
 
 @pytest.mark.parametrize(
-    ("split", "provider_ppm", "reason"),
+    ("split", "provider_ppm", "reason", "told"),
     [
-        (_split("burn", provider=600_000, platform=500_000), 600_000, Reason.SHARE_OUT_OF_RANGE),
-        (_split("burn", provider=-1), -1, Reason.SHARE_OUT_OF_RANGE),
-        (_split("provider", provider=1), 1, Reason.DUPLICATE_ID),
-        (_split("charity", provider=1), 1, Reason.UNKNOWN_MODE),
-        (_split("burn", renter=1), 0, Reason.UNKNOWN_MODE),
-        (_split("burn", provider=600_000), 500_000, Reason.SHARE_OUT_OF_RANGE),
-        (_split("provider", platform=600_000), 0, Reason.SHARE_OUT_OF_RANGE),
+        (
+            _split("burn", provider=600_000, platform=500_000),
+            600_000,
+            Reason.SHARE_OUT_OF_RANGE,
+            {"sum_ppm": 1_100_000},
+        ),
+        (_split("burn", provider=-1), -1, Reason.SHARE_OUT_OF_RANGE, {"share_ppm": -1}),
+        (_split("provider", provider=1), 1, Reason.DUPLICATE_ID, {"rows": "split"}),
+        (_split("charity", provider=1), 1, Reason.UNKNOWN_MODE, {"residual": "charity"}),
+        (_split("burn", renter=1), 0, Reason.UNKNOWN_MODE, {"buckets": "renter"}),
+        (
+            _split("burn", provider=600_000),
+            500_000,
+            Reason.SHARE_OUT_OF_RANGE,
+            {"provider_share_ppm": 600_000},
+        ),
+        (
+            _split("provider", platform=600_000),
+            0,
+            Reason.SHARE_OUT_OF_RANGE,
+            {"provider_share_ppm": 400_000},
+        ),
     ],
 )
 def test_a_split_names_each_bucket_once_and_shares_no_more_than_all(
-    split: Split, provider_ppm: int, reason: Reason
+    split: Split, provider_ppm: int, reason: Reason, told: dict[str, object]
 ) -> None:
-    FRESH.when(replace(FIRST, split=split, provider_share_ppm=provider_ppm)).then_refused(reason)
+    asked = replace(FIRST, split=split, provider_share_ppm=provider_ppm)
+    FRESH.when(asked).then_refused(reason, **told)
 
 
 def test_a_split_may_leave_the_rest_to_any_bucket() -> None:
