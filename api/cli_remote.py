@@ -227,9 +227,10 @@ def _printable_key(api_key: str) -> str:
 
 
 def _no(problem: Problem) -> AnswerIsNo:
-    lines = [f"refused: {problem.get('code')}: {problem.get('detail') or problem.get('title')}"]
-    errors = problem.get("errors") or ()
-    lines += [f"  {error.get('pointer')}: {error.get('detail')}" for error in errors]
+    detail, errors = str(problem.get("detail") or problem.get("title")), problem.get("errors") or ()
+    lines = [f"refused ({problem.get('code')}): {detail}"]
+    broken = [f"{error.get('pointer')}: {error.get('detail')}" for error in errors]
+    lines += [f"  {one}" for one in broken if one != detail]
     advice = _ADVICE.get(str(problem.get("code")))
     if advice is not None:
         lines.append(advice)
@@ -242,7 +243,5 @@ _ADVICE = {
     "unauthenticated": "set TALLYSTICK_API_KEY to your API key",
     "credential_invalid": "set TALLYSTICK_API_KEY to a key that is not revoked",
     "scope_missing": "use a key of the party this is for",
-    "credit_too_low": "the operator can add money: tallystick account deposit",
     "http_error": "check TALLYSTICK_URL",
-    "no_match": "tallystick offer list shows what is for rent",
 }

@@ -17,82 +17,15 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
+from api.refusal_words import SENTENCES
 from api.waiting import ProjectionBehind
 from domain.refusal import Reason, Refused
 from ledger.handle import DATABASE_AWAY, InProgress, LogBusy, OutcomeUnknown, StreamMoved
 
 MEDIA_TYPE = "application/problem+json"
 
-_UNPROCESSABLE = 422
-_NOT_FOUND = (
-    Reason.CASH_OUT_UNKNOWN, Reason.DIFFERENCE_UNKNOWN,
-    Reason.ACCOUNT_UNKNOWN, Reason.MEMBER_UNKNOWN, Reason.API_KEY_UNKNOWN, Reason.WALLET_UNKNOWN,
-    Reason.PROVIDER_UNKNOWN, Reason.REGION_UNKNOWN, Reason.NODE_UNKNOWN, Reason.DEVICE_UNKNOWN,
-    Reason.OFFER_UNKNOWN, Reason.JOB_UNKNOWN, Reason.LEASE_UNKNOWN, Reason.EPOCH_UNKNOWN,
-    Reason.REWARD_CORRECTION_UNKNOWN,
-    Reason.TARIFF_UNKNOWN, Reason.JOIN_CODE_UNKNOWN, Reason.SIGNING_KEY_UNKNOWN,
-    Reason.MAINTENANCE_UNKNOWN, Reason.LICENCE_UNKNOWN, Reason.ATTRIBUTE_UNKNOWN,
-    Reason.WEBHOOK_UNKNOWN, Reason.BID_UNKNOWN, Reason.PRICE_SOURCE_UNKNOWN,
-    Reason.POOL_UNKNOWN, Reason.GANG_UNKNOWN,
-    Reason.PAYMENT_UNKNOWN,
-    Reason.INVOICE_UNKNOWN,
-    Reason.PROMOTION_UNKNOWN, Reason.PAYER_UNKNOWN, Reason.GRANT_UNKNOWN,
-    Reason.GROUP_UNKNOWN, Reason.CLIENT_UNKNOWN, Reason.TASK_UNKNOWN,
-    Reason.LINE_UNKNOWN,
-    Reason.DISPUTE_UNKNOWN, Reason.ADJUSTMENT_UNKNOWN, Reason.PROPOSAL_UNKNOWN,
-)  # fmt: skip
-_CONFLICT = (
-    Reason.ACCOUNT_EXISTS, Reason.ACCOUNT_CLOSED, Reason.ACCOUNT_NOT_EMPTY, Reason.MEMBER_EXISTS,
-    Reason.LAST_OWNER, Reason.API_KEY_REVOKED,
-    Reason.OPERATOR_EXISTS, Reason.WALLET_TAKEN, Reason.PROVIDER_EXISTS, Reason.REGION_EXISTS,
-    Reason.STORAGE_NODE_STATE, Reason.JOIN_CODE_USED, Reason.JOIN_CODE_EXPIRED,
-    Reason.NODE_EXISTS, Reason.NODE_STATE,
-    Reason.NODE_KEY_MISMATCH, Reason.NODE_KEY_USED, Reason.NODE_SPECS_MISSING,
-    Reason.NODE_NOT_JOINABLE, Reason.REGION_TERMS, Reason.REGION_DAY,
-    Reason.NODE_IN_MAINTENANCE, Reason.LICENCE_EXISTS, Reason.ATTRIBUTE_REVOKED,
-    Reason.NODE_BUSY, Reason.DEVICE_ELSEWHERE, Reason.DEVICE_TAKEN, Reason.DEVICE_INTERVAL,
-    Reason.OFFER_EXISTS, Reason.OFFER_WITHDRAWN, Reason.JOB_EXISTS, Reason.JOB_STATE,
-    Reason.POOL_EXISTS, Reason.NODE_POOLED, Reason.GANG_EXISTS, Reason.GANG_STATE,
-    Reason.GANG_TOO_LARGE, Reason.QUEUE_FULL, Reason.QUEUE_MOVED,
-    Reason.LEASE_EXISTS, Reason.LEASE_NOT_OPEN, Reason.LEASE_STATE, Reason.NO_MATCH,
-    Reason.MATCH_IMPOSSIBLE,
-    Reason.LEASE_NOT_DUE,
-    Reason.OFFER_MISMATCH, Reason.PRICE_ABOVE_CAP, Reason.UNPAID_DEBT,
-    Reason.AUCTION_STATE, Reason.BID_EXISTS, Reason.BIDS_FULL, Reason.BID_STATE,
-    Reason.ACCRUAL_NOT_DUE, Reason.USAGE_POSITION_FELL,
-    Reason.USAGE_INCOMPLETE, Reason.DEPOSIT_EXISTS, Reason.PURCHASE_EXISTS, Reason.TARIFF_VERSION,
-    Reason.TARIFF_NOTICE, Reason.SIGNING_KEY_REVOKED, Reason.COUNTERSIGN_FELL,
-    Reason.MATURITY_WINDOW, Reason.EARNING_MATURED, Reason.EARNINGS_STATE,
-    Reason.INVOICE_EXISTS, Reason.NOTHING_TO_INVOICE, Reason.CREDIT_NOTE_EXISTS,
-    Reason.CREDIT_ABOVE_LINE, Reason.CASH_OUT_HELD, Reason.CASH_OUT_STATE,
-    Reason.PROPOSAL_NEEDED, Reason.PROPOSAL_EXISTS, Reason.PROPOSAL_STATE, Reason.PROPOSAL_LINT,
-    Reason.PROPOSAL_WITHOUT_TERMS, Reason.PROPOSAL_NOTICE, Reason.VOTED_ALREADY,
-    Reason.POLICY_VERSION, Reason.EPOCH_STATE, Reason.EPOCH_NOT_OVER, Reason.EPOCH_OUT_OF_ORDER,
-    Reason.CUT_INCOMPLETE, Reason.CHUNK_OUT_OF_ORDER, Reason.REWARDS_MISMATCH,
-    Reason.REWARD_CORRECTION_STATE, Reason.NOTHING_UNMATURED, Reason.FORFEIT_NOT_DUE,
-    Reason.DISPUTE_STATE, Reason.LINE_DISPUTED, Reason.DISPUTE_TOO_LATE,
-    Reason.ADJUSTMENT_TOO_LARGE, Reason.NO_LATE_USAGE,
-    Reason.PAYOUT_STATE, Reason.PAYOUT_EXISTS, Reason.CHAIN_TX_STATE, Reason.BURN_STATE,
-    Reason.BREAKER_LIMIT, Reason.PRICE_SNAPSHOT, Reason.ORACLE_DORMANT,
-    Reason.PAYMENT_STATE, Reason.PAYMENT_NOT_DUE, Reason.PAYMENT_TERMS_VERSION,
-    Reason.STREAM_MOVED,
-    Reason.GRANT_EXISTS, Reason.GRANT_STATE, Reason.MILESTONE_STATE,
-    Reason.SECOND_PERSON_NEEDED, Reason.TREASURY_SHORT,
-    Reason.QUOTA_EXHAUSTED, Reason.COUNTERPARTY_DENIED, Reason.GROUP_EXISTS, Reason.TASK_STATE,
-    Reason.BUDGET_EXHAUSTED, Reason.PROMOTION_EXISTS, Reason.PROMOTION_ENDED,
-    Reason.PROMOTION_TERMS, Reason.PROMOTION_FUND_SHORT, Reason.PAYER_EXISTS,
-)  # fmt: skip
-
-STATUS: dict[Reason, int] = {
-    **dict.fromkeys(Reason, _UNPROCESSABLE),
-    **dict.fromkeys(_NOT_FOUND, 404),
-    **dict.fromkeys(_CONFLICT, 409),
-    Reason.CREDIT_TOO_LOW: 402,
-    Reason.PROPOSAL_MOVED: 412,
-    Reason.NOT_PERMITTED: 403,
-    Reason.CLIENT_NOT_AUTHORISED: 403,
-}
-"""Every reason has a status; the default is 422, well-formed but invalid."""
+STATUS: dict[Reason, int] = {reason: found.status for reason, found in SENTENCES.items()}
+"""The status of every reason; it stands beside the reason's sentence, in the file of its room."""
 
 
 DOOR: dict[str, tuple[int, str]] = {
@@ -171,18 +104,8 @@ def title_of(code: str) -> str:
 
 
 def meaning_of(code: str) -> str:
-    """One sentence for the page behind a problem's `type`."""
-    if code in DOOR:
-        return DOOR[code][1]
-    kind = {
-        402: "The account's balance is too small for this.",
-        403: "The rule does not let this account do this.",
-        404: "What the request names does not exist, or you may not see it.",
-        409: "The state of what the request names does not allow this now.",
-        412: "What the request names has changed since it was read.",
-        422: "The request is well-formed, but a rule of the marketplace refuses what it asks.",
-    }[status_of(code)]
-    return f"{kind} The rule is called {title_of(code).lower()!r}; `facts` says what it looked at."
+    """What it means, without the facts of one case: for the page behind a problem's `type`."""
+    return DOOR[code][1] if code in DOOR else SENTENCES[Reason(code)].said({})
 
 
 @dataclass(eq=False)
@@ -228,11 +151,10 @@ def etag(version: object) -> str:
 
 
 def of_refusal(refused: Refused) -> Problem:
-    """The problem a refusal is answered with."""
+    """The problem a refusal is answered with: its sentence, and its facts as they are."""
     facts = {name: str(value) for name, value in refused.facts.items() if value is not None}
-    told = ", ".join(f"{name}={value}" for name, value in facts.items())
     headers = {"ETag": etag(refused.facts["found"])} if STATUS[refused.reason] == 412 else {}
-    detail = f"{title_of(refused.reason.value)}: {told}" if told else title_of(refused.reason.value)
+    detail = SENTENCES[refused.reason].said(facts)
     return Problem(
         STATUS[refused.reason], refused.reason.value, detail, facts=facts, headers=headers
     )

@@ -7,6 +7,7 @@ node meets it is decided by `domain/match_dimensions.py`, for the whole fleet at
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from api.lease_desk import Round
@@ -192,9 +193,18 @@ def no_match(found: Found) -> Refused:
     return Refused(
         Reason.NO_MATCH, dimension=told.dimension, required=told.required,
         best_offered=told.best_offered, nodes=explained.nodes,
+        matching=told.nodes_left + told.nodes_refused,
         relaxation=eased_told(explained.relaxations[0]) if explained.relaxations else None,
-        missing=missing_of(found.shortage),
+        missing=missing_of(found.shortage), **ease_of(explained.relaxations),
     )  # fmt: skip
+
+
+def ease_of(relaxations: Sequence[Relaxation]) -> dict[str, object]:
+    """The nearest single demand to ease, as facts: which, to what, and how many then match."""
+    if not relaxations:
+        return {}
+    nearest = relaxations[0]
+    return {"ease": nearest.field, "ease_to": nearest.offered, "ease_nodes": nearest.nodes}
 
 
 def missing_of(short: Shortage | None) -> str | None:

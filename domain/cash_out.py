@@ -341,10 +341,10 @@ def holds_of(world: World, account_id: str, at_us: int) -> dict[str, str]:
     found = {each: why for each, why in state.present.items() if each not in state.units}
     owed = world.balance(f"party:{account_id}:owed")
     if owed:
-        found["owes"] = f"the account owes {owed} micro-credits"
+        found["owes"] = "the account has unpaid debt"
     from_us = earnings_of(world, account_id).destination_from_us
     if at_us < from_us:
-        found["destination"] = f"the destination is new: nothing leaves before {from_us}"
+        found["destination"] = "the destination is new"
     return found
 
 
@@ -527,7 +527,12 @@ def _require_not_held(world: World, account_id: str, at_us: int) -> None:
     holds = holds_of(world, account_id, at_us)
     if holds:
         told = "; ".join(f"{hold_id}: {reason}" for hold_id, reason in sorted(holds.items())[:5])
-        raise Refused(Reason.CASH_OUT_HELD, account_id=account_id, holds=told)
+        # Only a new destination ends by itself, so only then is there a moment to wait for.
+        is_new = holds.keys() == {"destination"}
+        until_us = earnings_of(world, account_id).destination_from_us if is_new else None
+        raise Refused(
+            Reason.CASH_OUT_HELD, account_id=account_id, holds=told, until_us=until_us
+        )
 
 
 def decide_start(command: StartCashOut, world: World) -> list[Change]:

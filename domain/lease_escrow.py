@@ -49,7 +49,7 @@ def hold_for_terms(asked: LeaseRequested, terms: LeaseReserved, world: World) ->
     least = charge_for(rate * (asked.term_us or MIN_RUNWAY_US) // PPM, price)
     needed = least if asked.term_us is not None or asked.funds is None else asked.funds.units
     if needed < least:
-        raise Refused(Reason.CREDIT_TOO_LOW, needed=least, available=needed)
+        raise Refused(Reason.CREDIT_TOO_LOW, needed=least, available=needed, what="funds")
     parts = collected(world, asked.account_id, terms, needed, needed, lease=asked)
     if terms.federated is None or not terms.federated.fee_per_hour.units:
         return parts

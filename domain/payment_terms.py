@@ -101,14 +101,14 @@ def decide_publish(command: PublishPaymentTerms, world: World) -> list[Change]:
     if command.minimum.asset is not Asset.CREDIT or command.minimum.units % CENT_UNITS:
         raise _invalid("minimum", "whole cents of credits")
     if not CENT_UNITS <= command.minimum.units <= MINIMUM_UNITS_MAX:
-        raise _invalid("minimum", f"{CENT_UNITS} to {MINIMUM_UNITS_MAX}")
+        raise _invalid("minimum", "in range", least=CENT_UNITS, most=MINIMUM_UNITS_MAX)
     if not 0 <= command.chargeback_window_us <= WINDOW_US_MAX:
-        raise _invalid("chargeback_window_us", f"0 to {WINDOW_US_MAX}")
+        raise _invalid("chargeback_window_us", "in range", most=WINDOW_US_MAX)
     return [Change(TERMS, fact)]
 
 
-def _invalid(field: str, rule: str) -> Refused:
-    return Refused(Reason.PAYMENT_TERMS_INVALID, field=field, rule=rule)
+def _invalid(field: str, rule: str, **facts: int) -> Refused:
+    return Refused(Reason.PAYMENT_TERMS_INVALID, field=field, rule=rule, **facts)
 
 
 STREAMS: dict[str, tuple[Any, Callable[[Any, Any], Any]]] = {"payment_terms": (Terms(), evolve)}

@@ -247,7 +247,7 @@ def _check_numbers(fact: PolicyPublished) -> None:
         raise _invalid("the hard cap is an amount of TOKEN that an account can hold")
     shares = (fact.compute_ppm, fact.availability_ppm, fact.treasury_ppm)
     if min(shares) < 0 or sum(shares) != PPM:
-        raise _invalid("pool shares sum to exactly 1000000 ppm", sum_ppm=sum(shares))
+        raise _invalid("pool shares sum to exactly 100 %", sum_ppm=sum(shares))
     if fact.compute_base not in COMPUTE_BASES:
         raise _invalid("compute base", compute_base=fact.compute_base)
     if not 0 <= fact.holdback_epochs <= EPOCHS_MAX:

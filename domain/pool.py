@@ -313,7 +313,7 @@ def check_policy(policy: PoolPolicy) -> None:
     }
     for field, (number, least, most) in times.items():
         if not least <= number <= most:
-            raise _invalid(f"between {least} and {most}", field)
+            raise _invalid("in range", field, least=least, most=most)
     _check_queues(policy.queues)
 
 
@@ -337,14 +337,14 @@ def _check_queues(queues: Sequence[PoolQueue]) -> None:
         if queue.account_id is not None and queue.name in parents:
             raise _invalid("only a leaf names an account", "queues")
         if not (0 <= queue.deserved_ppm <= GPUS_PPM_MAX and 1 <= queue.weight <= WEIGHT_MAX):
-            raise _invalid("deserved_ppm from 0, weight from 1", "queues")
+            raise _invalid("deserved GPUs from 0, weight from 1", "queues")
         if not 0 <= queue.priority <= WEIGHT_MAX:
             raise _invalid("priority from 0", "queues")
         seen.add(queue.name)
 
 
-def _invalid(rule: str, field: str) -> Refused:
-    return Refused(Reason.POOL_POLICY_INVALID, field=field, rule=rule)
+def _invalid(rule: str, field: str, **facts: int) -> Refused:
+    return Refused(Reason.POOL_POLICY_INVALID, field=field, rule=rule, **facts)
 
 
 STREAMS: dict[str, tuple[Any, Any]] = {"pool": (PoolState(), evolve)}

@@ -126,16 +126,16 @@ def check_terms(terms: RewardTerms) -> None:
         if any(not one.name or len(one.name) > 64 for one in rated):
             raise _invalid(f"a {field} has a name of at most 64 characters")
         if any(not 0 <= one.ppm <= PPM for one in rated):
-            raise _invalid(f"a {field} weighs 0 to 1000000 ppm")
+            raise _invalid(f"a {field} weighs 0 % to 100 %")
     for name, least, value, most in _ranges(terms):
         if value is not None and not least <= value <= most:
-            raise _invalid(f"{name} lies between {least} and {most}", **{name: value})
+            raise _invalid(f"{name} lies between {least} and {most}{_unit(name)}", **{name: value})
     if terms.bonus_from_ppm + terms.bonus_range_ppm > PPM:
         raise _invalid(
-            "the whole bonus is within reach: bonus_from_ppm + bonus_range_ppm <= 1000000"
+            "the whole bonus is within reach: its start and its range are at most 100 % together"
         )
     if {terms.cap_goes_to, terms.zero_weight_goes_to} - set(DESTINATIONS):
-        raise _invalid(f"what nobody gets goes to one of {', '.join(DESTINATIONS)}")
+        raise _invalid(f"what is left over goes to one of {', '.join(DESTINATIONS)}")
 
 
 def _ranges(terms: RewardTerms) -> tuple[tuple[str, int, int | None, int], ...]:
@@ -154,6 +154,12 @@ def _ranges(terms: RewardTerms) -> tuple[tuple[str, int, int | None, int], ...]:
         ("min_wait_us", 0, terms.min_wait_us, WAIT_MAX_US),
         ("forfeit_epochs", 1, terms.forfeit_epochs, EPOCHS_MAX),
     )
+
+
+def _unit(name: str) -> str:
+    """The unit of a field, where its name says it."""
+    units = {"_ppm": " parts per million", "_us": " microseconds"}
+    return next((unit for ending, unit in units.items() if name.endswith(ending)), "")
 
 
 def _invalid(rule: str, **facts: object) -> Refused:

@@ -259,7 +259,7 @@ def decide_set(command: SetAutoTopUp, world: World) -> list[Change]:
     _credits("threshold", command.threshold)
     minimum = terms_at(world, command.at_us).minimum.units
     if _credits("amount", command.amount) < minimum:
-        raise _invalid("amount", f"at least {minimum}")
+        raise _invalid("amount", "at least the smallest payment", least=minimum)
     if command.amount.units % CENT_UNITS:
         raise _invalid("amount", "whole cents")
     if _credits("monthly_max", command.monthly_max) < command.amount.units:
@@ -390,12 +390,12 @@ def _stopping(account_id: str, reason: str, by: str, at_us: int) -> Change:
 
 def _credits(field: str, amount: Amount) -> int:
     if amount.asset is not Asset.CREDIT or not 0 < amount.units <= PAYMENT_UNITS_MAX:
-        raise _invalid(field, f"credits, 1 to {PAYMENT_UNITS_MAX} micro-credits")
+        raise _invalid(field, "credits, and not too many", most=PAYMENT_UNITS_MAX)
     return amount.units
 
 
-def _invalid(field: str, rule: str) -> Refused:
-    return Refused(Reason.TOP_UP_INVALID, field=field, rule=rule)
+def _invalid(field: str, rule: str, **facts: int) -> Refused:
+    return Refused(Reason.TOP_UP_INVALID, field=field, rule=rule, **facts)
 
 
 STREAMS: dict[str, tuple[Any, Callable[[Any, Any], Any]]] = {"top_up": (TopUps(), evolve)}

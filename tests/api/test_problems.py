@@ -84,7 +84,8 @@ def test_a_problem_document_has_every_field_and_absent_ones_are_absent(shared: S
         "retryable": False,
         "instance": "/v1/leases/lease_" + "0" * 32,
         "request_id": response.headers["Request-Id"],
-        "detail": "Lease unknown: lease_id=lease_" + "0" * 32,
+        "detail": "There is no lease lease_" + "0" * 32 + " that you may see."
+        " `tallystick lease list` shows yours.",
         "facts": {"lease_id": "lease_" + "0" * 32},
     }
     assert shared.http.get(told["type"]).status_code == 200
