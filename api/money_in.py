@@ -145,7 +145,12 @@ def create_payment(account_id: AccountInPath, body: NewPayment, call: Caller) ->
     payment_id = call.id("pay")
     processor = processor_for(body.method, call.service.processors)
     if processor is None:
-        raise errors.problem("payment_method_unavailable", f"no payment by {body.method} here")
+        other = "bank" if body.method == "card" else "card"
+        told = (
+            f"This installation takes no payments by {body.method}."
+            f" Try `tallystick payment create --method {other}`, or ask the operator."
+        )
+        raise errors.problem("payment_method_unavailable", told)
 
     @cache
     def offered() -> ChargeStarted:

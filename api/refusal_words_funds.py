@@ -28,6 +28,16 @@ SENTENCES: dict[Reason, Sentence] = {
             what="funds",
         ),
         when(
+            "A cash-out of {needed:credit} was asked for; your account has {available:amount} "
+            "of earnings to pay out. Ask for less, or wait until more earnings mature.",
+            what="earnings",
+        ),
+        when(
+            "This correction moves {needed:credit}; the accounts that pay for it have "
+            "{available:amount}. Correct a smaller part, or wait until they have more.",
+            what="adjustment",
+        ),
+        when(
             "This needs {needed:credit}; {available:amount} are available. Buy credits with "
             "`tallystick payment create`, or ask for less: a lower price limit, a shorter term "
             "or fewer GPUs.",

@@ -314,7 +314,9 @@ class Taking:
             lines += self._debit(account, here)
             left -= here
         if left:
-            raise Refused(Reason.CREDIT_TOO_LOW, needed=units, available=units - left)
+            raise Refused(
+                Reason.CREDIT_TOO_LOW, needed=units, available=units - left, what="adjustment"
+            )
         return lines
 
     def _left(self, account: str) -> int:

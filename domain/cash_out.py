@@ -502,7 +502,9 @@ def _asked(amount: Amount, earned: int) -> int:
         raise Refused(Reason.AMOUNT_OUT_OF_RANGE, asset=amount.asset.value)
     _require_cents(amount.units)
     if amount.units > earned:
-        raise Refused(Reason.CREDIT_TOO_LOW, needed=amount.units, available=earned)
+        raise Refused(
+            Reason.CREDIT_TOO_LOW, needed=amount.units, available=earned, what="earnings"
+        )
     return amount.units
 
 

@@ -89,7 +89,11 @@ def test_a_refusal_is_exit_1_and_json_prints_the_problem(server: Server) -> None
     assert refused.document["status"] == 409
     in_words = server.run(*words, key=key)
     assert (in_words.code, in_words.out) == (1, "")
-    assert "tallystick offer list" in in_words.err
+    assert in_words.err.splitlines() == [
+        f"refused (no_match): {refused.document['detail']}"
+    ], "once, and without the title"
+    assert "`tallystick offer" in in_words.err, "and says what to do next"
+    assert "dimension=" not in in_words.err
 
 
 def test_a_lease_is_asked_for_in_a_mode_and_refused_by_the_rules_name(server: Server) -> None:
@@ -275,6 +279,7 @@ def test_money_out_is_read_asked_for_and_held_by_command(server: Server) -> None
     assert server.run("cash-out", "release", account_id, "--json").document["hold_ids"] == []
     poor = server.run("cash-out", "request", account_id, "--credits", "25", key=key)
     assert (poor.code, "credit_too_low" in poor.err) == (1, True)
+    assert "A cash-out of 25.00 CREDIT was asked for; your account has 0.00" in poor.err
     assert server.run("cash-out", "list", account_id, "--json", key=key).document["data"] == []
     assert server.run("cash-out", "show", account_id, "cashout_1", key=key).code == 1
 
