@@ -139,7 +139,7 @@ class AccountOpenedTold(AccountTold):
     problems=[Reason.NOT_PERMITTED, Reason.ACCOUNT_EXISTS, Reason.DUPLICATE_ID],
 )  # fmt: skip
 def create_account(body: NewAccount, call: Caller) -> Response:
-    """Open an account with its first owner and a first API key, shown once."""
+    """Opens an account with its first owner and a first API key, which is shown once."""
     account_id, member_id = call.id("acct"), call.id("member")
     scopes: Any = tuple(body.scopes or sorted(SCOPES_OF[body.kind]))
     key = new_key(call)
@@ -162,7 +162,7 @@ def create_account(body: NewAccount, call: Caller) -> Response:
 
 @resource.get("/v1/accounts", READ, page_of(AccountTold), problems=["cursor_invalid"])
 def list_accounts(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None) -> Response:
-    """Accounts in order of opening: your own, or all for operators and auditors."""
+    """Lists accounts in order of opening: your own, or all for operators and auditors."""
     place = call.place(cursor, [0])
     with call.read(ACCESS) as view:
         if call.principal.only is None:
@@ -177,7 +177,7 @@ def list_accounts(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
     "/v1/accounts/{account_id}", READ, AccountTold, problems=[Reason.ACCOUNT_UNKNOWN]
 )  # fmt: skip
 def read_account(account_id: AccountInPath, call: Caller) -> Response:
-    """Read an account."""
+    """Returns an account."""
     visible(call.principal, account_id)
     with call.read(ACCESS) as view:
         found = access.read_account(view.connection, account_id)
@@ -199,9 +199,9 @@ def _account(row: access.Account) -> AccountTold:
     problems=[Reason.NOT_PERMITTED, Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_NOT_EMPTY],
 )  # fmt: skip
 def close_account(account_id: AccountInPath, body: Nothing, call: Caller) -> Response:
-    """Close an account whose leases are settled, nodes retired and books empty.
+    """Closes an account. Its leases must be settled, its nodes retired and its books empty.
 
-    Its keys end with it, the caller's own too; nothing new begins for it any more.
+    All keys of the account end, the caller's own key too; nothing new can begin for it.
     """
     del body
 
@@ -262,7 +262,7 @@ class MembersTold(Told):
     "/v1/accounts/{account_id}/members", READ, MembersTold, problems=[Reason.ACCOUNT_UNKNOWN]
 )  # fmt: skip
 def list_members(account_id: AccountInPath, call: Caller) -> Response:
-    """Present and former members of an account."""
+    """Lists present and former members of an account."""
     visible(call.principal, account_id)
     with call.read(ACCESS) as view:
         _existing(view.connection, account_id)
@@ -284,7 +284,7 @@ def _member(row: access.Member) -> dict[str, Any]:
     problems=[Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED, Reason.MEMBER_EXISTS],
 )  # fmt: skip
 def add_member(account_id: AccountInPath, body: NewMember, call: Caller) -> Response:
-    """Add a member with a role."""
+    """Adds a member with a role."""
     member_id = body.member_id or call.id("member")
 
     def commands() -> AddMember:
@@ -305,7 +305,7 @@ def add_member(account_id: AccountInPath, body: NewMember, call: Caller) -> Resp
 def remove_member(
     account_id: AccountInPath, member_id: MemberInPath, body: Nothing, call: Caller
 ) -> Response:
-    """Remove a member; every key in their name ends at once."""
+    """Removes a member. Every key in the member's name ends at once."""
     del body
 
     def commands() -> RemoveMember:
@@ -349,7 +349,7 @@ class ApiKeysTold(Told):
     ApiKeysTold, problems=[Reason.ACCOUNT_UNKNOWN],
 )  # fmt: skip
 def list_api_keys(account_id: AccountInPath, call: Caller) -> Response:
-    """The keys of an account, revoked ones too. The keys themselves are kept nowhere."""
+    """Lists the keys of an account, revoked ones too. The keys themselves are not stored."""
     visible(call.principal, account_id)
     with call.read(ACCESS) as view:
         _existing(view.connection, account_id)
@@ -372,7 +372,7 @@ def _key_row(row: access.ApiKey) -> dict[str, Any]:
               Reason.MEMBER_UNKNOWN, Reason.DUPLICATE_ID],
 )  # fmt: skip
 def create_api_key(account_id: AccountInPath, body: NewApiKey, call: Caller) -> Response:
-    """Issue an API key, shown once."""
+    """Issues an API key, which is shown once."""
     member_id = body.member_id or call.principal.member_id
     key, scopes = new_key(call), tuple(body.scopes)
 
@@ -394,7 +394,7 @@ def create_api_key(account_id: AccountInPath, body: NewApiKey, call: Caller) -> 
 def rotate_api_key(
     account_id: AccountInPath, key_id: KeyInPath, body: Rotation, call: Caller
 ) -> Response:
-    """Issue a successor, shown once; the old key stays valid for 24 hours beside it."""
+    """Issues a successor of a key, shown once. The old key stays valid for 24 hours."""
     key = new_key(call)
 
     def commands() -> RotateApiKey:
@@ -416,7 +416,7 @@ def rotate_api_key(
     problems=[Reason.ACCOUNT_UNKNOWN, Reason.API_KEY_UNKNOWN],
 )  # fmt: skip
 def delete_api_key(account_id: AccountInPath, key_id: KeyInPath, call: Caller) -> Response:
-    """Revoke a key at once. Twice is once."""
+    """Revokes a key at once. A second call changes nothing."""
 
     def commands() -> RevokeApiKey:
         own(call.principal, account_id)
@@ -511,7 +511,7 @@ class WalletsTold(Told):
 def create_wallet_challenge(
     account_id: AccountInPath, body: ChallengeAsked, call: Caller
 ) -> Response:
-    """A text (EIP-4361) for the wallet to sign, good for ten minutes and for one use."""
+    """Returns a text (EIP-4361) for the wallet to sign. It is valid for ten minutes and one use."""
     own(call.principal, account_id)
     with call.read() as view:
         made = wallet_challenges.make(
@@ -529,7 +529,7 @@ def create_wallet_challenge(
               Reason.BAD_ADDRESS, "challenge_unknown", "signature_invalid"],
 )  # fmt: skip
 def link_wallet(account_id: AccountInPath, body: WalletProof, call: Caller) -> Response:
-    """Link the wallet that signed the challenge; rewards are paid to it."""
+    """Links the wallet that signed the challenge. Rewards are paid to this wallet."""
 
     @cache
     def proven() -> tuple[str, str]:
@@ -558,7 +558,7 @@ def link_wallet(account_id: AccountInPath, body: WalletProof, call: Caller) -> R
     "/v1/accounts/{account_id}/wallets", READ, WalletsTold, problems=[Reason.ACCOUNT_UNKNOWN]
 )  # fmt: skip
 def list_wallets(account_id: AccountInPath, call: Caller) -> Response:
-    """The wallets of an account, and which one is paid now."""
+    """Lists the wallets of an account and shows which one is paid now."""
     visible(call.principal, account_id)
     with call.read(ACCESS) as view:
         _existing(view.connection, account_id)
@@ -612,7 +612,7 @@ class DepositTold(Told):
               Reason.AMOUNT_NOT_POSITIVE, Reason.AMOUNT_OUT_OF_RANGE],
 )  # fmt: skip
 def create_deposit(account_id: AccountInPath, body: NewDeposit, call: Caller) -> Response:
-    """Confirm money that arrived, once per payment."""
+    """Confirms money that arrived. Each payment is confirmed once."""
     deposit_id = deposit_id_of(body.source, body.reference)
 
     def commands() -> ConfirmDeposit:
@@ -638,7 +638,7 @@ def create_deposit(account_id: AccountInPath, body: NewDeposit, call: Caller) ->
 def list_deposits(
     account_id: AccountInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
-    """Confirmed deposits, and credits bought by burning tokens, in order."""
+    """Lists confirmed deposits, and credits bought by burning tokens, in order."""
     visible(call.principal, account_id)
     place = call.place(cursor, [0])
     with call.read(ACCESS, STATEMENTS) as view:

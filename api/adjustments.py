@@ -96,7 +96,7 @@ class AdjustmentTold(FactTold):
               Reason.AMOUNT_NOT_POSITIVE, Reason.AMOUNT_OUT_OF_RANGE, Reason.CREDIT_TOO_LOW],
 )  # fmt: skip
 def create_adjustment(body: Goodwill, call: Caller) -> Response:
-    """Give a renter part of a charge back, out of the network's revenue (operator)."""
+    """Returns part of a charge to a renter, paid by the network's revenue (operator)."""
     adjustment_id = call.id("adj")
 
     def commands() -> GrantGoodwill:
@@ -118,7 +118,7 @@ def create_adjustment(body: Goodwill, call: Caller) -> Response:
               Reason.ADJUSTMENT_TOO_LARGE, Reason.CREDIT_TOO_LOW],
 )  # fmt: skip
 def create_late_usage_adjustment(body: Late, call: Caller) -> Response:
-    """Charge signed usage that was reported after the lease was settled (operator)."""
+    """Charges signed usage that was reported after the lease was settled (operator)."""
     adjustment_id = call.id("adj")
 
     def commands() -> BillLateUsage:
@@ -139,7 +139,7 @@ def list_adjustments(
     limit: Limit = LIST_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """Corrections of charges you paid or were paid, in the order of their booking."""
+    """Lists corrections of charges that you paid or were paid, in booking order."""
     place = call.place(cursor, [0])
     with call.read(DISPUTES) as view:
         rows = disputes.read_adjustments(
@@ -155,7 +155,7 @@ def list_adjustments(
     "/v1/adjustments/{adjustment_id}", READ, AdjustmentTold, problems=[Reason.ADJUSTMENT_UNKNOWN]
 )
 def read_adjustment(adjustment_id: AdjustmentInPath, call: Caller) -> Response:
-    """One correction and every account it moved."""
+    """Returns one correction and every account it moved."""
     with call.read(DISPUTES) as view:
         found = disputes.read_adjustment(
             view.connection, adjustment_id, account_id=call.principal.only

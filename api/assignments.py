@@ -158,7 +158,7 @@ class ReadyTold(Told):
     problems=[Reason.NODE_UNKNOWN],
 )  # fmt: skip
 def list_assignments(node_id: NodeInPath, call: Caller) -> Response:
-    """The leases of a node: which lease works on which device from when to when.
+    """Lists the leases of a node: device, start and end of each.
 
     With the `ETag` of an earlier answer in `If-None-Match`, 304 while they are the same.
     """
@@ -262,7 +262,7 @@ def _memory_of(row: leases.LeaseRow, node: fleet.Node) -> int | None:
 def start_lease(
     node_id: NodeInPath, lease_id: LeaseInPath, body: Readiness, call: Caller
 ) -> Response:
-    """The work runs: billing starts now, at the price that is locked here."""
+    """Starts a lease whose work runs. Billing starts now, at the price that is locked here."""
 
     def commands() -> ReadyLease:
         if not (call.node_of_caller(node_id) or call.executor_of_caller(node_id)):

@@ -133,7 +133,7 @@ PROBLEMS = [Reason.NODE_UNKNOWN, Reason.DEVICE_UNKNOWN]
 def create_attestation_nonce(
     node_id: NodeInPath, device_id: DeviceInPath, body: Nothing, call: Caller
 ) -> Response:
-    """What a device is to sign, bound to how far the node's chain has come."""
+    """Returns the nonce that a device must sign, bound to the last report of the node."""
     del body
     assert call.key is not None
     drawn = secret_files.derive(
@@ -169,7 +169,7 @@ def create_attestation_nonce(
 def create_attestation(
     node_id: NodeInPath, device_id: DeviceInPath, body: AttestationAsked, call: Caller
 ) -> Response:
-    """Evidence for a nonce that was issued; the verdict counts for the epoch it falls into."""
+    """Records evidence for an issued nonce. The verdict counts for the epoch it falls into."""
     said: list[Verdict] = []
 
     def commands() -> RecordAttestation:

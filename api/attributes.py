@@ -105,7 +105,7 @@ class AttributeRevokedTold(Told):
               "signature_invalid"],
 )  # fmt: skip
 def add_attribute(body: NewAttribute, call: Caller) -> Response:
-    """Record what a third party has signed about a node or a provider."""
+    """Records a statement that a third party signed about a node or a provider."""
     command = StateAttribute(
         subject_id=body.subject_id, name=body.name, value=body.value,
         signer_account_id=body.signer_account_id, key_id=body.key_id, signature=body.signature,
@@ -146,7 +146,7 @@ def _require_signed(public_key: str, command: StateAttribute) -> None:
     problems=[Reason.ATTRIBUTE_UNKNOWN],
 )  # fmt: skip
 def revoke_attribute(statement_id: StatementInPath, body: Nothing, call: Caller) -> Response:
-    """Take back what your account has signed."""
+    """Revokes a statement that your account signed."""
     del body
     command = RevokeAttribute(
         statement_id=statement_id, account_id=call.principal.account_id,
@@ -165,8 +165,8 @@ def list_attributes(
     limit: Limit = LIST_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """Statements in the order in which they came; `account_id` is the signer's. With the public
-    keys of `/v1/accounts/{id}/signing-keys` anybody can check them.
+    """Lists statements in the order in which they came; `account_id` is the signer's.
+    Anyone can check them with the public keys of `/v1/accounts/{id}/signing-keys`.
     """
     place = call.place(cursor, [0])
     with call.read(FLEET) as view:

@@ -87,8 +87,9 @@ def list_events(
     limit: Limit = LIST_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """Facts in order: of a party, of a type, recorded in [from, to), at positions in
-    [from_position, to_position). A party reads its own.
+    """Lists facts in order.
+    Filters: party, type, recorded in [from, to), and positions in [from_position, to_position). A
+    party reads its own facts.
     """
     place = call.place(cursor, [(from_position or 1) - 1])
     with call.read(AUDIT_INDEX, as_of=as_of) as view:
@@ -140,7 +141,7 @@ def _naming(connection: Any, who: str, positions: list[int]) -> set[int]:
     "/v1/audit/events/{position}", READ, EventTold, problems=["not_found"]
 )  # fmt: skip
 def read_event(position: PositionInPath, call: Caller) -> Response:
-    """The fact at a position."""
+    """Returns the fact at a position."""
     with call.read(AUDIT_INDEX) as view:
         found = audit_index.read_event(view.connection, position)
         if found is None or not _may_read(call, view.connection, position):
@@ -158,7 +159,7 @@ def _may_read(call: Call, connection: Any, position: int) -> bool:
     media_type="text/plain",
 )  # fmt: skip
 def read_checkpoint(call: Caller) -> Response:
-    """The last signed head of the log: a C2SP signed note over origin, size and root."""
+    """Returns the last signed head of the log: a C2SP signed note over origin, size and root."""
     with call.read() as view:
         found = trees.latest_checkpoint(view.connection)
         if found is None:
@@ -169,7 +170,7 @@ def read_checkpoint(call: Caller) -> Response:
 
 @resource.get("/v1/audit/log/key", everybody(), LogKeyTold)
 def read_log_key(call: Caller) -> Response:
-    """The public key that signs the log's heads."""
+    """Returns the public key that signs the log's heads."""
     with call.read() as view:
         return call.answer(view, LogKeyTold(verifier_key=call.service.verifier_key))
 
@@ -179,7 +180,7 @@ def read_log_key(call: Caller) -> Response:
     media_type="text/plain",
 )  # fmt: skip
 def read_proof(position: PositionInPath, call: Caller) -> Response:
-    """The proof of one fact under the last signed head, as a `.tlog-proof` file."""
+    """Returns the proof of one fact under the last signed head, as a `.tlog-proof` file."""
     with call.read(AUDIT_INDEX) as view:
         if audit_index.read_event(view.connection, position) is None or not _may_read(
             call, view.connection, position
@@ -193,7 +194,7 @@ def read_proof(position: PositionInPath, call: Caller) -> Response:
     problems=["not_found", "not_covered"], media_type="text/plain",
 )  # fmt: skip
 def read_usage_proof(lane: LaneInPath, usage_position: PositionInPath, call: Caller) -> Response:
-    """The proof of one usage report under the first pin that covers it."""
+    """Returns the proof of one usage report under the first pin that covers it."""
     with call.read(FLEET) as view:
         row = view.connection.execute(
             "SELECT node_id FROM public.usage_event WHERE lane = %s AND position = %s",

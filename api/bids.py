@@ -185,7 +185,7 @@ class StandingBidSetTold(Told):
 
 @resource.get("/v1/auctions", READ, page_of(AuctionTold), problems=["cursor_invalid"])
 def list_auctions(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None) -> Response:
-    """Requests that take bids now, in the order in which they came."""
+    """Lists requests that take bids now, in the order in which they came."""
     place = call.place(cursor, [0])
     with call.read(BIDS) as view:
         rows = bids.read_open_requests(
@@ -198,7 +198,7 @@ def list_auctions(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
     "/v1/auctions/{lease_id}", READ, AuctionTold, problems=[Reason.LEASE_UNKNOWN]
 )  # fmt: skip
 def read_auction(lease_id: LeaseInPath, call: Caller) -> Response:
-    """Read the auction of a request. What is asked for is public to every bidder."""
+    """Returns the auction of a request. Every bidder can read what the request asks for."""
     with call.read(BIDS) as view:
         found = bids.read_request(view.connection, lease_id)
         if found is None:
@@ -217,7 +217,7 @@ def read_auction(lease_id: LeaseInPath, call: Caller) -> Response:
               Reason.TARIFF_UNKNOWN, Reason.CREDIT_TOO_LOW, Reason.NODE_IN_MAINTENANCE],
 )  # fmt: skip
 def submit_bid(lease_id: LeaseInPath, body: NewBid, call: Caller) -> Response:
-    """Bid for a request with an offer of yours; the deposit is held until somebody has won."""
+    """Places a bid on a request with one of your offers. The deposit is held until a bid wins."""
     bid_id = call.id("bid")
 
     def commands() -> PlaceBid:
@@ -246,8 +246,8 @@ def submit_bid(lease_id: LeaseInPath, body: NewBid, call: Caller) -> Response:
 def list_auction_bids(
     lease_id: LeaseInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
-    """Bids of a request: all for its renter and for operators, your own for a bidder. Of a sealed
-    auction nobody sees another's before it is over.
+    """Lists the bids of a request: all for its renter and for operators, your own for a bidder.
+    In a sealed auction no bidder sees another bid before the auction is over.
     """
     place = call.place(cursor, [0])
     with call.read(BIDS) as view:
@@ -265,7 +265,7 @@ def list_auction_bids(
 
 @resource.get("/v1/bids", PROVIDER, page_of(BidTold), problems=["cursor_invalid"])
 def list_bids(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None) -> Response:
-    """Your bids and what became of their deposits, in order."""
+    """Lists your bids and the state of their deposits, in order."""
     place = call.place(cursor, [0])
     with call.read(BIDS) as view:
         rows = bids.read_bids(
@@ -280,7 +280,7 @@ def list_bids(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None) ->
     problems=[Reason.LEASE_UNKNOWN, Reason.BID_UNKNOWN],
 )  # fmt: skip
 def withdraw_bid(lease_id: LeaseInPath, bid_id: BidInPath, body: Nothing, call: Caller) -> Response:
-    """Take a bid back while nobody has won; its deposit comes back with it."""
+    """Withdraws a bid that has not won. Its deposit comes back."""
     del body
     returned: list[int] = []
 
@@ -307,7 +307,7 @@ def withdraw_bid(lease_id: LeaseInPath, bid_id: BidInPath, body: Nothing, call: 
               Reason.COUNTERPARTY_DENIED, Reason.QUOTA_EXHAUSTED],
 )  # fmt: skip
 def accept_bid(lease_id: LeaseInPath, bid_id: BidInPath, body: Nothing, call: Caller) -> Response:
-    """Choose a bid of a request whose `pick` is the renter's: it is reserved at its price."""
+    """Accepts a bid of a request whose `pick` is "renter". The lease is reserved at its price."""
     del body
 
     def commands() -> list[Any]:
@@ -346,7 +346,7 @@ def accept_bid(lease_id: LeaseInPath, bid_id: BidInPath, body: Nothing, call: Ca
               Reason.JOB_STATE, Reason.ACCOUNT_CLOSED],
 )  # fmt: skip
 def set_standing_bid(lease_id: LeaseInPath, body: NewStandingBid, call: Caller) -> Response:
-    """Raise or lower the standing bid of an interruptible lease."""
+    """Raises or lowers the standing bid of an interruptible lease."""
     next_id = call.id("lease")
     at: list[str] = [lease_id]
 
@@ -367,7 +367,7 @@ def set_standing_bid(lease_id: LeaseInPath, body: NewStandingBid, call: Caller) 
     "/v1/leases/{lease_id}/bid", READ, StandingBidTold, problems=[Reason.LEASE_UNKNOWN]
 )  # fmt: skip
 def read_standing_bid(lease_id: LeaseInPath, call: Caller) -> Response:
-    """The standing bid of an interruptible lease, and the one to beat."""
+    """Returns the standing bid of an interruptible lease, and the bid to beat."""
     with call.read(BIDS, POOLS) as view:
         found = bids.read_standing(view.connection, lease_id)
         if found is None or not call.principal.may_see(found.account_id):

@@ -121,7 +121,7 @@ class StatementTold(Told):
     problems=[Reason.ACCOUNT_UNKNOWN, "as_of_unsupported"],
 )  # fmt: skip
 def read_balances(account_id: AccountInPath, call: Caller, as_of: ReadAsOf) -> Response:
-    """Balances of an account: now from the books, or as of a position or a time."""
+    """Returns the balances of an account: now, or as of a position or a time."""
     visible(call.principal, account_id)
     views = [ACCESS] if as_of.is_now else [ACCESS, STATEMENTS]
     with call.read(*views, as_of=as_of) as view:
@@ -146,7 +146,7 @@ def list_journal(
     limit: Limit = LIST_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """Every movement on the account's books in order; recorded in [from, to)."""
+    """Lists every movement on the account's books, in order; recorded in [from, to)."""
     visible(call.principal, account_id)
     place = call.place(cursor, [0, ""])
     with call.read(ACCESS, STATEMENTS, as_of=as_of) as view:
@@ -173,7 +173,7 @@ def read_statement(
     limit: Limit = LIST_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """The statement of one month: balances before and after, and what was charged."""
+    """Returns the statement of one month: balances before and after, and the charges."""
     visible(call.principal, account_id)
     place = call.place(cursor, [""])
     from_us, to_us = _month(period)

@@ -83,7 +83,7 @@ class BreakersTold(Told):
 
 @resource.get("/v1/breakers", everybody(), BreakersTold)
 def list_breakers(call: Caller) -> Response:
-    """What may be minted, promised and paid out in a while, and what waits for it."""
+    """Lists the limits on minting, promising and paying out, and the amounts that wait for them."""
     market = call.service.ledger.market
     with call.read() as view:
         told = [_told(name, market.state_of(stream_of(name)), call.now_us) for name in ASSETS]
@@ -95,7 +95,7 @@ def list_breakers(call: Caller) -> Response:
     problems=[Reason.AMOUNT_OUT_OF_RANGE, Reason.BAD_WINDOW],
 )  # fmt: skip
 def set_breaker(breaker: NameInPath, body: NewLimit, call: Caller) -> Response:
-    """Set a limit, or take it away: the one way round a breaker, with a reason for ever."""
+    """Sets or removes the limit of a breaker. The reason is recorded for good."""
     command = SetBreaker(
         breaker=breaker, limit=None if body.limit is None else int(body.limit),
         window_us=body.window_seconds * SECOND_US, reason=body.reason,

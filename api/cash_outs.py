@@ -151,7 +151,7 @@ class NewPaymentMode(Asked):
     "/v1/accounts/{account_id}/maturity", READ, MaturityTold, problems=[Reason.ACCOUNT_UNKNOWN]
 )  # fmt: skip
 def read_maturity(account_id: AccountInPath, call: Caller) -> Response:
-    """What an account has earned: held back, payable, earned, and what matures when."""
+    """Returns the earnings of an account: held back, payable, earned, and when they mature."""
     visible(call.principal, account_id)
     _existing(call, account_id)
     with call.read(MONEY_OUT) as view:
@@ -189,7 +189,7 @@ def read_maturity(account_id: AccountInPath, call: Caller) -> Response:
     problems=[Reason.ACCOUNT_UNKNOWN],
 )  # fmt: skip
 def read_payment_mode(account_id: AccountInPath, call: Caller) -> Response:
-    """How an account is paid."""
+    """Returns how an account is paid."""
     visible(call.principal, account_id)
     _existing(call, account_id)
     with call.read(MONEY_OUT) as view:
@@ -201,7 +201,7 @@ def read_payment_mode(account_id: AccountInPath, call: Caller) -> Response:
     problems=[Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED, Reason.PAYMENT_MODE],
 )  # fmt: skip
 def set_payment_mode(account_id: AccountInPath, body: NewPaymentMode, call: Caller) -> Response:
-    """Say how an account is paid; a changed destination is paid after 72 hours."""
+    """Sets how an account is paid. A changed destination is paid after 72 hours."""
 
     def commands() -> SetPaymentMode:
         own(call.principal, account_id)
@@ -234,7 +234,7 @@ class ForgoneTold(Told):
     problems=[Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED, Reason.AMOUNT_OUT_OF_RANGE],
 )  # fmt: skip
 def remove_dust(account_id: AccountInPath, body: Nothing, call: Caller) -> Response:
-    """Give up earned credits of less than a cent, so that the account can be closed."""
+    """Gives up earned credits of less than a cent, so that the account can be closed."""
     del body
 
     def commands() -> ForgoDust:
@@ -320,7 +320,7 @@ class HoldsTold(Told):
 def list_account_cash_outs(
     account_id: AccountInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
-    """The cash-outs of an account, oldest first."""
+    """Lists the cash-outs of an account, oldest first."""
     visible(call.principal, account_id)
     _existing(call, account_id)
     return _page(call, account_id, limit, cursor)
@@ -333,7 +333,7 @@ def list_cash_outs(
     limit: Limit = LIST_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """Everybody's cash-outs, oldest first."""
+    """Lists the cash-outs of all accounts, oldest first."""
     return _page(call, call.principal.among(account_id), limit, cursor)
 
 
@@ -354,7 +354,7 @@ def _page(call: Call, account_id: str | None, limit: int, cursor: str | None) ->
               Reason.CASH_OUT_TOO_SMALL],
 )  # fmt: skip
 def submit_cash_out(account_id: AccountInPath, body: NewCashOut, call: Caller) -> Response:
-    """Ask for earned credits in cash, to the destination of the payment mode."""
+    """Requests a cash-out of earned credits, to the destination of the payment mode."""
     cash_out_id = call.id("cashout")
 
     def commands() -> RequestCashOut:
@@ -373,7 +373,7 @@ def submit_cash_out(account_id: AccountInPath, body: NewCashOut, call: Caller) -
     problems=[Reason.CASH_OUT_UNKNOWN],
 )  # fmt: skip
 def read_cash_out(account_id: AccountInPath, cash_out_id: CashOutInPath, call: Caller) -> Response:
-    """One cash-out."""
+    """Returns one cash-out."""
     with call.read(MONEY_OUT) as view:
         found = money_out.read_cash_out(view.connection, cash_out_id)
         if (
@@ -395,7 +395,7 @@ _CHANGES = [Reason.CASH_OUT_UNKNOWN, Reason.CASH_OUT_STATE]
 def cancel_cash_out(
     account_id: AccountInPath, cash_out_id: CashOutInPath, body: Nothing, call: Caller
 ) -> Response:
-    """Take a request back before the processor was asked."""
+    """Cancels a cash-out that the processor was not yet asked to pay."""
     del body
 
     def commands() -> CancelCashOut:
@@ -416,7 +416,7 @@ def cancel_cash_out(
 def confirm_cash_out(
     account_id: AccountInPath, cash_out_id: CashOutInPath, body: Nothing, call: Caller
 ) -> Response:
-    """Say that a bank transfer was made."""
+    """Confirms that a bank transfer was made."""
     del body
 
     def commands() -> ConfirmCashOutPaid:
@@ -435,7 +435,7 @@ def confirm_cash_out(
 def report_cash_out_failed(
     account_id: AccountInPath, cash_out_id: CashOutInPath, body: WhyFailed, call: Caller
 ) -> Response:
-    """Say that a transfer will not be made; the credits come back."""
+    """Records that a transfer will not be made. The credits come back."""
 
     def commands() -> FailCashOut:
         _of_account(call, account_id, cash_out_id)
@@ -452,7 +452,7 @@ def report_cash_out_failed(
     problems=[Reason.ACCOUNT_UNKNOWN, Reason.CASH_OUT_HELD],
 )  # fmt: skip
 def add_cash_out_hold(account_id: AccountInPath, body: NewHold, call: Caller) -> Response:
-    """Hold all cash-outs of an account: none is requested or sent until it is released."""
+    """Holds all cash-outs of an account. None is requested or sent until the hold is released."""
 
     def commands() -> HoldCashOuts:
         return HoldCashOuts(
@@ -468,7 +468,7 @@ def add_cash_out_hold(account_id: AccountInPath, body: NewHold, call: Caller) ->
     problems=[Reason.ACCOUNT_UNKNOWN],
 )  # fmt: skip
 def remove_cash_out_hold(account_id: AccountInPath, body: Release, call: Caller) -> Response:
-    """Release a hold; others stay."""
+    """Releases a hold. Other holds stay."""
 
     def commands() -> ReleaseCashOuts:
         return ReleaseCashOuts(
@@ -515,7 +515,7 @@ class DifferenceNote(Asked):
 def list_payout_differences(
     call: Caller, is_open: OpenQuery = None, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
-    """What the processor's list and our cash-outs do not agree on."""
+    """Lists differences between the processor's payouts and our cash-outs."""
     place = call.place(cursor, [0])
     with call.read(MONEY_OUT) as view:
         rows = money_out.read_differences(
@@ -531,7 +531,7 @@ def list_payout_differences(
 def close_payout_difference(
     difference_id: DifferenceInPath, body: DifferenceNote, call: Caller
 ) -> Response:
-    """Explain a difference, so that it alarms no more."""
+    """Explains a difference, which ends its alarm."""
 
     def commands() -> SettleDifference:
         return SettleDifference(
@@ -582,7 +582,7 @@ class NewMinimum(Asked):
 
 @resource.get("/v1/cash-outs/terms", with_scope("earnings:read", "operator"), MoneyOutTermsTold)
 def read_cash_out_terms(call: Caller) -> Response:
-    """The dispute window, past and announced, and the smallest cash-out."""
+    """Returns the dispute windows, past and announced, and the smallest cash-out."""
     with call.read() as view:
         return call.answer(view, _terms(After(call.service, ()), call.now_us))
 
@@ -592,7 +592,7 @@ def read_cash_out_terms(call: Caller) -> Response:
     problems=[Reason.MATURITY_WINDOW],
 )  # fmt: skip
 def publish_maturity_window(body: NewWindow, call: Caller) -> Response:
-    """Set how long earnings wait for disputes; the first version may begin in the past."""
+    """Sets how long earnings wait for disputes. The first version may begin in the past."""
 
     def commands() -> SetMaturityWindow:
         return SetMaturityWindow(
@@ -609,7 +609,7 @@ def publish_maturity_window(body: NewWindow, call: Caller) -> Response:
     problems=[Reason.AMOUNT_OUT_OF_RANGE, Reason.AMOUNT_NOT_CENTS],
 )  # fmt: skip
 def publish_cash_out_minimum(body: NewMinimum, call: Caller) -> Response:
-    """Set the smallest cash-out, in whole cents."""
+    """Sets the smallest cash-out, in whole cents."""
 
     def commands() -> SetCashOutMinimum:
         return SetCashOutMinimum(

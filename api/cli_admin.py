@@ -15,9 +15,9 @@ OWNER = "operator"
 
 @app.command(epilog="Example: tallystick admin bootstrap --json")
 def bootstrap(config: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = False) -> None:
-    """Make the operator's account and API key; publish tariff and policy, open epoch 1.
+    """Create the operator's account and API key, publish tariff and policy, open epoch 1.
 
-    The key is shown once and kept nowhere. Refused when there is an operator.
+    The key is shown once and not stored. The command is refused when an operator exists.
     """
     from api import keys
     from domain.account import BootstrapOperator

@@ -50,7 +50,7 @@ def sign(
         str | None, typer.Option(metavar="TIME", help="Until when it is to count.")
     ] = None,
 ) -> None:
-    """Sign a statement about somebody else's node or provider, and hand it in."""
+    """Sign a statement about a node or provider of another account, and send it."""
     import hashlib
 
     from api.countersigning import key_of
@@ -80,7 +80,7 @@ def list_attributes(
     name: Annotated[str | None, typer.Option(help="Only of this name.")] = None,
     limit: Limit = 50,
 ) -> None:
-    """Statements, and who signed them."""
+    """List signed statements and their signers."""
     found = remote.list(
         lambda c, size, cursor: c.list_attributes(
             subject_id=subject, name=name, limit=size, cursor=cursor
@@ -96,7 +96,7 @@ def revoke_attribute(
     remote: Remote,
     statement_id: Annotated[str, typer.Argument(metavar="STATEMENT", help="stmt_...")],
 ) -> None:
-    """Take back what your account has signed."""
+    """Revoke a statement that your account signed."""
     told = remote.ask(lambda c: c.revoke_attribute(statement_id, {}, idempotency_key=remote.key))
     remote.tell(told, facts(told))
 
@@ -117,7 +117,7 @@ def show_reputation(
         int | None, typer.Option(min=0, help="As it was at this position of the log.")
     ] = None,
 ) -> None:
-    """A score with its inputs and, for nodes and owners, the tier and what it lacks."""
+    """Show a score with its inputs and, for nodes and owners, the tier and what it lacks."""
     asked: dict[str, Any] = {"client_id": client_id, "as_of_position": at_position}
     calls: dict[str, Any] = {
         "node": lambda c: c.read_node_reputation(subject_id, **asked),
@@ -151,7 +151,7 @@ def _standing(told: dict[str, Any]) -> dict[str, Any]:
 @kind.command("list", epilog="Example: tallystick kind list")
 @reads
 def list_kinds(remote: Remote) -> None:
-    """Every kind of resource that can be rented, by kind and vendor."""
+    """List every kind of resource that can be rented, by kind and vendor."""
     told = remote.ask(lambda c: c.list_resource_kinds())
     names = ("kind", "vendor", "memory", "divisible", "capacity_asset", "effective_from")
     remote.tell(told, columns(told["data"], names))
@@ -163,7 +163,7 @@ def register_kind(
     remote: Remote,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Body of POST /v1/resource-kinds.")],
 ) -> None:
-    """Make a vendor's devices of a kind known, from a date on."""
+    """Register a vendor's devices of a kind, from a date on."""
     try:
         with file.open("rb") as opened:
             body: Any = json.loads(opened.read(FILE_BYTES_MAX))
@@ -224,7 +224,7 @@ def grant_licence(
 @licence.command("list", epilog="Example: tallystick licence list --json")
 @reads
 def list_licences(remote: Remote, limit: Limit = 50) -> None:
-    """Your licences; all of them for operators and auditors."""
+    """List your licences; all of them for operators and auditors."""
     found = remote.list(lambda c, size, cursor: c.list_licences(limit=size, cursor=cursor), limit)
     remote.tell(found, columns(found["data"], _LICENCE))
 
@@ -234,6 +234,6 @@ def list_licences(remote: Remote, limit: Limit = 50) -> None:
 def revoke_licence(
     remote: Remote, licence_id: Annotated[str, typer.Argument(metavar="LICENCE", help="lic_...")]
 ) -> None:
-    """Let its seats come into no more nodes."""
+    """Revoke a licence. Its seats are not accepted in further nodes."""
     told = remote.ask(lambda c: c.revoke_licence(licence_id, {}, idempotency_key=remote.key))
     remote.tell(told, facts(told))

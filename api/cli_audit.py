@@ -40,8 +40,8 @@ def export(
 ) -> None:
     """Write both logs under one signed head into a new folder.
 
-    Reads this machine's data. Where no server runs the present head is signed first; where one
-    runs, it signs, and its last head is used.
+    Reads this machine's data. Where no server runs, the present head is signed first; where a
+    server runs, its last signed head is used.
     """
     from ledger.export import export_bundle, read_epoch_files
 
@@ -92,8 +92,8 @@ def verify(
     """Recompute an export, or check one proof, without server, database or network.
 
     Exit 1 when anything differs. Give `--key` and `--root` from another source: without them a
-    whole other history, signed by somebody else, would verify. Of a server only its last signed
-    head is checked, and with an API key that reads it, that the newest fact is under it.
+    complete false history with another signature would verify. Of a server only its last signed
+    head is checked and, with an API key that can read it, that the newest fact is under it.
     """
     if what.startswith(("http://", "https://")):
         _check_server(Remote(what, api_key), root, key, as_json=as_json)
@@ -125,9 +125,9 @@ def replay(
 ) -> None:
     """Verify an export, then settle its epochs again and build their payout roots again.
 
-    Needs neither server nor database nor network. Exit 1 at anything that differs, and the first
-    difference is named with the position of its fact. That the nodes of an epoch file follow from
-    the reports in the log is not executed again.
+    Needs neither server nor database nor network. Exit 1 at any difference; the first one is named
+    with the position of its fact. The command does not derive the nodes of an epoch file from the
+    reports in the log again.
     """
     from api.audit_replay import replay_bundle
 
@@ -169,11 +169,11 @@ def prove(
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write the receipt of one fact or one usage report, for anybody to check offline.
+    """Write the receipt of one fact or one usage report, which anyone can check offline.
 
-    From this machine's data, or with `--url` from a server. Without `--out` the proof itself is
-    the output. `--check` needs neither: it is `audit verify FILE`, and exit 1 too when the file
-    proves another event.
+    Reads this machine's data, or with `--url` a server. Without `--out` the proof itself is the
+    output. `--check` needs neither: it is `audit verify FILE`, and exit 1 too when the file proves
+    another event.
     """
     first, second = _event(event)
     if check is not None:

@@ -50,7 +50,7 @@ def ask(
     ] = None,
     months: Annotated[int | None, typer.Option(help="Reserve 1, 3 or 6 months, prepaid.")] = None,
 ) -> None:
-    """Ask for a lease by auction (the default), by a standing bid, or for whole months."""
+    """Request a lease by auction (the default), by a standing bid, or for whole months."""
     pricing = _pricing(auction, sealed, pick, bid, months)
     body: NewLease = {
         "job": {**work_of(command, image, gpus, model, max_price), "share_ppm": ppm_of(share)},
@@ -77,7 +77,7 @@ def _pricing(
 @app.command("requests", epilog="Example: tallystick bid requests --json")
 @reads
 def requests(remote: Remote, limit: Limit = 50) -> None:
-    """Requests that take bids now."""
+    """List requests that take bids now."""
     found = remote.list(lambda c, size, cursor: c.list_auctions(limit=size, cursor=cursor), limit)
     rows = [
         {**row, "at_most": amount(row["max_price_per_gpu_hour"]), "deposit": amount(row["deposit"])}
@@ -98,7 +98,7 @@ def place(
         list[str] | None, typer.Option(help="Of the offer's node; else free ones.")
     ] = None,
 ) -> None:
-    """Bid for a request with an offer of yours; the deposit is held until somebody has won."""
+    """Place a bid on a request with one of your offers. The deposit is held until a bid wins."""
     body: Any = {"offer_id": offer_id, "price_per_gpu_hour": credits_of(price)}
     if device:
         body["device_ids"] = device
@@ -113,7 +113,7 @@ def list_all(
     lease: Annotated[str | None, typer.Option(help="Bids for this request of yours.")] = None,
     limit: Limit = 50,
 ) -> None:
-    """Your bids and what became of them, or all bids of a request of yours."""
+    """List your bids and their state, or all bids of one of your requests."""
     if lease is None:
         found = remote.list(lambda c, size, cursor: c.list_bids(limit=size, cursor=cursor), limit)
     else:
@@ -131,7 +131,7 @@ def list_all(
 @app.command("withdraw", epilog="Example: tallystick bid withdraw lease_1f0c... bid_1f0c...")
 @records
 def withdraw(remote: Remote, lease_id: LeaseId, bid_id: BidId) -> None:
-    """Take a bid back; its deposit comes back with it."""
+    """Withdraw a bid. Its deposit comes back."""
     told = remote.ask(lambda c: c.withdraw_bid(lease_id, bid_id, {}, idempotency_key=remote.key))
     remote.tell(told, facts(told))
 
@@ -139,7 +139,7 @@ def withdraw(remote: Remote, lease_id: LeaseId, bid_id: BidId) -> None:
 @app.command("accept", epilog="Example: tallystick bid accept lease_1f0c... bid_1f0c...")
 @records
 def accept(remote: Remote, lease_id: LeaseId, bid_id: BidId) -> None:
-    """Choose a bid of a request whose winner you pick."""
+    """Accept a bid of a request whose winner you pick."""
     told = remote.ask(lambda c: c.accept_bid(lease_id, bid_id, {}, idempotency_key=remote.key))
     remote.tell(told, facts(told))
 
@@ -156,7 +156,7 @@ def set_standing(remote: Remote, lease_id: LeaseId, price: Price) -> None:
 @app.command("show", epilog="Example: tallystick bid show lease_1f0c...")
 @reads
 def show(remote: Remote, lease_id: LeaseId) -> None:
-    """The standing bid of a lease, and the one to beat."""
+    """Show the standing bid of a lease, and the bid to beat."""
     told = remote.ask(lambda c: c.read_standing_bid(lease_id))
     remote.tell(told, facts(told))
 
@@ -167,7 +167,7 @@ def prices(
     remote: Remote,
     pool: Annotated[str | None, typer.Option(help="In this pool only: pool_...")] = None,
 ) -> None:
-    """What the winning standing bids pay now. Needs no key."""
+    """Show the present prices of winning standing bids. Needs no key."""
     found = remote.ask(lambda c: c.read_market_prices(pool_id=pool))
     rows = [
         {**row, "lowest": amount(row["lowest"]), "highest": amount(row["highest"])}
@@ -180,7 +180,7 @@ def prices(
 @app.command("modules", epilog="Example: tallystick bid modules")
 @reads
 def modules(remote: Remote) -> None:
-    """The pricing modules of the installation, plug-ins too. Needs no key."""
+    """List the pricing modules of the installation, plug-ins too. Needs no key."""
     found = remote.ask(lambda c: c.list_pricing_modules())
     remote.tell(found, columns(found["data"], ("pricing", "kind", "meaning")))
 
@@ -204,7 +204,7 @@ def offer(
         ),
     ] = None,
 ) -> None:
-    """Set the price list of an offer; what is not named is not offered any more."""
+    """Set the price list of an offer. Prices that are not named are removed."""
     body: Any = {"reserved": [_line(each) for each in reserved or []]}
     if floor is not None:
         body["interruptible_floor"] = credits_of(floor)

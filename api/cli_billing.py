@@ -111,7 +111,7 @@ def usage_summary(
     account: Account = None,
     limit: Limit = 100,
 ) -> None:
-    """GPU time and charge by hour, day, client, project, end user and model."""
+    """Show GPU time and charge by hour, day, client, project, end user and model."""
     found = remote.list(
         lambda c, size, cursor: c.list_usage_summary(
             by=by, from_=from_, to=to, project_id=project, account_id=account, limit=size,
@@ -218,7 +218,7 @@ Kind = Literal["charges", "earnings"]
 @invoice.command("list", epilog="Example: tallystick invoice list acct_1f0c...")
 @reads
 def list_invoices(remote: Remote, account_id: AccountId, limit: Limit = 50) -> None:
-    """Invoices and credit notes of an account, oldest first."""
+    """List invoices and credit notes of an account, oldest first."""
     found = remote.list(
         lambda c, size, cursor: c.list_invoices(account_id, limit=size, cursor=cursor), limit
     )
@@ -240,9 +240,9 @@ def show_invoice(
         Path | None, typer.Option(metavar="FILE", help="Write it here: .pdf, .html or .json.")
     ] = None,
 ) -> None:
-    """One document: its lines, taxes and total; with `--out` the paper itself.
+    """Show one document: its lines, taxes and total. With `--out`, save the paper itself.
 
-    A `.json` file is the text whose SHA-256 is in the ledger.
+    A `.json` file is the text that the SHA-256 in the ledger was made from.
     """
     if out is not None:
         if out.exists():
@@ -288,7 +288,7 @@ def issue_invoice(
     period: Annotated[str, typer.Argument(metavar="MONTH", help="2026-11")],
     kind: Annotated[Kind, typer.Option(help="What it paid, or what it earned.")] = "charges",
 ) -> None:
-    """Issue one closed month's invoice now (operator); the monthly job does it for everybody."""
+    """Issue the invoice of one closed month now (operator). The monthly job issues all others."""
     told = remote.ask(
         lambda c: c.issue_invoice(
             account_id, {"period": period, "kind": kind}, idempotency_key=remote.key
@@ -313,7 +313,7 @@ def credit_invoice(
     cause: Annotated[str, typer.Option(help="What gave the money back; one note for each.")],
     reason: Annotated[str, typer.Option(help="What stands on the credit note.")],
 ) -> None:
-    """Take something off lines of an invoice, with a credit note of its own number (operator)."""
+    """Credit lines of an invoice, with a credit note of its own number (operator)."""
     lines: list[Any] = [_credited(text) for text in line]
     told = remote.ask(
         lambda c: c.issue_credit_note(

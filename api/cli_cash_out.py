@@ -31,7 +31,7 @@ def request(
         str | None, typer.Option(help="Like 25 or 25.50; without it everything earned.")
     ] = None,
 ) -> None:
-    """Ask for earned credits in cash, to the destination that `mode` names."""
+    """Request a cash-out of earned credits, to the destination that `mode` names."""
     body: NewCashOut = {} if credits is None else {"amount": credits_of(credits)}
     told = remote.ask(lambda c: c.submit_cash_out(account_id, body, idempotency_key=remote.key))
     remote.tell(told, facts(told))
@@ -40,7 +40,7 @@ def request(
 @app.command("list", epilog="Example: tallystick cash-out list acct_1f0c... --json")
 @reads
 def list_(remote: Remote, account_id: AccountId, limit: Limit = 50) -> None:
-    """The cash-outs of an account, oldest first."""
+    """List the cash-outs of an account, oldest first."""
     found = remote.list(
         lambda c, size, cursor: c.list_account_cash_outs(account_id, limit=size, cursor=cursor),
         limit,
@@ -52,7 +52,7 @@ def list_(remote: Remote, account_id: AccountId, limit: Limit = 50) -> None:
 @app.command("show", epilog="Example: tallystick cash-out show acct_1f0c... cashout_77ab...")
 @reads
 def show(remote: Remote, account_id: AccountId, cash_out_id: CashOutId) -> None:
-    """One cash-out, with the processor's reference or what the operator has to transfer."""
+    """Show one cash-out, with the processor's reference or the transfer the operator must make."""
     told = remote.ask(lambda c: c.read_cash_out(account_id, cash_out_id))
     remote.tell(told, facts(told))
 
@@ -60,7 +60,7 @@ def show(remote: Remote, account_id: AccountId, cash_out_id: CashOutId) -> None:
 @app.command("cancel", epilog="Example: tallystick cash-out cancel acct_1f0c... cashout_77ab...")
 @records
 def cancel(remote: Remote, account_id: AccountId, cash_out_id: CashOutId) -> None:
-    """Take a request back before the processor was asked."""
+    """Cancel a cash-out that the processor was not yet asked to pay."""
     told = remote.ask(
         lambda c: c.cancel_cash_out(account_id, cash_out_id, {}, idempotency_key=remote.key)
     )
@@ -70,7 +70,7 @@ def cancel(remote: Remote, account_id: AccountId, cash_out_id: CashOutId) -> Non
 @app.command("paid", epilog="Example: tallystick cash-out paid acct_1f0c... cashout_77ab...")
 @records
 def paid(remote: Remote, account_id: AccountId, cash_out_id: CashOutId) -> None:
-    """Say that a bank transfer was made (operator)."""
+    """Confirm that a bank transfer was made (operator)."""
     told = remote.ask(
         lambda c: c.confirm_cash_out(account_id, cash_out_id, {}, idempotency_key=remote.key)
     )
@@ -120,7 +120,7 @@ def mode(
         str | None, typer.Option(help="Whose credits they become; else your own.")
     ] = None,
 ) -> None:
-    """How an account is paid: as credits, or in cash by itself every day."""
+    """Show or set how an account is paid: as credits, or in cash every day."""
     if paid_as is None:
         told = remote.ask(lambda c: c.read_payment_mode(account_id))
     else:
@@ -138,7 +138,7 @@ def mode(
 @app.command("earnings", epilog="Example: tallystick cash-out earnings acct_1f0c...")
 @reads
 def earnings(remote: Remote, account_id: AccountId) -> None:
-    """What is held back, payable and earned, and what matures when."""
+    """Show what is held back, payable and earned, and what matures when."""
     told: Any = remote.ask(lambda c: c.read_maturity(account_id))
     rows = [{**row, "amount": amount(row["amount"])} for row in told["upcoming"]]
     parts = ("held_back", "payable", "earned", "matured", "reduced", "swept")

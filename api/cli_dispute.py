@@ -44,7 +44,7 @@ def open_dispute(
     claim: Annotated[str | None, typer.Option(help="In words; they can be erased later.")] = None,
     evidence: EvidenceOption = None,
 ) -> None:
-    """Contest charges of a lease; inside their window the provider's part is held meanwhile."""
+    """Open a dispute over charges of a lease. The provider's part is held inside their window."""
     body: Any = {
         "lease_id": lease_id,
         "lines": [_line(each) for each in line],
@@ -65,7 +65,7 @@ def list_disputes(
     state: Annotated[Literal["open", "resolved"] | None, typer.Option(help="Only those.")] = None,
     limit: Limit = 50,
 ) -> None:
-    """Disputes of which you are a party; all of them for governance."""
+    """List disputes of which you are a party; all of them for governance."""
     found = remote.list(
         lambda c, size, cursor: c.list_disputes(
             lease_id=lease, state=state, limit=size, cursor=cursor
@@ -80,7 +80,7 @@ def list_disputes(
 @dispute.command("show", epilog="Example: tallystick dispute show dispute_1f0c...")
 @reads
 def show_dispute(remote: Remote, dispute_id: DisputeId) -> None:
-    """A dispute with its charges, its evidence and what was said."""
+    """Show a dispute with its charges, its evidence and its statements."""
     told = remote.ask(lambda c: c.read_dispute(dispute_id))
     whole: Any = dict(told)
     lines = [
@@ -111,7 +111,7 @@ def answer_dispute(
     statement: Annotated[str | None, typer.Option(help="In words.")] = None,
     evidence: EvidenceOption = None,
 ) -> None:
-    """Add a statement or evidence, as either side, as long as nobody has ruled."""
+    """Add a statement or evidence to a dispute, as either side, until the ruling."""
     body: Any = {"evidence": _evidence(evidence)}
     if statement is not None:
         body["statement"] = statement
@@ -132,7 +132,7 @@ def rule_dispute(
     ] = None,
     reason: Annotated[str | None, typer.Option(help="In words.")] = None,
 ) -> None:
-    """Rule, as governance: the last word, booked as adjustments."""
+    """Rule on a dispute, as governance. The ruling is final and booked as adjustments."""
     body: Any = {"outcome": outcome}
     if renter_ppm is not None:
         body["upheld_ppm"] = renter_ppm

@@ -32,7 +32,7 @@ REWARDS_MAX = 100_000
 
 @epoch.command("list", epilog="Example: tallystick epoch list --json")
 def list_epochs(limit: Limit = 50, url: Url = None, as_json: AsJson = False) -> None:
-    """Epochs in order, with what each emitted and rewarded. Needs no key."""
+    """List epochs in order, with the emission and rewards of each. Needs no key."""
     found = Remote(url, None).list(
         lambda c, size, cursor: c.list_epochs(limit=size, cursor=cursor), limit
     )
@@ -49,7 +49,7 @@ def preview(
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """The weights that the open epoch's rewards would be split by now. Needs no key."""
+    """Show the weights by which the open epoch's rewards would be split now. Needs no key."""
     told = Remote(url, None).ask(lambda c: c.preview_epoch(epoch=epoch))
     lines = facts({"epoch": told["epoch"], "is_final": told["is_final"]})
     lines += columns(told["weights"], ("account_id", "burned", "gpu_us"))
@@ -64,7 +64,7 @@ def explain(
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Why a node got what it got in a sealed epoch: inputs, formula, result. Needs no key."""
+    """Explain a node's reward in a sealed epoch: inputs, formula, result. Needs no key."""
     told = Remote(url, None).ask(lambda c: c.explain_epoch(epoch, node_id))
     tell(told, _explanation(told), as_json=as_json)
 
@@ -97,7 +97,7 @@ def list_signals(
     renters: Annotated[bool, typer.Option("--renters", help="Of renters; for auditors.")] = False,
     limit: Limit = 50,
 ) -> None:
-    """How much of each node's use one renter made, or related ones."""
+    """Show how much of each node's use came from one renter, or from related ones."""
     told = remote.list(
         lambda c, size, cursor: (
             c.list_renter_signals(epoch, limit=size, cursor=cursor)
@@ -123,8 +123,9 @@ def close(
 ) -> None:
     """Close, seal and credit an epoch that is over, on this machine's data.
 
-    The background jobs do it by themselves. Exit 1, naming what is missing, when the gate waits:
-    leases not accrued and nodes not heard up to its end, a chain not final, no price, too early.
+    The background jobs do this by themselves. Exit 1 while the gate waits, naming what is missing:
+    leases not accrued, nodes without reports up to its end, a chain not final, no price, or too
+    early.
     """
     from domain.refusal import Reason, Refused
 
@@ -196,7 +197,8 @@ def slash(
     reason: Why,
     evidence: Evidence = None,
 ) -> None:
-    """Propose to take what has not matured of a reward (governance). A second person accepts it."""
+    """Propose to slash what has not matured of a reward (governance). A second person accepts it.
+    """
     body: NewSlash = {"account_id": account_id, "amount": tokens_of(tokens), "reason": reason}
     if evidence is not None:
         body["evidence_position"] = evidence
@@ -217,7 +219,7 @@ def adjust(
     take: Annotated[str | None, typer.Option(metavar="TOKEN", help="To give back.")] = None,
     evidence: Evidence = None,
 ) -> None:
-    """Propose to give or to take with the open epoch (governance). A second person accepts it."""
+    """Propose to add or deduct in the open epoch (governance). A second person accepts it."""
     if (give is None) == (take is None):
         raise InputUnusable("either --give or --take")
     units = tokens_of(give or take or "")["units"]
@@ -240,7 +242,7 @@ def accept(
     remote: Remote,
     correction_id: Annotated[str, typer.Argument(metavar="CORRECTION", help="correction_...")],
 ) -> None:
-    """Accept what another member of the governance has proposed: now it moves."""
+    """Accept a proposal of another member of the governance. It takes effect now."""
     told = remote.ask(
         lambda c: c.accept_reward_correction(correction_id, {}, idempotency_key=remote.key)
     )
@@ -250,7 +252,7 @@ def accept(
 @reward.command(epilog="Example: tallystick reward corrections --json")
 @reads
 def corrections(remote: Remote, limit: Limit = 50) -> None:
-    """Every slash and adjustment, and what came of it."""
+    """List every slash and adjustment, and its result."""
     found = remote.list(
         lambda c, size, cursor: c.list_reward_corrections(limit=size, cursor=cursor), limit
     )

@@ -46,7 +46,7 @@ def open_promotion(remote: Remote, program: Program, credits: Credits) -> None:
 @promotion.command("list", epilog="Example: tallystick promotion list --json")
 @reads
 def list_promotions(remote: Remote, limit: Limit = 50) -> None:
-    """Every program (operators and auditors)."""
+    """List every program (operators and auditors)."""
     found = remote.list(lambda c, size, cursor: c.list_promotions(limit=size, cursor=cursor), limit)
     rows = [
         {**row, **{name: amount(row[name]) for name in ("opened", "granted", "left")}}
@@ -87,7 +87,7 @@ def grant_promotion(
 @promotion.command("close", epilog="Example: tallystick promotion close spring-2026")
 @records
 def close_promotion(remote: Remote, program: Program) -> None:
-    """End a program; what it did not grant is your cash again (operator)."""
+    """End a program. Credits that it did not grant become your cash again (operator)."""
     told = remote.ask(lambda c: c.close_promotion(program, {}, idempotency_key=remote.key))
     remote.tell(told, facts(told))
 
@@ -98,7 +98,7 @@ def close_promotion(remote: Remote, program: Program) -> None:
 @payer.command("show", epilog="Example: tallystick payer show acct_1f0c...")
 @reads
 def show_funding(remote: Remote, account_id: AccountId) -> None:
-    """What an account may spend now, in spend order, and who pays the rest."""
+    """Show what an account may spend now, in spend order, and its payer."""
     told = remote.ask(lambda c: c.read_funding(account_id))
     rows = [{**row, "available": amount(row["available"])} for row in told["sources"]]
     by = told.get("payer")
@@ -131,7 +131,7 @@ def fund_account(
 @payer.command("list", epilog="Example: tallystick payer list acct_1f0c...")
 @reads
 def list_funded(remote: Remote, account_id: AccountId, limit: Limit = 50) -> None:
-    """Whom an account pays for, and what of each cap is used this month."""
+    """List the accounts that an account pays for, and the use of each cap this month."""
     found = remote.list(
         lambda c, size, cursor: c.list_funded_accounts(account_id, limit=size, cursor=cursor), limit
     )
@@ -146,7 +146,7 @@ def list_funded(remote: Remote, account_id: AccountId, limit: Limit = 50) -> Non
 @payer.command("end", epilog="Example: tallystick payer end acct_1f0c... acct_77aa...")
 @records
 def stop_funding(remote: Remote, account_id: AccountId, funded: OtherId) -> None:
-    """Stop paying for another account, or (as that account) being paid for."""
+    """Stop paying for another account, or (as that account) stop being paid for."""
     told = remote.ask(lambda c: c.stop_funding(account_id, funded, {}, idempotency_key=remote.key))
     remote.tell(told, facts(told))
 
@@ -165,7 +165,7 @@ def set_budget(
         str | None, typer.Argument(metavar="[CREDITS]", help="A month; without: no cap any more.")
     ] = None,
 ) -> None:
-    """Cap what a project or an API key may hold in escrow a month."""
+    """Cap what a project or an API key may hold in escrow in a month."""
     body: NewBudget = {"scope": scope, "target": target}
     if credits is not None:
         body["monthly"] = credits_of(credits)
@@ -176,7 +176,7 @@ def set_budget(
 @budget.command("list", epilog="Example: tallystick budget list acct_1f0c...")
 @reads
 def list_budgets(remote: Remote, account_id: AccountId, limit: Limit = 50) -> None:
-    """The caps of an account, and what of each is used this month."""
+    """List the caps of an account, and the use of each this month."""
     found = remote.list(
         lambda c, size, cursor: c.list_budgets(account_id, limit=size, cursor=cursor), limit
     )
@@ -221,7 +221,7 @@ def create(
 @payment.command("list", epilog="Example: tallystick payment list acct_1f0c... --json")
 @reads
 def list_(remote: Remote, account_id: AccountId, limit: Limit = 50) -> None:
-    """The payments of an account, oldest first."""
+    """List the payments of an account, oldest first."""
     found = remote.list(
         lambda c, size, cursor: c.list_payments(account_id, limit=size, cursor=cursor), limit
     )
@@ -232,7 +232,7 @@ def list_(remote: Remote, account_id: AccountId, limit: Limit = 50) -> None:
 @payment.command("show", epilog="Example: tallystick payment show pay_77ab...")
 @reads
 def show(remote: Remote, payment_id: PaymentId) -> None:
-    """One payment, and what went back of it."""
+    """Show one payment, and how much of it went back."""
     told = remote.ask(lambda c: c.read_payment(payment_id))
     remote.tell(told, _facts(told))
 

@@ -45,7 +45,7 @@ def propose_grant(
 @grant.command("list", epilog="Example: tallystick grant list --json")
 @reads
 def list_grants(remote: Remote, limit: Limit = 50) -> None:
-    """Every grant."""
+    """List every grant."""
     found = remote.list(lambda c, size, cursor: c.list_grants(limit=size, cursor=cursor), limit)
     parts = ("total", "locked", "unlocked", "unassigned", "clawed_back")
     rows = [{**row, **{part: amount(row[part]) for part in parts}} for row in found["data"]]
@@ -55,7 +55,7 @@ def list_grants(remote: Remote, limit: Limit = 50) -> None:
 @grant.command("show", epilog="Example: tallystick grant show grant_1f0c...")
 @reads
 def show_grant(remote: Remote, grant_id: GrantId) -> None:
-    """One grant, its milestones, and what has no milestone."""
+    """Show one grant, its milestones, and the part without a milestone."""
     told = remote.ask(lambda c: c.read_grant(grant_id))
     remote.tell(told, _lines(told))
 
@@ -71,7 +71,7 @@ def propose_milestone(
     milestone_id: Annotated[str, typer.Argument(metavar="MILESTONE")],
     evidence: Annotated[str, typer.Option(help="Where it can be seen.")],
 ) -> None:
-    """Say that a milestone is done (governance). A second person accepts it."""
+    """Report a milestone as done (governance). A second person accepts it."""
     told = remote.ask(
         lambda c: c.propose_milestone(
             grant_id,
@@ -91,7 +91,7 @@ def accept_grant(
         str, typer.Argument(metavar="opening|clawback|MILESTONE", help="What was proposed.")
     ],
 ) -> None:
-    """Accept what another member of the governance has proposed."""
+    """Accept a proposal of another member of the governance."""
     body: Acceptance = {"what": "milestone", "milestone_id": what}
     if what == "opening":
         body = {"what": "opening"}
@@ -113,7 +113,7 @@ def propose_clawback(
         bool, typer.Option("--unassigned", help="Only what has no milestone; the grant goes on.")
     ] = False,
 ) -> None:
-    """Propose to take back what is not earned (governance). A second person accepts it."""
+    """Propose to claw back what is not earned (governance). A second person accepts it."""
     told = remote.ask(
         lambda c: c.propose_clawback(
             grant_id,
@@ -159,7 +159,7 @@ breaker = group("Breakers: limits of minting and paying.", "tallystick breaker l
 @breaker.command("list", epilog="Example: tallystick breaker list --json")
 @reads
 def list_breakers(remote: Remote) -> None:
-    """Each breaker: its limit, what counts against it now, and what waits."""
+    """List each breaker: its limit, what counts against it now, and what waits."""
     told = remote.ask(lambda c: c.list_breakers())
     rows = [{**row, "waiting": len(row["waiting"])} for row in told["breakers"]]
     lines = columns(rows, ("breaker", "asset", "limit", "window_seconds", "aggregate", "waiting"))
@@ -182,7 +182,7 @@ def set_breaker(
     ] = None,
     window: Annotated[int, typer.Option(metavar="SECONDS", min=1)] = 86_400,
 ) -> None:
-    """Set or lift a limit (governance). What waits is asked about again."""
+    """Set or remove a limit (governance). Waiting amounts are checked again."""
     body: NewLimit = {"window_seconds": window, "reason": reason}
     if limit is not None:
         body["limit"] = limit

@@ -56,7 +56,7 @@ def submit_job(
     project: Project = "",
     end_user: Annotated[str, typer.Option(help="Who it is for, in your own words.")] = "",
 ) -> None:
-    """Submit a job; with a plan, the server opens and replaces its leases."""
+    """Submit a job. With a plan, the server opens and replaces its leases."""
     body: NewJob = {
         **work_of(command, image, gpus, model, max_price),
         "kind": kind, "share_ppm": ppm_of(share), "project_id": project,
@@ -110,7 +110,7 @@ def list_jobs(
     ] = None,
     limit: Limit = 50,
 ) -> None:
-    """Your jobs; all of them for operators and auditors."""
+    """List your jobs; all of them for operators and auditors."""
     found = remote.list(
         lambda c, size, cursor: c.list_jobs(state=state, limit=size, cursor=cursor), limit
     )
@@ -121,7 +121,7 @@ def list_jobs(
 @job.command("show", epilog="Example: tallystick job show job_1f0c... --json")
 @reads
 def show_job(remote: Remote, job_id: JobId) -> None:
-    """A job as it was submitted, and whether it is open."""
+    """Show a job as it was submitted, and whether it is open."""
     told = remote.ask(lambda c: c.read_job(job_id))
     shown = {name: value for name, value in told.items() if isinstance(value, str | int)}
     remote.tell(told, facts(shown))
@@ -130,7 +130,7 @@ def show_job(remote: Remote, job_id: JobId) -> None:
 @job.command("parts", epilog="Example: tallystick job parts job_1f0c...")
 @reads
 def list_parts(remote: Remote, job_id: JobId, limit: Limit = 50) -> None:
-    """The chunks or members of a job, each with its latest lease."""
+    """List the chunks or members of a job, each with its latest lease."""
     found = remote.list(
         lambda c, size, cursor: c.list_job_parts(job_id, limit=size, cursor=cursor), limit
     )
@@ -142,7 +142,7 @@ def list_parts(remote: Remote, job_id: JobId, limit: Limit = 50) -> None:
 @job.command("cost", epilog="Example: tallystick job cost job_1f0c... --json")
 @reads
 def show_cost(remote: Remote, job_id: JobId) -> None:
-    """What a job and all that is part of it came to so far."""
+    """Show the cost of a job and of all its parts so far."""
     told = remote.ask(lambda c: c.read_job_cost(job_id))
     rows = [{**row, "charge": amount(row["charge"])} for row in told["jobs"]]
     rows.append({"job_id": "together", "leases": told["leases"], "gpu_us": told["gpu_us"],
@@ -177,7 +177,7 @@ def use_escrow(
         bool, typer.Option("--withdraw", help="Have back what is left, once no lease draws on it.")
     ] = False,
 ) -> None:
-    """Show the escrow that the leases of a job share; put credits into it, or have them back."""
+    """Show the escrow that the leases of a job share; add credits to it, or withdraw them."""
     key = remote.key
     if add is not None:
         body: EscrowFunding = {"amount": credits_of(add)}
@@ -199,7 +199,7 @@ def push_tasks(
     job_id: JobId,
     tasks: Annotated[list[str], typer.Argument(metavar="ID[=PAYLOAD]...", help="At most 100.")],
 ) -> None:
-    """Add tasks to the queue of a job; ids that are known are not added again."""
+    """Add tasks to the queue of a job. Known ids are not added again."""
     split = [task.partition("=") for task in tasks]
     told = remote.ask(
         lambda c: c.push_tasks(
@@ -213,7 +213,7 @@ def push_tasks(
 @job.command("cancel", epilog="Example: tallystick job cancel job_1f0c...")
 @records
 def cancel_job(remote: Remote, job_id: JobId) -> None:
-    """No new leases for a job; those that its plan opened are closed."""
+    """Cancel a job: no new leases, and the leases of its plan are closed."""
     told = remote.ask(lambda c: c.cancel_job(job_id, {}, idempotency_key=remote.key))
     remote.tell(told, facts(told))
 
@@ -226,7 +226,9 @@ def show_usage(
     as_provider: Annotated[bool, typer.Option("--as-provider", help="On your nodes.")] = False,
     limit: Limit = 50,
 ) -> None:
-    """Usage of the last 31 days by kind of job, node, pool, client, project, end user or group."""
+    """Show usage of the last 31 days by kind of job, node, pool, client, project, end user or
+    group.
+    """
     found = remote.list(
         lambda c, size, cursor: c.list_usage_breakdown(
             by=by, as_provider=as_provider, limit=size, cursor=cursor

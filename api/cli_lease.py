@@ -87,7 +87,7 @@ def create_lease(
     ] = None,
     project: Project = "",
 ) -> None:
-    """Rent the cheapest GPUs that fit; the money is held until the lease is settled."""
+    """Rent the cheapest GPUs that fit. The money is held until the lease is settled."""
     job: NewJob = {
         **work_of(command, image, gpus, model, max_price),
         "project_id": project,
@@ -126,7 +126,7 @@ def list_leases(
     state: Annotated[LeaseState | None, typer.Option(help="Only those.")] = None,
     limit: Limit = 50,
 ) -> None:
-    """Your leases, as renter and as provider; all of them for operators and auditors."""
+    """List your leases, as renter and as provider; all of them for operators and auditors."""
     found = remote.list(
         lambda c, size, cursor: c.list_leases(state=state, limit=size, cursor=cursor), limit
     )
@@ -145,7 +145,7 @@ def show_lease(
     ] = None,
     timeout: Annotated[int, typer.Option(min=1, metavar="SECONDS", help="Wait so long.")] = 120,
 ) -> None:
-    """One lease: its state, what it used and what it cost. Exit 1 when the wait was too long."""
+    """Show one lease: its state, use and cost. Exit 1 when the wait was too long."""
     ends = time.monotonic() + timeout
     while True:
         told = remote.ask(lambda c: c.read_lease(lease_id))
@@ -166,9 +166,9 @@ def ready_lease(
     lease_id: LeaseId,
     endpoint: Annotated[str | None, typer.Option(help="Where the renter reaches the work.")] = None,
 ) -> None:
-    """Say that the work of a lease runs: billing starts now (provider).
+    """Report that the work of a lease runs: billing starts now (provider).
 
-    An executor beside the node says so by itself; by hand it is for nodes that have none, like
+    An executor beside the node reports this by itself. Use the command for nodes without one, like
     those of the backend `sim`.
     """
     node_id = remote.ask(lambda c: c.read_lease(lease_id)).get("node_id")
@@ -191,7 +191,7 @@ def close_lease(
         int | None, typer.Option(min=0, max=39_999, help="Why, as a number; else your party's.")
     ] = None,
 ) -> None:
-    """End a lease; it is settled once its node has reported its time."""
+    """Close a lease. It is settled when its node has reported its time."""
     told = remote.ask(lambda c: c.close_lease(lease_id, {"code": code}, idempotency_key=remote.key))
     remote.tell(told, facts(told))
 
@@ -199,7 +199,7 @@ def close_lease(
 @lease.command("charges", epilog="Example: tallystick lease charges lease_1f0c...")
 @reads
 def list_charges(remote: Remote, lease_id: LeaseId, limit: Limit = 50) -> None:
-    """What a lease cost, hour by hour, and who got it: fee + provider + platform + burn."""
+    """Show the cost of a lease, hour by hour: fee + provider + platform + burn."""
     found = remote.list(
         lambda c, size, cursor: c.list_lease_charges(lease_id, limit=size, cursor=cursor), limit
     )
@@ -220,7 +220,7 @@ def watch_leases(
         int | None, typer.Option(min=0, help="Begin after this position; 0: from the start.")
     ] = None,
 ) -> None:
-    """What happens to leases, as it happens: a line for each fact (--json: JSON lines)."""
+    """Follow what happens to leases, live: a line for each fact (--json: JSON lines)."""
     asked: dict[str, int | str] = {"seconds": seconds}
     asked |= {} if lease_id is None else {"lease_id": lease_id}
     asked |= {} if after is None else {"after": after}
@@ -258,7 +258,7 @@ def top_up(
         bool, typer.Option("--federated", help="Into what pays the federated fee.")
     ] = False,
 ) -> None:
-    """Put credits of yours into the escrow of a lease; its end moves with them."""
+    """Put credits of yours into the escrow of a lease. Its end moves with them."""
     body: Any = {"amount": credits_of(credits), "federated": federated}
     told = remote.ask(lambda c: c.fund_lease(lease_id, body, idempotency_key=remote.key))
     shown = {"lease_id": lease_id, "deposited": credits, "funds_end_at": told.get("funds_end_at")}
@@ -276,7 +276,7 @@ def sign(
         typer.Option(min=0, help="Signed for, in all; absent: everything that was metered."),
     ] = None,
 ) -> None:
-    """Sign for the usage of a lease up to its last accrual: the renter's half of the stick."""
+    """Sign for the usage of a lease up to its last accrual, as its renter."""
     import hashlib
 
     from api.countersigning import key_of
@@ -305,7 +305,7 @@ def sign(
 @lease.command("stick", epilog="Example: tallystick lease stick lease_1f0c... --json")
 @reads
 def stick(remote: Remote, lease_id: LeaseId) -> None:
-    """Both halves: what the node reported, and what the renter signed for."""
+    """Show both halves: the node's reports and the renter's signature."""
     told = remote.ask(lambda c: c.read_stick(lease_id))
     names = ("gpu_us", "matched_gpu_us", "unconfirmed_gpu_us", "contested_gpu_us", "signed_until")
     remote.tell(told, facts({name: told.get(name) for name in names}))
@@ -314,7 +314,7 @@ def stick(remote: Remote, lease_id: LeaseId) -> None:
 @lease.command("health", epilog="Example: tallystick lease health lease_1f0c...")
 @reads
 def health(remote: Remote, lease_id: LeaseId) -> None:
-    """How both halves of a lease are: the renter's machine, and the node with its work."""
+    """Show the health of both halves: the renter's machine, and the node with its work."""
     told = remote.ask(lambda c: c.read_lease_health(lease_id))
     names = ("health", "detail", "machine", "node_id", "kernel", "arch", "seen_at", "reported_at")
     shown = {"state": told["state"]}
@@ -330,7 +330,7 @@ def health(remote: Remote, lease_id: LeaseId) -> None:
 @lease.command("pause", epilog="Example: tallystick lease pause lease_1f0c...")
 @records
 def pause_lease(remote: Remote, lease_id: LeaseId) -> None:
-    """Stop the compute of an interruptible lease; until it goes on it costs nothing."""
+    """Pause an interruptible lease. It costs nothing until it is resumed."""
     told = remote.ask(lambda c: c.pause_lease(lease_id, {}, idempotency_key=remote.key))
     remote.tell(told, facts(told))
 
@@ -338,7 +338,7 @@ def pause_lease(remote: Remote, lease_id: LeaseId) -> None:
 @lease.command("resume", epilog="Example: tallystick lease resume lease_1f0c...")
 @records
 def resume_lease(remote: Remote, lease_id: LeaseId) -> None:
-    """Hold the same devices again, if they are free, and go on."""
+    """Resume a lease on the same devices, if they are free."""
     told = remote.ask(lambda c: c.resume_lease(lease_id, {}, idempotency_key=remote.key))
     remote.tell(told, facts(told))
 
@@ -346,7 +346,7 @@ def resume_lease(remote: Remote, lease_id: LeaseId) -> None:
 @lease.command("extend", epilog="Example: tallystick lease extend lease_1f0c... 3600")
 @records
 def extend_lease(remote: Remote, lease_id: LeaseId, seconds: Seconds) -> None:
-    """A later end of a fixed term, held in full now, at the locked price."""
+    """Extend a fixed term. The money is held in full now, at the locked price."""
     told = remote.ask(
         lambda c: c.extend_lease(lease_id, {"seconds": seconds}, idempotency_key=remote.key)
     )
@@ -365,7 +365,7 @@ def reclaim_lease(
         bool, typer.Option("--cancel", help="Leave the devices with the renter after all.")
     ] = False,
 ) -> None:
-    """Ask for the devices back: the window that was quoted begins (provider)."""
+    """Reclaim the devices: the quoted reclaim window begins (provider)."""
     if cancel:
         told = remote.ask(lambda c: c.cancel_reclaim(lease_id, {}, idempotency_key=remote.key))
     else:
@@ -388,7 +388,7 @@ def quote_lease(
         int, typer.Option(min=1, max=86_400, help="For so many seconds the price is promised.")
     ] = 900,
 ) -> None:
-    """A price for a job that is promised for a while; `lease accept` takes it."""
+    """Quote a price for a job, valid for a limited time; `lease accept` takes it."""
     if term is not None and funds is not None:
         raise InputUnusable("--term or --funds: a fixed term holds the largest possible charge")
     body: NewQuote = {"job_id": job_id, "valid_seconds": valid}
@@ -407,7 +407,7 @@ def accept_quote(
     lease_id: LeaseId,
     quote_id: Annotated[str, typer.Argument(metavar="QUOTE", help="quote_...")],
 ) -> None:
-    """Take a quote before it expires: devices and money are held from now on."""
+    """Accept a quote before it expires. Devices and money are held from now on."""
     told = remote.ask(
         lambda c: c.accept_quote(lease_id, {"quote_id": quote_id}, idempotency_key=remote.key)
     )
@@ -417,7 +417,7 @@ def accept_quote(
 @lease.command("events", epilog="Example: tallystick lease events lease_1f0c...")
 @reads
 def list_events(remote: Remote, lease_id: LeaseId, limit: Limit = 50) -> None:
-    """The life of a lease: each fact, who caused it and why, and what it moved (--json: all)."""
+    """Show the life of a lease: each fact, its cause and what it moved (--json: all)."""
     found = remote.list(
         lambda c, size, cursor: c.list_lease_steps(lease_id, limit=size, cursor=cursor), limit
     )

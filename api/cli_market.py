@@ -66,7 +66,7 @@ def create_account(
 @account.command("list", epilog="Example: tallystick account list --json")
 @reads
 def list_accounts(remote: Remote, limit: Limit = 50) -> None:
-    """Your account; all of them for operators and auditors."""
+    """List your account; all of them for operators and auditors."""
     found = remote.list(lambda c, size, cursor: c.list_accounts(limit=size, cursor=cursor), limit)
     remote.tell(found, columns(found["data"], ("account_id", "kind", "opened_at")))
 
@@ -74,7 +74,7 @@ def list_accounts(remote: Remote, limit: Limit = 50) -> None:
 @account.command("show", epilog="Example: tallystick account show acct_1f0c...")
 @reads
 def show_account(remote: Remote, account_id: AccountId) -> None:
-    """One account and what it has, straight from the books."""
+    """Show one account and its balances, from the books."""
     found = remote.ask(lambda c: c.read_account(account_id))
     balances = remote.ask(lambda c: c.read_balances(account_id))
     told = {**found, "balances": balances["data"], "position": balances["position"]}
@@ -108,9 +108,9 @@ def deposit(
 @account.command("close", epilog="Example: tallystick account close acct_1f0c...")
 @records
 def close_account(remote: Remote, account_id: AccountId) -> None:
-    """Close an account for good, and every key of it.
+    """Close an account for good, with every key of it.
 
-    Only when all is finished: leases settled, nodes retired, nothing in its books.
+    Its leases must be settled, its nodes retired and its books empty.
     """
     told = remote.ask(lambda c: c.close_account(account_id, {}, idempotency_key=remote.key))
     remote.tell(told, facts(told))
@@ -123,7 +123,7 @@ def close_account(remote: Remote, account_id: AccountId) -> None:
 def signing_key(
     remote: Remote, account_id: Annotated[str, typer.Argument(metavar="ACCOUNT")], key_file: KeyFile
 ) -> None:
-    """Let the key in a file sign for usage; the file is made if it is not there."""
+    """Register the key in a file to sign for usage. The file is created if it is missing."""
     from api.countersigning import key_of
 
     body: Any = {"public_key": bytes(key_of(key_file).verify_key).hex()}
@@ -175,7 +175,7 @@ def list_offers(
     ] = None,
     limit: Limit = 50,
 ) -> None:
-    """Open offers, cheapest first. Needs no key."""
+    """List open offers, cheapest first. Needs no key."""
     price_max = None if max_price is None else int(credits_of(max_price)["units"])
     found = remote.list(
         lambda c, size, cursor: c.search_offers(
@@ -191,7 +191,7 @@ def list_offers(
 @offer.command("show", epilog="Example: tallystick offer show offer_1f0c...")
 @reads
 def show_offer(remote: Remote, offer_id: OfferId) -> None:
-    """One offer. Needs no key."""
+    """Show one offer. Needs no key."""
     told = remote.ask(lambda c: c.read_offer(offer_id))
     remote.tell(told, facts(told))
 
@@ -199,7 +199,7 @@ def show_offer(remote: Remote, offer_id: OfferId) -> None:
 @offer.command("close", epilog="Example: tallystick offer close offer_1f0c...")
 @records
 def close_offer(remote: Remote, offer_id: OfferId) -> None:
-    """Take an offer back; leases opened from it keep their price."""
+    """Close an offer. Leases opened from it keep their price."""
     told = remote.ask(lambda c: c.withdraw_offer(offer_id, {}, idempotency_key=remote.key))
     remote.tell(told, facts(told))
 
@@ -228,7 +228,7 @@ def search(
     max_price: Annotated[str | None, typer.Option(metavar="CREDITS", help="Per GPU-hour.")] = None,
     limit: Limit = 50,
 ) -> None:
-    """Open offers that meet every demand, cheapest first. Needs no key."""
+    """List open offers that meet every demand, cheapest first. Needs no key."""
     price_max = None if max_price is None else int(credits_of(max_price)["units"])
     found = remote.list(
         lambda c, size, cursor: c.search_offers(

@@ -38,7 +38,7 @@ def send(
     remote: Remote,
     file: Annotated[Path, typer.Argument(help="A JSON list of CloudEvents, or one; - for stdin.")],
 ) -> None:
-    """Send metered usage. Sending it again changes nothing; what is refused is named."""
+    """Send metered usage. Sending it again changes nothing; refused events are named."""
     events = _events(file)
     told: dict[str, Any] = {"accepted": 0, "duplicate": 0, "rejected": []}
     for first in range(0, len(events), BATCH):
@@ -85,7 +85,7 @@ def list_events(
     ] = None,
     limit: Limit = 50,
 ) -> None:
-    """Events you sent, or those of a lease, and what became of each."""
+    """List events that you sent, or those of a lease, and the result of each."""
     found = remote.list(
         lambda c, size, cursor: c.list_usage_events(lease_id=lease_id, limit=size, cursor=cursor),
         limit,
@@ -96,7 +96,7 @@ def list_events(
 @meter.command("unmatched", epilog="Example: tallystick meter unmatched --json")
 @reads
 def list_unmatched(remote: Remote, limit: Limit = 50) -> None:
-    """Events of yours that count for nothing, each with its reason."""
+    """List events of yours that count for nothing, each with its reason."""
     found = remote.list(
         lambda c, size, cursor: c.list_unmatched_usage(limit=size, cursor=cursor), limit
     )
@@ -106,7 +106,7 @@ def list_unmatched(remote: Remote, limit: Limit = 50) -> None:
 @meter.command("show", epilog="Example: tallystick meter show lease_1f0c...")
 @reads
 def show_lease(remote: Remote, lease_id: LeaseId) -> None:
-    """What each meter of a lease counts and costs."""
+    """Show what each meter of a lease counts and costs."""
     told = remote.ask(lambda c: c.list_lease_resources(lease_id))
     rows = [{**one, "charge": one["charge"]["units"]} for one in told["resources"]]
     names = ("meter", "quantity", "unit", "charge", "events", "accrued_at")
@@ -121,7 +121,7 @@ def show_lease(remote: Remote, lease_id: LeaseId) -> None:
 def add_device(
     remote: Remote, region_id: RegionId, model: Annotated[Model, typer.Argument(help="What it is.")]
 ) -> None:
-    """Configure an edge device; each add is a new device, charged from today on."""
+    """Configure an edge device. Each add is a new device, charged from today on."""
     told = remote.ask(
         lambda c: c.add_edge_device(
             {"region_id": region_id, "model": model}, idempotency_key=remote.key
@@ -135,7 +135,7 @@ def add_device(
 def remove_device(
     remote: Remote, device_id: Annotated[str, typer.Argument(metavar="DEVICE", help="edge_...")]
 ) -> None:
-    """Remove an edge device; today is still charged."""
+    """Remove an edge device. Today is still charged."""
     told = remote.ask(lambda c: c.remove_edge_device(device_id, {}, idempotency_key=remote.key))
     remote.tell(told, facts(told))
 
@@ -143,7 +143,7 @@ def remove_device(
 @device.command("list", epilog="Example: tallystick device list --json")
 @reads
 def list_devices(remote: Remote, limit: Limit = 50) -> None:
-    """Edge devices, removed ones too."""
+    """List edge devices, removed ones too."""
     found = remote.list(
         lambda c, size, cursor: c.list_edge_devices(limit=size, cursor=cursor), limit
     )
@@ -161,7 +161,7 @@ def provision_storage(
     region_id: RegionId,
     storage_class: Annotated[str, typer.Argument(metavar="CLASS", help="As the cloud names it.")],
 ) -> None:
-    """Ask for a region's storage node. It runs always: a commitment with the cloud is cheaper."""
+    """Request a region's storage node. It runs always: a commitment with the cloud is cheaper."""
     told = remote.ask(
         lambda c: c.provision_storage_node(
             region_id, {"storage_class": storage_class}, idempotency_key=remote.key
@@ -173,7 +173,7 @@ def provision_storage(
 @storage.command("ready", epilog="Example: tallystick storage ready region_1f0c...")
 @records
 def ready_storage(remote: Remote, region_id: RegionId) -> None:
-    """Say that a storage node serves (operator)."""
+    """Report that a storage node serves (operator)."""
     told = remote.ask(lambda c: c.confirm_storage_node(region_id, {}, idempotency_key=remote.key))
     remote.tell(told, facts(told))
 
@@ -181,7 +181,7 @@ def ready_storage(remote: Remote, region_id: RegionId) -> None:
 @storage.command("remove", epilog="Example: tallystick storage remove region_1f0c...")
 @records
 def remove_storage(remote: Remote, region_id: RegionId) -> None:
-    """Remove a region's storage node; it is charged up to now."""
+    """Remove a region's storage node. It is charged up to now."""
     told = remote.ask(lambda c: c.remove_storage_node(region_id, {}, idempotency_key=remote.key))
     remote.tell(told, facts(told))
 
@@ -189,7 +189,7 @@ def remove_storage(remote: Remote, region_id: RegionId) -> None:
 @storage.command("show", epilog="Example: tallystick storage show region_1f0c...")
 @reads
 def show_storage(remote: Remote, region_id: RegionId) -> None:
-    """The storage nodes of a region and what they have cost."""
+    """Show the storage nodes of a region and their cost."""
     told = remote.ask(lambda c: c.read_storage_node(region_id))
     rows = [{**one, "charge": one["charge"]["units"]} for one in told["storage_nodes"]]
     names = ("sequence", "storage_class", "provisioned_at", "removed_at", "charge")

@@ -37,7 +37,7 @@ def register_client(
     client_id: ClientId,
     min_reputation_ppm: Annotated[int | None, typer.Option(min=0, max=1_000_000)] = None,
 ) -> None:
-    """Let an account of the kind client bring jobs (operator)."""
+    """Allow an account of the kind client to bring jobs (operator)."""
     body: NewClient = {"client_id": client_id}
     if min_reputation_ppm is not None:
         body["min_reputation_ppm"] = min_reputation_ppm
@@ -48,7 +48,7 @@ def register_client(
 @client.command("list", epilog="Example: tallystick client list --json")
 @reads
 def list_clients(remote: Remote, limit: Limit = 50) -> None:
-    """Compute clients: yourself, or all for operators and auditors."""
+    """List compute clients: yourself, or all for operators and auditors."""
     found = remote.list(lambda c, size, cursor: c.list_clients(limit=size, cursor=cursor), limit)
     names = ("client_id", "suspended", "min_reputation_ppm", "registered_at")
     remote.tell(found, columns(found["data"], names))
@@ -57,7 +57,7 @@ def list_clients(remote: Remote, limit: Limit = 50) -> None:
 @client.command("show", epilog="Example: tallystick client show acct_1f0c...")
 @reads
 def show_client(remote: Remote, client_id: ClientId) -> None:
-    """The keys of a client's instances."""
+    """Show the keys of a client's instances."""
     told = remote.ask(lambda c: c.read_client(client_id))
     names = ("instance_id", "key_id", "bound_at", "revoked_at")
     remote.tell(told, columns(told.get("keys", []), names))
@@ -85,7 +85,7 @@ def revoke_key(
     client_id: ClientId,
     key_id: Annotated[str, typer.Argument(metavar="KEY", help="Its 8 public characters.")],
 ) -> None:
-    """Take back the key of an instance at once."""
+    """Revoke the key of an instance at once."""
     told = remote.ask(lambda c: c.revoke_client_key(client_id, key_id))
     remote.tell(told, facts(told))
 
@@ -97,7 +97,7 @@ def suspend_client(
     client_id: ClientId,
     resume: Annotated[bool, typer.Option("--resume", help="Let it submit again.")] = False,
 ) -> None:
-    """Nothing is submitted for a client until it is resumed (operator)."""
+    """Suspend a client: nothing is submitted for it until it is resumed (operator)."""
     told = remote.ask(
         lambda c: (c.resume_client if resume else c.suspend_client)(
             client_id, {}, idempotency_key=remote.key
@@ -114,7 +114,7 @@ def set_client_quota(
     gpus: Gpus = None,
     pool: Annotated[str | None, typer.Option(help="In this pool, else everywhere.")] = None,
 ) -> None:
-    """How many GPUs a client holds at once (operator)."""
+    """Set how many GPUs a client holds at once (operator)."""
     body: NewClientQuota = {"pool_id": pool, "gpu_ppm_max": _gpu_ppm(gpus)}
     told = remote.ask(lambda c: c.set_client_quota(client_id, body, idempotency_key=remote.key))
     remote.tell(told, facts(told))
@@ -133,7 +133,7 @@ def create_group(
         str | None, typer.Option(help="A group of accounts in a pool of yours.")
     ] = None,
 ) -> None:
-    """Make a group that shares a quota of GPUs."""
+    """Create a group that shares a quota of GPUs."""
     body: NewGroup = {"pool_id": pool, "parent_id": parent, "gpu_ppm_max": _gpu_ppm(gpus)}
     told = remote.ask(lambda c: c.create_group(body, idempotency_key=remote.key))
     remote.tell(told, facts(told))
@@ -142,7 +142,7 @@ def create_group(
 @groups.command("list", epilog="Example: tallystick group list --json")
 @reads
 def list_groups(remote: Remote, limit: Limit = 50) -> None:
-    """Your groups, with what they hold and may hold."""
+    """List your groups, with the GPUs they hold and may hold."""
     found = remote.list(lambda c, size, cursor: c.list_groups(limit=size, cursor=cursor), limit)
     names = ("group_id", "parent_id", "pool_id", "used_ppm", "gpu_ppm_max", "created_at")
     remote.tell(found, columns(found["data"], names))
@@ -151,7 +151,7 @@ def list_groups(remote: Remote, limit: Limit = 50) -> None:
 @groups.command("show", epilog="Example: tallystick group show group_1f0c...")
 @reads
 def show_group(remote: Remote, group_id: GroupId) -> None:
-    """Who is in a group."""
+    """Show the members of a group."""
     told = remote.ask(lambda c: c.read_group(group_id))
     remote.tell(told, columns(told.get("members", []), ("kind", "target", "since")))
 
@@ -177,7 +177,7 @@ def add_member(
     target: Annotated[str, typer.Argument(help="Its name or id.")],
     remove: Annotated[bool, typer.Option("--remove", help="Take it out again.")] = False,
 ) -> None:
-    """What it leases from now on counts in the group, or with --remove no more."""
+    """Add a member: its later leases count in the group. With --remove they stop counting."""
     told = remote.ask(
         lambda c: (c.remove_group_member if remove else c.add_group_member)(
             group_id, {"kind": kind, "target": target}, idempotency_key=remote.key
@@ -207,7 +207,7 @@ def set_overflow(
     project_id: Annotated[str, typer.Argument(metavar="PROJECT", help="A name of yours.")],
     overflow: Annotated[Literal["refuse", "rent"], typer.Argument(help="When a quota is full.")],
 ) -> None:
-    """Own the base, rent the burst: what a project does when a quota is full."""
+    """Set what a project does when a quota is full: own the base, rent the burst, or refuse."""
     told = remote.ask(
         lambda c: c.set_project_policy(
             account_id, {"project_id": project_id, "overflow": overflow},
@@ -220,7 +220,7 @@ def set_overflow(
 @project.command("list", epilog="Example: tallystick project list acct_1f0c...")
 @reads
 def list_projects(remote: Remote, account_id: AccountId) -> None:
-    """Projects that have a policy; all others are refused."""
+    """List projects with an overflow policy; requests of all others are refused."""
     told = remote.ask(lambda c: c.list_project_policies(account_id))
     remote.tell(told, columns(told["data"], ("project_id", "overflow")))
 
@@ -233,7 +233,7 @@ def set_counterparty(
     other: Annotated[str, typer.Argument(metavar="OTHER", help="acct_... of the other one.")],
     verdict: Annotated[Literal["allow", "deny", "none"], typer.Argument(help="none: off it.")],
 ) -> None:
-    """Put an account on a list, or take it off."""
+    """Put an account on a counterparty list, or remove it."""
     told = remote.ask(
         lambda c: c.set_counterparty(
             account_id, {"counterparty_id": other, "verdict": verdict},
@@ -246,7 +246,7 @@ def set_counterparty(
 @counterparty.command("list", epilog="Example: tallystick counterparty list acct_1f0c...")
 @reads
 def list_counterparties(remote: Remote, account_id: AccountId, limit: Limit = 50) -> None:
-    """Whom an account allows and denies."""
+    """List the accounts that an account allows and denies."""
     found = remote.list(
         lambda c, size, cursor: c.list_counterparties(account_id, limit=size, cursor=cursor), limit
     )
@@ -272,7 +272,7 @@ def add(
         typer.Option("--type", help="Only facts whose names begin so; as often as you like."),
     ] = None,
 ) -> None:
-    """Add an endpoint. The secret is in the answer, and shown this once."""
+    """Add an endpoint. The answer shows its secret, this once."""
     body: Any = {"url": endpoint, "types": types or []}
     told = remote.ask(lambda c: c.add_webhook(body, idempotency_key=remote.key))
     remote.tell(told, facts({**told, "types": ", ".join(told["types"]) or "all"}))
@@ -281,7 +281,7 @@ def add(
 @webhook.command("list", epilog="Example: tallystick webhook list --json")
 @reads
 def list_endpoints(remote: Remote, limit: Limit = 50) -> None:
-    """Your endpoints."""
+    """List your endpoints."""
     found = remote.list(lambda c, size, cursor: c.list_webhooks(limit=size, cursor=cursor), limit)
     rows = [{**row, "types": ", ".join(row["types"]) or "all"} for row in found["data"]]
     remote.tell(found, columns(rows, _NAMES))
@@ -290,7 +290,7 @@ def list_endpoints(remote: Remote, limit: Limit = 50) -> None:
 @webhook.command("stop", epilog="Example: tallystick webhook stop hook_1f0c...")
 @records
 def stop(remote: Remote, endpoint_id: EndpointId) -> None:
-    """Tell an endpoint nothing more."""
+    """Stop deliveries to an endpoint."""
     told = remote.ask(lambda c: c.stop_webhook(endpoint_id, {}, idempotency_key=remote.key))
     remote.tell(told, facts({name: told.get(name) for name in _NAMES[:3]}))
 
@@ -298,7 +298,7 @@ def stop(remote: Remote, endpoint_id: EndpointId) -> None:
 @webhook.command("start", epilog="Example: tallystick webhook start hook_1f0c...")
 @records
 def start(remote: Remote, endpoint_id: EndpointId) -> None:
-    """Go on telling an endpoint, from where it was stopped."""
+    """Start deliveries to an endpoint again, from where they were stopped."""
     told = remote.ask(lambda c: c.start_webhook(endpoint_id, {}, idempotency_key=remote.key))
     remote.tell(told, facts({name: told.get(name) for name in _NAMES[:3]}))
 
@@ -306,7 +306,7 @@ def start(remote: Remote, endpoint_id: EndpointId) -> None:
 @webhook.command("rotate", epilog="Example: tallystick webhook rotate hook_1f0c...")
 @records
 def rotate(remote: Remote, endpoint_id: EndpointId) -> None:
-    """A new secret, shown this once; the old one signs beside it for 24 hours."""
+    """Create a new secret, shown this once. The old one signs beside it for 24 hours."""
     told = remote.ask(lambda c: c.rotate_webhook(endpoint_id, {}, idempotency_key=remote.key))
     remote.tell(told, facts({"endpoint_id": endpoint_id, "secret": told.get("secret")}))
 
@@ -314,7 +314,7 @@ def rotate(remote: Remote, endpoint_id: EndpointId) -> None:
 @webhook.command("test", epilog="Example: tallystick webhook test hook_1f0c...")
 @reads
 def send_test(remote: Remote, endpoint_id: EndpointId) -> None:
-    """Send `webhook.test` now. Exit 1 when the endpoint did not take it."""
+    """Send `webhook.test` now. Exit 1 when the endpoint did not accept it."""
     told = remote.ask(lambda c: c.test_webhook(endpoint_id, {}))
     remote.tell(told, facts(dict(told)))
     if not told["delivered"]:
@@ -329,7 +329,7 @@ def replay(
     first: Annotated[int, typer.Argument(metavar="FROM", min=1, help="A position of the log.")],
     last: Annotated[int, typer.Argument(metavar="TO", min=1, help="The last one, included.")],
 ) -> None:
-    """Tell an endpoint again what it was told, or what was given up."""
+    """Deliver events to an endpoint again, delivered ones and given-up ones."""
     body: Any = {"from_position": first, "to_position": last}
     told = remote.ask(lambda c: c.replay_webhook(endpoint_id, body))
     remote.tell(told, facts(dict(told)))
@@ -338,7 +338,7 @@ def replay(
 @webhook.command("deliveries", epilog="Example: tallystick webhook deliveries hook_1f0c...")
 @reads
 def deliveries(remote: Remote, endpoint_id: EndpointId, limit: Limit = 50) -> None:
-    """How the telling of each fact went."""
+    """List the deliveries of each fact and their results."""
     found = remote.list(
         lambda c, size, cursor: c.list_deliveries(endpoint_id, limit=size, cursor=cursor), limit
     )

@@ -100,7 +100,7 @@ def propose(
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Propose the file's root; the key must be the proposer's. Starts the timelock."""
+    """Propose the file's root, with the proposer's key. Starts the timelock."""
     from contracts import payout_scripts
 
     flags = Flags(deployment, chain_url, chain_file, config, data_dir)
@@ -122,7 +122,7 @@ def accept(
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Accept the file's root once its timelock has run; anybody may."""
+    """Accept the file's root after its timelock. Any account may do this."""
     from contracts import payout_scripts
 
     flags = Flags(deployment, chain_url, chain_file, config, data_dir)
@@ -145,7 +145,8 @@ def claim(
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Have an address paid what it has not had yet; anybody may send it, only it is paid."""
+    """Pay an address what it has not been paid yet. Anyone may send this; only the address is paid.
+    """
     from contracts import payout_scripts
 
     flags = Flags(deployment, chain_url, chain_file, config, data_dir)
@@ -167,7 +168,7 @@ def status(
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Where the file's root stands on chain: unproposed, pending, accepted or replaced."""
+    """Show the state of the file's root on chain: unproposed, pending, accepted or replaced."""
     from contracts import payout_scripts
 
     flags = Flags(deployment, chain_url, chain_file, config, data_dir)
@@ -187,7 +188,7 @@ def reconcile(
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Recount the chain from its events, and hold it against the file and the deployment.
+    """Recount the chain from its events, and compare it with the file and the deployment.
 
     Supply, emission, claims, roles and code. Exit 1 when anything differs. The ledger's own books
     are compared with the chain by `tallystick jobs`.

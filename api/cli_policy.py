@@ -42,7 +42,7 @@ File = Annotated[Path, typer.Argument(metavar="FILE", help="A proposal: TOML, or
 
 @app.command("lint", epilog="Example: tallystick policy lint proposal.toml --json")
 def lint_file(file: File, as_json: AsJson = False) -> None:
-    """Judge a proposal by the rules that need nothing but the file. Exit 1 when it fails."""
+    """Judge a proposal by the rules that need only the file. Exit 1 when it fails."""
     from domain.policy_lint import lint
 
     report = lint(document_of(file))
@@ -94,7 +94,7 @@ _SHOWN = (
 @app.command("propose", epilog="Example: tallystick policy propose proposal.toml")
 @records
 def propose(remote: Remote, file: File) -> None:
-    """Propose a document (governance). Two others make it the next policy: `policy approve`."""
+    """Propose a policy document (governance). Two other members approve it: `policy approve`."""
     body: NewProposal = {"document": document_of(file)}
     told = remote.ask(lambda c: c.propose_policy(body, idempotency_key=remote.key))
     remote.tell(told, _lines(told))
@@ -103,7 +103,7 @@ def propose(remote: Remote, file: File) -> None:
 @app.command("revise", epilog="Example: tallystick policy revise proposal.toml")
 @records
 def revise(remote: Remote, file: File, seen: Seen = None) -> None:
-    """Propose another document under its number (who proposed it). Votes begin again."""
+    """Revise your own proposal with another document. Votes begin again."""
     document = document_of(file)
     body: NewProposal = {"document": document}
     try:
@@ -120,7 +120,7 @@ def revise(remote: Remote, file: File, seen: Seen = None) -> None:
 @app.command("versions", epilog="Example: tallystick policy versions --json")
 @reads
 def versions(remote: Remote, limit: Limit = 50) -> None:
-    """Every version of the policy, and which one is in force."""
+    """List every version of the policy, and which one is in force."""
     found = remote.list(lambda c, size, cursor: c.list_policies(limit=size, cursor=cursor), limit)
     names = ("version", "in_force", "effective_from_epoch", "proposal", "compute_ppm",
              "availability_ppm", "treasury_ppm", "published_at")  # fmt: skip
@@ -130,7 +130,7 @@ def versions(remote: Remote, limit: Limit = 50) -> None:
 @app.command("list", epilog="Example: tallystick policy list --json")
 @reads
 def list_proposals(remote: Remote, limit: Limit = 50) -> None:
-    """Every proposal."""
+    """List every proposal."""
     found = remote.list(
         lambda c, size, cursor: c.list_policy_proposals(limit=size, cursor=cursor), limit
     )
@@ -141,7 +141,7 @@ def list_proposals(remote: Remote, limit: Limit = 50) -> None:
 @app.command("show", epilog="Example: tallystick policy show 5")
 @reads
 def show(remote: Remote, number: Number) -> None:
-    """One proposal: what the lint finds, and who said what and when."""
+    """Show one proposal: the findings of its lint, and its votes with their times."""
     told = remote.ask(lambda c: c.read_policy_proposal(number))
     lines = _lines(told)
     if told["findings"]:
@@ -157,7 +157,7 @@ def review(
     stage: Annotated[str, typer.Argument(metavar="STAGE", help="In the reviewers' words.")],
     seen: Seen = None,
 ) -> None:
-    """Say that a proposal is being reviewed (governance)."""
+    """Open the review of a proposal (governance)."""
     tag = _tag(remote, number, seen)
     told = remote.ask(
         lambda c: c.open_policy_review(
@@ -170,7 +170,7 @@ def review(
 @app.command("approve", epilog="Example: tallystick policy approve 5")
 @records
 def approve(remote: Remote, number: Number, seen: Seen = None) -> None:
-    """Say yes to somebody else's proposal (governance)."""
+    """Approve a proposal made by another governor (governance)."""
     tag = _tag(remote, number, seen)
     told = remote.ask(
         lambda c: c.approve_policy_proposal(number, {}, if_match=tag, idempotency_key=remote.key)
@@ -181,7 +181,7 @@ def approve(remote: Remote, number: Number, seen: Seen = None) -> None:
 @app.command("reject", epilog='Example: tallystick policy reject 5 --reason "It sums to 90 %"')
 @records
 def reject(remote: Remote, number: Number, reason: Reason, seen: Seen = None) -> None:
-    """Say no to somebody else's proposal (governance)."""
+    """Reject a proposal made by another governor (governance)."""
     tag = _tag(remote, number, seen)
     told = remote.ask(
         lambda c: c.reject_policy_proposal(
@@ -194,7 +194,7 @@ def reject(remote: Remote, number: Number, reason: Reason, seen: Seen = None) ->
 @app.command("withdraw", epilog='Example: tallystick policy withdraw 5 --reason "Another comes"')
 @records
 def withdraw(remote: Remote, number: Number, reason: Reason, seen: Seen = None) -> None:
-    """Take back one's own proposal, as long as it is not scheduled."""
+    """Withdraw your own proposal, as long as it is not scheduled."""
     tag = _tag(remote, number, seen)
     told = remote.ask(
         lambda c: c.withdraw_policy_proposal(

@@ -66,7 +66,7 @@ def create_pool(
 def set_policy(
     remote: Remote, pool_id: PoolId, scheduler: SchedulerOption = None, policy: PolicyFile = None
 ) -> None:
-    """Set the whole policy of a pool of yours; what it leaves out is the default."""
+    """Set the whole policy of a pool of yours. Settings that are left out get their default."""
     body = _policy(scheduler, policy)
     told = remote.ask(lambda c: c.set_pool_policy(pool_id, body, idempotency_key=remote.key))
     remote.tell(told, _pool_facts(told))
@@ -85,7 +85,7 @@ def add_node(remote: Remote, pool_id: PoolId, node_id: NodeId) -> None:
 @pool.command("remove", epilog="Example: tallystick pool remove pool_1f0c... node_1f0c...")
 @records
 def remove_node(remote: Remote, pool_id: PoolId, node_id: NodeId) -> None:
-    """Take a node out; leases that run there go on."""
+    """Remove a node from a pool. Leases that run there go on."""
     told = remote.ask(
         lambda c: c.remove_pool_node(pool_id, node_id, {}, idempotency_key=remote.key)
     )
@@ -95,7 +95,7 @@ def remove_node(remote: Remote, pool_id: PoolId, node_id: NodeId) -> None:
 @pool.command("list", epilog="Example: tallystick pool list")
 @reads
 def list_pools(remote: Remote, limit: Limit = 50) -> None:
-    """Every pool: how many nodes it has, and how many wait for it."""
+    """List every pool: how many nodes it has, and how many requests wait for it."""
     found = remote.list(lambda c, size, cursor: c.list_pools(limit=size, cursor=cursor), limit)
     rows = [{**row, "scheduler": row["policy"]["scheduler"]} for row in found["data"]]
     names = ("pool_id", "name", "scheduler", "nodes", "waiting", "version")
@@ -105,7 +105,7 @@ def list_pools(remote: Remote, limit: Limit = 50) -> None:
 @pool.command("show", epilog="Example: tallystick pool show pool_1f0c...")
 @reads
 def show_pool(remote: Remote, pool_id: PoolId) -> None:
-    """One pool: its policy, and what accelerators it has of which kind."""
+    """Show one pool: its policy, and how many accelerators of each kind it has."""
     told = remote.ask(lambda c: c.read_pool(pool_id))
     kinds = told.get("accelerators") or []
     names = ("vendor", "model", "gpu_class", "devices", "whole_free", "memory_mib")
@@ -115,7 +115,7 @@ def show_pool(remote: Remote, pool_id: PoolId) -> None:
 @pool.command("nodes", epilog="Example: tallystick pool nodes pool_1f0c...")
 @reads
 def list_nodes(remote: Remote, pool_id: PoolId, limit: Limit = 50) -> None:
-    """The nodes of a pool, whoever provides them."""
+    """List the nodes of a pool, of all providers."""
     found = remote.list(
         lambda c, size, cursor: c.list_pool_nodes(pool_id, limit=size, cursor=cursor), limit
     )
@@ -126,7 +126,7 @@ def list_nodes(remote: Remote, pool_id: PoolId, limit: Limit = 50) -> None:
 @pool.command("queue", epilog="Example: tallystick pool queue pool_1f0c...")
 @reads
 def list_queue(remote: Remote, pool_id: PoolId, limit: Limit = 50) -> None:
-    """Who waits for a pool, first come first."""
+    """List the requests that wait for a pool, in order of arrival."""
     found = remote.list(
         lambda c, size, cursor: c.list_pool_queue(pool_id, limit=size, cursor=cursor), limit
     )
@@ -138,7 +138,7 @@ def list_queue(remote: Remote, pool_id: PoolId, limit: Limit = 50) -> None:
 @pool.command("decisions", epilog="Example: tallystick pool decisions pool_1f0c...")
 @reads
 def list_decisions(remote: Remote, pool_id: PoolId, limit: Limit = 50) -> None:
-    """Who was next, by which rule, and where in the log that is recorded."""
+    """List the scheduler's decisions: the chosen request, the rule and the position in the log."""
     found = remote.list(
         lambda c, size, cursor: c.list_pool_decisions(pool_id, limit=size, cursor=cursor), limit
     )
@@ -153,7 +153,7 @@ def show_decision(
     pool_id: PoolId,
     position: Annotated[int, typer.Argument(min=1, help="Of the market log.")],
 ) -> None:
-    """All that one decision looked at; exit 1 unless its rule gives the same again (owner)."""
+    """Show all inputs of one decision. Exit 1 unless its rule gives the same again (owner)."""
     told = remote.ask(lambda c: c.read_pool_decision(pool_id, position))
     rows = [{**row, "demand": _demand(row["demand"])} for row in told["waiting"]]
     names = ("place", "request_id", "queue", "demand", "fits", "delays_first")
@@ -194,7 +194,7 @@ def open_gang(
         str | None, typer.Option(metavar="CREDITS", help="Of each member; then it ends.")
     ] = None,
 ) -> None:
-    """Reserve every member at once, or none; a pool with a queue lets it wait."""
+    """Reserve every member at once, or none. A pool with a queue lets the gang wait."""
     asked: Any = work_of(command, image, gpus, model, max_price)
     if pool_id is not None:
         asked["constraints"] = {"pool_id": pool_id}
@@ -212,7 +212,7 @@ def open_gang(
 @gang.command("list", epilog="Example: tallystick gang list")
 @reads
 def list_gangs(remote: Remote, limit: Limit = 50) -> None:
-    """Your gangs; all of them for operators and auditors."""
+    """List your gangs; all of them for operators and auditors."""
     found = remote.list(lambda c, size, cursor: c.list_gangs(limit=size, cursor=cursor), limit)
     names = ("gang_id", "state", "members", "min_members", "ready", "place", "requested_at")
     remote.tell(found, columns(found["data"], names))
@@ -221,7 +221,7 @@ def list_gangs(remote: Remote, limit: Limit = 50) -> None:
 @gang.command("show", epilog="Example: tallystick gang show gang_1f0c...")
 @reads
 def show_gang(remote: Remote, gang_id: GangId) -> None:
-    """One gang: its members and how many are ready, or its place in the queue."""
+    """Show one gang: its members and how many are ready, or its place in the queue."""
     told = remote.ask(lambda c: c.read_gang(gang_id))
     remote.tell(told, facts(told))
 
@@ -229,7 +229,7 @@ def show_gang(remote: Remote, gang_id: GangId) -> None:
 @gang.command("cancel", epilog="Example: tallystick gang cancel gang_1f0c...")
 @records
 def cancel_gang(remote: Remote, gang_id: GangId) -> None:
-    """End a gang before it has opened, at no charge."""
+    """Cancel a gang before it has opened, at no charge."""
     told = remote.ask(lambda c: c.cancel_gang(gang_id, {}, idempotency_key=remote.key))
     remote.tell(told, facts(told))
 

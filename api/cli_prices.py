@@ -22,7 +22,7 @@ FILE_BYTES_MAX = 1_000_000
 @tariff.command("list", epilog="Example: tallystick tariff list")
 @reads
 def list_tariffs(remote: Remote) -> None:
-    """Every version ever published, oldest first."""
+    """List every version ever published, oldest first."""
     told = remote.ask(lambda c: c.list_tariffs())
     rows = [
         {
@@ -43,7 +43,7 @@ def publish(
     remote: Remote,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The body of POST /v1/tariffs.")],
 ) -> None:
-    """Publish the next version; leases that are reserved already keep theirs."""
+    """Publish the next version. Leases that are reserved already keep theirs."""
     try:
         with file.open("rb") as opened:
             body: Any = json.loads(opened.read(FILE_BYTES_MAX))
@@ -65,7 +65,7 @@ _SHOWN = ("snapshot", "health", "median_micro_usd", "deviation_bps", "at", "by")
 @oracle.command("show", epilog="Example: tallystick oracle show --json")
 @reads
 def show(remote: Remote) -> None:
-    """Each source, the median, or why there is no price."""
+    """Show each price source, and the median or the reason why there is no price."""
     told = remote.ask(lambda c: c.read_price())
     remote.tell(told, _facts(told))
 
@@ -99,7 +99,7 @@ def observe(
 @oracle.command("snapshots", epilog="Example: tallystick oracle snapshots --limit 10")
 @reads
 def snapshots(remote: Remote, limit: Limit = 50) -> None:
-    """Every snapshot in order: what the price was when a burn or a seal needed it."""
+    """List every snapshot in order: the price at each burn or seal that needed it."""
     found = remote.list(
         lambda c, size, cursor: c.list_price_snapshots(limit=size, cursor=cursor), limit
     )
@@ -109,7 +109,7 @@ def snapshots(remote: Remote, limit: Limit = 50) -> None:
 @oracle.command("snapshot", epilog="Example: tallystick oracle snapshot --json")
 @records
 def snapshot(remote: Remote) -> None:
-    """Record what the sources say now (operator, or a key with oracle:write)."""
+    """Record the sources' prices now (operator, or a key with oracle:write)."""
     told = remote.ask(lambda c: c.take_price_snapshot({}, idempotency_key=remote.key))
     remote.tell(told, _facts(told))
 
@@ -122,7 +122,7 @@ def sources(
     remote: Remote,
     names: Annotated[list[str], typer.Argument(metavar="SOURCE...", help="All that count.")],
 ) -> None:
-    """Say whose prices count; of a source that is not named nothing is kept (governance)."""
+    """Set the price sources that count. Prices of other sources are not kept (governance)."""
     told = remote.ask(lambda c: c.set_price_sources({"sources": names}, idempotency_key=remote.key))
     remote.tell(told, facts({"sources": ", ".join(told["sources"])}))
 

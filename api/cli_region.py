@@ -58,7 +58,7 @@ def open_region(
 @region.command("list", epilog="Example: tallystick region list")
 @reads
 def list_regions(remote: Remote, limit: Limit = 50) -> None:
-    """Your regions; all of them for operators and auditors."""
+    """List your regions; all of them for operators and auditors."""
     found = remote.list(lambda c, size, cursor: c.list_regions(limit=size, cursor=cursor), limit)
     names = ("region_id", "name", "provider_id", "setting", "admission", "allow_public_jobs")
     remote.tell(found, columns(found["data"], names))
@@ -67,7 +67,7 @@ def list_regions(remote: Remote, limit: Limit = 50) -> None:
 @region.command("show", epilog="Example: tallystick region show region_1f0c...")
 @reads
 def show_region(remote: Remote, region_id: RegionId) -> None:
-    """One region."""
+    """Show one region."""
     told = remote.ask(lambda c: c.read_region(region_id))
     remote.tell(told, facts(told))
 
@@ -75,7 +75,7 @@ def show_region(remote: Remote, region_id: RegionId) -> None:
 @region.command("ingress", epilog="Example: tallystick region ingress region_1f0c...")
 @reads
 def ingress_load(remote: Remote, region_id: RegionId) -> None:
-    """How much work goes through each ingress node of a region."""
+    """Show how much work goes through each ingress node of a region."""
     told = remote.ask(lambda c: c.read_ingress_load(region_id))
     names = ("node_id", "workers", "leases", "served_gpu_us")
     remote.tell(told, columns(told["data"], names))
@@ -103,7 +103,7 @@ def policy(
         int | None, typer.Option(min=0, max=9, help="What the region promises; 0 is nothing.")
     ] = None,
 ) -> None:
-    """Say whose jobs may run in a region, what it refuses or ranks down, and how safe it is."""
+    """Set which jobs may run in a region, what it refuses or ranks down, and how safe it is."""
     asked: Any = {
         "allow_public_jobs": not private,
         "refused_workloads": [] if none_refused else refuse or None,
@@ -118,7 +118,7 @@ def policy(
 @region.command("settings", epilog="Example: tallystick region settings --json")
 @reads
 def settings(remote: Remote) -> None:
-    """What to expect of edge and of datacenter nodes, in numbers where there are any."""
+    """Show what to expect of edge and of datacenter nodes, in numbers where known."""
     told = remote.ask(lambda c: c.list_settings())
     names = ("setting", "leases", "availability_ppm", "offline_ppm")
     remote.tell(told, columns(told["data"], names))
@@ -130,7 +130,7 @@ def settings(remote: Remote) -> None:
 @region.command("terms", epilog="Example: tallystick region terms region_1f0c...")
 @reads
 def terms(remote: Remote, region_id: RegionId) -> None:
-    """How a region shares what its nodes earn, version by version."""
+    """Show how a region shares what its nodes earn, version by version."""
     told = remote.ask(lambda c: c.read_region_terms(region_id))
     names = ("version", "effective_from", "shared", "participation_ppm", "availability_min_tier",
              "control", "ingress", "most")  # fmt: skip
@@ -169,7 +169,7 @@ def set_terms(
     ] = "0",
     end: Annotated[bool, typer.Option("--end", help="Share nothing from that day on.")] = False,
 ) -> None:
-    """Share what a region's nodes earn: control and ingress first, then who was there, then usage.
+    """Share what a region's nodes earn: control and ingress, then availability, then usage.
 
     Terms begin a week after they are set, and later where disputes may take longer.
     """
@@ -206,7 +206,7 @@ def shares(
     ] = None,
     limit: Limit = 50,
 ) -> None:
-    """What a region's days came to; with a day, what every node got and why."""
+    """Show the results of a region's days; with a day, the share of every node and why."""
     if day is None:
         found = remote.list(
             lambda c, size, cursor: c.list_region_days(region_id, limit=size, cursor=cursor), limit

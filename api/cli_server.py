@@ -46,7 +46,7 @@ def demo(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """The whole way on embedded parts: from signed usage reports to a paid claim on chain.
+    """Run the whole system on embedded parts, from signed usage reports to a claim on chain.
 
     Starts a PostgreSQL and an Ethereum of its own, simulates nodes that sign real reports, leases,
     meters, settles an epoch, pays it out, reconciles and verifies. Needs nothing installed.
@@ -100,7 +100,7 @@ def serve(
     config: ConfigFile = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Serve the API, with the background jobs, until stopped.
+    """Serve the API and run the background jobs, until stopped.
 
     Without TALLYSTICK_DATABASE_URL the embedded PostgreSQL of the data folder is used.
     """
@@ -122,7 +122,7 @@ def jobs(
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run the background jobs alone: accrual, pins, signed heads, epochs, views.
+    """Run only the background jobs: accrual, pins, signed heads, epochs, views.
 
     May run beside any number of servers; each job has one leader at a time.
     """
@@ -151,7 +151,7 @@ def migrate(config: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson
 
 @commands.command(epilog="Example: TALLYSTICK_PORT=9000 tallystick config")
 def config(config: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = False) -> None:
-    """Every setting in force and where it came from: flag, environment, file or default.
+    """Show every setting in force and its source: flag, environment, file or default.
 
     Secrets are masked.
     """
@@ -165,7 +165,7 @@ def conformance(
     files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Conformance vectors.")],
     as_json: AsJson = False,
 ) -> None:
-    """Run conformance vectors through the functions the product uses.
+    """Run conformance vectors through the functions that the product uses.
 
     The last line is `N passed, M failed`; exit 1 when any case fails.
     """

@@ -38,7 +38,7 @@ def register_provider(
 @provider.command("list", epilog="Example: tallystick provider list --json")
 @reads
 def list_providers(remote: Remote, limit: Limit = 50) -> None:
-    """Your providers; all of them for operators and auditors."""
+    """List your providers; all of them for operators and auditors."""
     found = remote.list(lambda c, size, cursor: c.list_providers(limit=size, cursor=cursor), limit)
     names = ("provider_id", "account_id", "kind", "registered_at")
     remote.tell(found, columns(found["data"], names))
@@ -47,7 +47,7 @@ def list_providers(remote: Remote, limit: Limit = 50) -> None:
 @provider.command("show", epilog="Example: tallystick provider show prov_1f0c...")
 @reads
 def show_provider(remote: Remote, provider_id: ProviderId) -> None:
-    """One provider."""
+    """Show one provider."""
     told = remote.ask(lambda c: c.read_provider(provider_id))
     remote.tell(told, facts(told))
 
@@ -58,7 +58,7 @@ def show_provider(remote: Remote, provider_id: ProviderId) -> None:
 @node.command("code", epilog="Example: tallystick node code region_1f0c...")
 @records
 def issue_code(remote: Remote, region_id: RegionId) -> None:
-    """A code that lets one machine join a region, once, within ten minutes.
+    """Print a code that lets one machine join a region, once, within ten minutes.
 
     On the machine: tallystick-node join URL CODE
     """
@@ -78,7 +78,7 @@ def list_nodes(
     ] = None,
     limit: Limit = 50,
 ) -> None:
-    """Your nodes; all of them for operators and auditors."""
+    """List your nodes; all of them for operators and auditors."""
     found = remote.list(
         lambda c, size, cursor: c.list_nodes(region_id=region_id, limit=size, cursor=cursor), limit
     )
@@ -92,7 +92,7 @@ def list_nodes(
 @node.command("show", epilog="Example: tallystick node show node_1f0c...")
 @reads
 def show_node(remote: Remote, node_id: NodeId) -> None:
-    """One node and its devices."""
+    """Show one node and its devices."""
     told = remote.ask(lambda c: c.read_node(node_id))
     shown = {name: value for name, value in told.items() if name != "specs"}
     lines = facts(_with_verdict(shown))
@@ -109,7 +109,8 @@ def show_trust(
         int | None, typer.Option(help="Of this epoch; the newest if left out.")
     ] = None,
 ) -> None:
-    """How far each device of a node is believed, and every rule that keeps it from more."""
+    """Show the trust tier of each device of a node, and every rule that keeps it from a higher one.
+    """
     told = remote.ask(lambda c: c.read_node_trust(node_id, epoch=epoch))
     lines = [f"epoch: {told.get('epoch', 'none')}"]
     for device in told["devices"]:
@@ -125,7 +126,7 @@ def show_trust(
 @node.command("usage", epilog="Example: tallystick node usage node_1f0c...")
 @reads
 def show_usage(remote: Remote, node_id: NodeId) -> None:
-    """What a node reported, and why some of it earned nothing: report by report, row by row."""
+    """Show a node's reports, and why some of them earned nothing: report by report, row by row."""
     told = remote.ask(lambda c: c.read_node_usage(node_id))
     lines = [f"{told['reports']} reports, {told['reports_flagged']} of them earn nothing"]
     for one in told["flagged"]:
@@ -155,7 +156,7 @@ def confirm_node(
     node_id: NodeId,
     fingerprint: Annotated[str, typer.Option(help="As the machine itself showed it.")],
 ) -> None:
-    """Say that the key of a node that asks to join is your machine's own."""
+    """Confirm that the key of a node that asks to join is your machine's own."""
     given = "".join(fingerprint.split()).lower()
     if len(given) != 32 or set(given) - set("0123456789abcdef"):
         raise InputUnusable("--fingerprint: the 32 hex digits that `tallystick-node join` shows")
@@ -192,7 +193,7 @@ def admit_node(
         typer.Option(metavar="RULE", help="A rule of hardware it need not meet; repeatable."),
     ] = None,
 ) -> None:
-    """Let a confirmed node in (operator; owner where admission is open)."""
+    """Admit a confirmed node (operator; owner where admission is open)."""
     body: Any = {"waive": waive} if waive else {}
     told = remote.ask(lambda c: c.admit_node(node_id, body, idempotency_key=remote.key))
     remote.tell(told, facts(_with_verdict(told)))
@@ -238,7 +239,8 @@ def revoke_node_key(
         str | None, typer.Option("--key", metavar="KEY", help="A key it has or had.")
     ] = None,
 ) -> None:
-    """Take a lost or stolen key back: the node is heard no more, and its machine joins anew."""
+    """Revoke a lost or stolen key. The server rejects the node's reports; the machine joins anew.
+    """
     known = key_id or remote.ask(lambda c: c.read_node(node_id))["key_id"]
     told = remote.ask(
         lambda c: c.revoke_node_key(node_id, {"key_id": known}, idempotency_key=remote.key)
@@ -255,7 +257,7 @@ def drain(
         bool, typer.Option("--keep-leases", help="Reclaim none of those that run.")
     ] = False,
 ) -> None:
-    """Let a node run empty: no new leases, and those with a reclaim window are reclaimed."""
+    """Drain a node: no new leases, and leases with a reclaim window are reclaimed."""
     body: Any = {"keep_leases": keep_leases}
     told = remote.ask(lambda c: c.drain_node(node_id, body, idempotency_key=remote.key))
     remote.tell(told, facts(told))
@@ -271,7 +273,7 @@ def role(
         str | None, typer.Option(metavar="NODE", help="The node a worker is reached through.")
     ] = None,
 ) -> None:
-    """Say what a node is for: work, letting traffic in, or control."""
+    """Set the role of a node: worker, ingress or control."""
     body: Any = {"role": role, "ingress_node_id": ingress}
     told = remote.ask(lambda c: c.set_node_role(node_id, body, idempotency_key=remote.key))
     remote.tell(told, facts(told))
@@ -316,7 +318,7 @@ def schedule(
         bool, typer.Option("--keep-leases", help="Running leases go silent and come back.")
     ] = False,
 ) -> None:
-    """Tell ahead when a node will be worked on: no lease is reserved over that time."""
+    """Schedule maintenance of a node. No lease is reserved over that time."""
     body: Any = {"kind": kind, "from": from_, "until": until, "keep_leases": keep_leases}
     told = remote.ask(lambda c: c.schedule_maintenance(node_id, body, idempotency_key=remote.key))
     remote.tell(told, facts({name: told.get(name) for name in _SHOWN}))
@@ -325,7 +327,7 @@ def schedule(
 @maintenance.command("list", epilog="Example: tallystick maintenance list node_1f0c...")
 @reads
 def list_maintenances(remote: Remote, node_id: NodeId, limit: Limit = 50) -> None:
-    """What was announced for a node."""
+    """List the announced maintenance of a node."""
     found = remote.list(
         lambda c, size, cursor: c.list_maintenances(node_id, limit=size, cursor=cursor), limit
     )
@@ -341,7 +343,7 @@ def cancel(
     node_id: NodeId,
     maintenance_id: Annotated[str, typer.Argument(metavar="MAINTENANCE", help="maint_...")],
 ) -> None:
-    """Call a maintenance off, or end one that runs."""
+    """Cancel maintenance that is announced, or end one that runs."""
     told = remote.ask(
         lambda c: c.cancel_maintenance(node_id, maintenance_id, {}, idempotency_key=remote.key)
     )

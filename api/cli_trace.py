@@ -48,7 +48,7 @@ def replay(
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Play every task of a trace as a lease, on a simulated clock, and count it again from the log.
+    """Play every task of a trace as a lease, on a simulated clock, and recount it from the log.
 
     `openb` is tasks on a fleet. `gentd26` is measured duty cycles: they go through node reporters
     and a served API, and are compared with what the file itself adds up to. Uses a temporary

@@ -132,7 +132,8 @@ class NewClientQuota(Asked):
     problems=[Reason.NOT_PERMITTED, Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED],
 )  # fmt: skip
 def register_client(body: NewClient, call: Caller) -> Response:
-    """Let an account bring jobs as a compute client. Twice is once."""
+    """Registers an account that may bring jobs as a compute client. A second call changes nothing.
+    """
 
     def command() -> RegisterComputeClient:
         _operator(call)
@@ -146,7 +147,8 @@ def register_client(body: NewClient, call: Caller) -> Response:
 
 @resource.get("/v1/clients", READ, page_of(ComputeClientTold), problems=["cursor_invalid"])
 def list_clients(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None) -> Response:
-    """Compute clients in order of registration: yourself, or all for operators and auditors."""
+    """Lists compute clients in order of registration: yourself, or all for operators and auditors.
+    """
     place = call.place(cursor, [0])
     with call.read(DEMAND) as view:
         rows = demand.read_clients(
@@ -157,7 +159,7 @@ def list_clients(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None)
 
 @resource.get("/v1/clients/{client_id}", READ, ComputeClientTold, problems=[Reason.CLIENT_UNKNOWN])
 def read_client(client_id: AccountInPath, call: Caller) -> Response:
-    """A client with the keys of its instances and its quotas."""
+    """Returns a client with the keys of its instances and its quotas."""
     _visible(call, client_id)
     with call.read(DEMAND) as view:
         rows = demand.read_clients(view.connection, client_id=client_id, limit=1)
@@ -192,7 +194,7 @@ def read_client(client_id: AccountInPath, call: Caller) -> Response:
 def add_client_key(
     client_id: AccountInPath, instance_id: InstanceInPath, body: NewClientKey, call: Caller
 ) -> Response:
-    """Issue a key for an instance of a client, shown once."""
+    """Issues a key for an instance of a client, shown once."""
     key = new_key(call)
 
     def commands() -> list[Any]:
@@ -219,7 +221,7 @@ def add_client_key(
     problems=[Reason.CLIENT_UNKNOWN, Reason.API_KEY_UNKNOWN],
 )  # fmt: skip
 def revoke_client_key(client_id: AccountInPath, key_id: KeyInPath, call: Caller) -> Response:
-    """Take back an instance's key at once. Twice is once."""
+    """Revokes an instance's key at once. A second call changes nothing."""
 
     def commands() -> list[Any]:
         _own(call, client_id)
@@ -236,7 +238,7 @@ def revoke_client_key(client_id: AccountInPath, key_id: KeyInPath, call: Caller)
     "/v1/clients/{client_id}/policy", ADMIN, ComputeClientTold, problems=[Reason.CLIENT_UNKNOWN]
 )  # fmt: skip
 def set_client_policy(client_id: AccountInPath, body: ClientPolicy, call: Caller) -> Response:
-    """Set the least reputation of the nodes that run the client's jobs."""
+    """Sets the least reputation of the nodes that run the client's jobs."""
 
     def command() -> SetClientFloor:
         _own(call, client_id)
@@ -252,7 +254,7 @@ def set_client_policy(client_id: AccountInPath, body: ClientPolicy, call: Caller
     "/v1/clients/{client_id}/suspend", OPERATOR, ComputeClientTold, problems=[Reason.CLIENT_UNKNOWN]
 )  # fmt: skip
 def suspend_client(client_id: AccountInPath, body: Nothing, call: Caller) -> Response:
-    """Nothing is submitted for it until it is resumed; what runs goes on."""
+    """Suspends a client. Nothing is submitted for it until it is resumed; its leases go on."""
     del body
 
     def command() -> SuspendClient:
@@ -266,7 +268,7 @@ def suspend_client(client_id: AccountInPath, body: Nothing, call: Caller) -> Res
     "/v1/clients/{client_id}/resume", OPERATOR, ComputeClientTold, problems=[Reason.CLIENT_UNKNOWN]
 )  # fmt: skip
 def resume_client(client_id: AccountInPath, body: Nothing, call: Caller) -> Response:
-    """The client may submit again."""
+    """Resumes a client, which may submit again."""
     del body
 
     def command() -> ResumeClient:
@@ -280,7 +282,7 @@ def resume_client(client_id: AccountInPath, body: Nothing, call: Caller) -> Resp
     "/v1/clients/{client_id}/quotas", OPERATOR, ClientQuotaTold, problems=[Reason.CLIENT_UNKNOWN]
 )  # fmt: skip
 def set_client_quota(client_id: AccountInPath, body: NewClientQuota, call: Caller) -> Response:
-    """How many GPUs the client holds at once, in one pool or everywhere; counted from now on."""
+    """Sets how many GPUs a client holds at once, in one pool or in all; counted from now on."""
     quota_id = client_quota(client_id, body.pool_id or "")
 
     def command() -> SetQuota:

@@ -262,7 +262,7 @@ class ExplanationTold(Told):
               Reason.CONSTRAINT_INVALID, *JOB_PROBLEMS],
 )  # fmt: skip
 def submit_job(body: NewJob, call: Caller) -> Response:
-    """Submit a job; leases are opened for it."""
+    """Submits a job. Leases are opened for it."""
     job_id = call.id("job")
     command = body.submit(call, job_id)
 
@@ -293,7 +293,7 @@ def list_jobs(
     limit: Limit = LIST_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """Jobs in order of submission: your own, or all for operators and auditors."""
+    """Lists jobs in order of submission: your own, or all for operators and auditors."""
     place = call.place(cursor, [0])
     with call.read(LEASES) as view:
         rows = leases.read_jobs(
@@ -305,7 +305,7 @@ def list_jobs(
 
 @resource.get("/v1/jobs/{job_id}", READ, JobTold, problems=[Reason.JOB_UNKNOWN])
 def read_job(job_id: JobInPath, call: Caller) -> Response:
-    """Read a job."""
+    """Returns a job."""
     with call.read(LEASES) as view:
         found = leases.read_job(view.connection, job_id, account_id=call.principal.only)
         if found is None:
@@ -332,7 +332,7 @@ def own_job(call: Call, job_id: str, *, as_participant: bool = False) -> JobStat
     problems=[Reason.JOB_UNKNOWN, Reason.JOB_STATE],
 )  # fmt: skip
 def cancel_job(job_id: JobInPath, body: Nothing, call: Caller) -> Response:
-    """No new leases for a job; those it has are closed one by one."""
+    """Cancels a job. It gets no new leases; its present leases are closed one by one."""
     del body
 
     def commands() -> list[Any]:
@@ -347,7 +347,7 @@ def cancel_job(job_id: JobInPath, body: Nothing, call: Caller) -> Response:
 
 @resource.get("/v1/jobs/{job_id}/explain", READ, ExplanationTold, problems=[Reason.JOB_UNKNOWN])
 def explain_job(job_id: JobInPath, call: Caller) -> Response:
-    """Why the leases of a job are where they are; for a job without one, what stands in its way."""
+    """Explains the placement of a job's leases; for a job without one, what stands in its way."""
     with call.read(FLEET, LEASES, REPUTATION, USAGE) as view:
         job = leases.read_job(view.connection, job_id, account_id=call.principal.only)
         if job is None:

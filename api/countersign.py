@@ -130,7 +130,7 @@ class StickTold(Told):
               Reason.COUNT_OUT_OF_RANGE],
 )  # fmt: skip
 def add_signing_key(account_id: AccountInPath, body: NewSigningKey, call: Caller) -> Response:
-    """Let a key countersign the usage of your leases."""
+    """Registers a key that countersigns the usage of your leases."""
     own(call.principal, account_id)
     key_id = hashlib.sha256(bytes.fromhex(body.public_key)).hexdigest()[:16]
 
@@ -151,7 +151,7 @@ def add_signing_key(account_id: AccountInPath, body: NewSigningKey, call: Caller
 def revoke_signing_key(
     account_id: AccountInPath, key_id: SignerInPath, body: Nothing, call: Caller
 ) -> Response:
-    """Let a key sign no more; what it has signed stays signed."""
+    """Revokes a signing key. Its earlier signatures stay valid."""
     del body
     own(call.principal, account_id)
     command = RevokeSigningKey(
@@ -169,7 +169,7 @@ def revoke_signing_key(
     SigningKeysTold, problems=[Reason.ACCOUNT_UNKNOWN],
 )  # fmt: skip
 def list_signing_keys(account_id: AccountInPath, call: Caller) -> Response:
-    """Every key that could sign for an account, oldest first."""
+    """Lists every key that could sign for an account, oldest first."""
     visible(call.principal, account_id)
     with call.read(COUNTERSIGNED) as view:
         rows = countersigned.read_signers(view.connection, account_id)
@@ -191,7 +191,7 @@ def list_signing_keys(account_id: AccountInPath, call: Caller) -> Response:
               Reason.COUNTERSIGN_TIME, Reason.COUNTERSIGN_FELL, "signature_invalid"],
 )  # fmt: skip
 def countersign_usage(lease_id: LeaseInPath, body: Countersignature, call: Caller) -> Response:
-    """Sign for the usage of a lease of yours: so much, in all, up to a moment."""
+    """Records a renter's signature for the usage of a lease: the total, up to a moment."""
     account_id, gpu_us = call.principal.account_id, int(body.gpu_us)
 
     def command() -> CountersignUsage:
@@ -224,7 +224,7 @@ def countersign_usage(lease_id: LeaseInPath, body: Countersignature, call: Calle
     StickTold, problems=[Reason.LEASE_UNKNOWN],
 )  # fmt: skip
 def read_stick(lease_id: LeaseInPath, call: Caller) -> Response:
-    """Both halves of a lease's usage: what the node reported and what the renter signed for."""
+    """Returns both halves of a lease's usage: the node's reports and the renter's signature."""
     with call.read(LEASES, USAGE, COUNTERSIGNED) as view:
         connection = view.connection
         if leases.read_lease(connection, lease_id, account_id=call.principal.only) is None:

@@ -114,7 +114,7 @@ class DeviceTold(Told):
 def list_devices(
     call: Caller, node_id: NodeQuery = None, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
-    """Devices in order of registration: your own, or all for operators and auditors."""
+    """Lists devices in order of registration: your own, or all for operators and auditors."""
     place = call.place(cursor, [0])
     with call.read(FLEET) as view:
         rows = fleet.read_devices(
@@ -126,7 +126,7 @@ def list_devices(
 
 @resource.get("/v1/devices/{device_id}", READ, DeviceTold, problems=[Reason.DEVICE_UNKNOWN])
 def read_device(device_id: DeviceInPath, call: Caller) -> Response:
-    """Read a device, and which leases hold how much of it."""
+    """Returns a device, and which leases hold how much of it."""
     with call.read(FLEET) as view:
         found = fleet.read_devices(
             view.connection, device_id=device_id, account_id=call.principal.only, limit=1
@@ -218,9 +218,9 @@ class ReshapedTold(Told):
     problems=[Reason.DEVICE_UNKNOWN, Reason.LEASE_STATE],
 )  # fmt: skip
 def reshape_device(device_id: DeviceInPath, body: Reshaping, call: Caller) -> Response:
-    """The device was partitioned anew: end the leases whose part is gone, by the provider's fault.
+    """Ends the leases whose part of a repartitioned device is gone, by the provider's fault.
 
-    For the node that found it so, or its provider.
+    The node that found the change calls this, or its provider.
     """
 
     def commands() -> list[Any]:

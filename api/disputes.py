@@ -213,7 +213,7 @@ class DisputeWholeTold(DisputeTold):
               Reason.AMOUNT_OUT_OF_RANGE, Reason.COUNT_OUT_OF_RANGE, Reason.EVIDENCE_UNKNOWN],
 )  # fmt: skip
 def open_dispute(body: NewDispute, call: Caller) -> Response:
-    """Contest charges of a lease. Inside their window the provider's part is held meanwhile."""
+    """Opens a dispute over charges of a lease. The provider's part is held inside their window."""
     dispute_id = call.id("dispute")
 
     def commands() -> OpenDispute:
@@ -237,7 +237,7 @@ def list_disputes(
     limit: Limit = LIST_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """Disputes of which you are a party; all of them for governance and auditors."""
+    """Lists disputes of which you are a party; all of them for governance and auditors."""
     place = call.place(cursor, [0])
     with call.read(DISPUTES) as view:
         rows = disputes.read_disputes(
@@ -255,7 +255,7 @@ def list_disputes(
     "/v1/disputes/{dispute_id}", READ, DisputeWholeTold, problems=[Reason.DISPUTE_UNKNOWN]
 )
 def read_dispute(dispute_id: DisputeInPath, call: Caller) -> Response:
-    """A dispute with its lines, its evidence and what was said."""
+    """Returns a dispute with its lines, its evidence and its statements."""
     with call.read(DISPUTES) as view:
         row = _visible(call, view, dispute_id)
         lines = disputes.read_disputed_lines(view.connection, dispute_id=dispute_id)
@@ -280,7 +280,7 @@ def read_dispute(dispute_id: DisputeInPath, call: Caller) -> Response:
               Reason.EVIDENCE_UNKNOWN],
 )  # fmt: skip
 def answer_dispute(dispute_id: DisputeInPath, body: Answer, call: Caller) -> Response:
-    """Add a statement or evidence, as either side, as long as nobody has ruled."""
+    """Adds a statement or evidence to a dispute, as either side, until the ruling."""
 
     def commands() -> AnswerDispute:
         opened = _dispute(call, dispute_id).opened
@@ -307,7 +307,7 @@ def answer_dispute(dispute_id: DisputeInPath, body: Answer, call: Caller) -> Res
               Reason.SHARE_OUT_OF_RANGE, Reason.CREDIT_TOO_LOW],
 )  # fmt: skip
 def rule_dispute(dispute_id: DisputeInPath, body: Ruling, call: Caller) -> Response:
-    """Rule, as somebody who is neither party: the last word, booked as adjustments."""
+    """Rules on a dispute, as a governor that is neither party. The ruling is final and booked."""
 
     def commands() -> RuleDispute:
         opened = _dispute(call, dispute_id).opened

@@ -139,7 +139,7 @@ def list_earnings(
     limit: Limit = LIST_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """Sums of what was earned: your own, or everybody's for operators and auditors.
+    """Lists sums of earnings: your own, or those of all accounts for operators and auditors.
 
     By hour, or with `from` or `to`: hours that begin in [from, to), at most 366 days, by default
     the 31 days up to `to` or now.
@@ -163,7 +163,7 @@ def list_earnings(
     problems=[Reason.NODE_UNKNOWN],
 )  # fmt: skip
 def read_node_today(node_id: NodeInPath, call: Caller) -> Response:
-    """What a node has earned since midnight UTC; asked by the node itself, for its owner's eyes."""
+    """Returns a node's earnings since midnight UTC, for the node itself to show its owner."""
     day_us = call.now_us - call.now_us % DAY_US
     with call.read(FLEET, EARNINGS) as view:
         node = visible_node(call, view, node_id)
@@ -185,7 +185,7 @@ def read_node_today(node_id: NodeInPath, call: Caller) -> Response:
     "/v1/earnings/explain/{position}", READ, EarningExplainedTold, problems=["not_found"]
 )  # fmt: skip
 def explain_earning(position: PositionInPath, call: Caller) -> Response:
-    """How one accrual was shared: the arithmetic with every number, and the entry it booked."""
+    """Returns how one accrual was shared: every number of the arithmetic, and the booked entry."""
     with call.read(MOVEMENTS) as view:
         fact = _accrual(call, view, position)
         lease = lease_before(call.service.ledger, fact, position)

@@ -145,7 +145,7 @@ class StorageNodeStateTold(Told):
     problems=[Reason.REGION_UNKNOWN, Reason.ACCOUNT_CLOSED, Reason.COUNT_OUT_OF_RANGE],
 )  # fmt: skip
 def add_edge_device(body: NewEdgeDevice, call: Caller) -> Response:
-    """Configure an edge device in a region of yours."""
+    """Adds an edge device in a region of yours."""
     device_id = call.id("edge")
     account_id = call.principal.account_id
 
@@ -171,7 +171,7 @@ def add_edge_device(body: NewEdgeDevice, call: Caller) -> Response:
     problems=[Reason.DEVICE_UNKNOWN],
 )  # fmt: skip
 def remove_edge_device(edge_device_id: EdgeInPath, body: Nothing, call: Caller) -> Response:
-    """Remove an edge device: it is charged for today and no longer."""
+    """Removes an edge device. It is charged for today and no longer."""
     del body
     device_id, account_id = edge_device_id, call.principal.account_id
     command = RemoveEdgeDevice(
@@ -191,7 +191,7 @@ def remove_edge_device(edge_device_id: EdgeInPath, body: Nothing, call: Caller) 
 def list_edge_devices(
     call: Caller, account_id: AccountQuery = None, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
-    """Edge devices in the order in which they were added, removed ones too."""
+    """Lists edge devices in the order in which they were added, removed ones too."""
     place = call.place(cursor, [0])
     with call.read(METERS) as view:
         rows = meters.read_edge_devices(
@@ -205,7 +205,7 @@ def list_edge_devices(
 def list_device_fees(
     call: Caller, account_id: AccountQuery = None, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
-    """The fee for edge devices, day by day."""
+    """Lists the fee for edge devices, day by day."""
     place = call.place(cursor, ["", ""])
     with call.read(METERS) as view:
         rows = meters.read_device_fees(
@@ -224,7 +224,7 @@ def list_device_fees(
               Reason.TARIFF_UNKNOWN],
 )  # fmt: skip
 def provision_storage_node(region_id: RegionInPath, body: NewStorageNode, call: Caller) -> Response:
-    """Ask for the storage node of a region of yours; it costs by the hour from now on."""
+    """Requests the storage node of a region of yours. It costs by the hour from now on."""
 
     def commands() -> ProvisionStorageNode:
         own_region(call, region_id)
@@ -241,7 +241,7 @@ def provision_storage_node(region_id: RegionInPath, body: NewStorageNode, call: 
     problems=[Reason.REGION_UNKNOWN, Reason.STORAGE_NODE_STATE],
 )  # fmt: skip
 def confirm_storage_node(region_id: RegionInPath, body: Nothing, call: Caller) -> Response:
-    """Say that the storage node serves: nodes of a cloud region may join from now on."""
+    """Confirms that the storage node serves. Nodes of a cloud region may join from now on."""
     del body
     command = ReadyStorageNode(region_id=region_id, by=call.principal.member_id, at_us=call.now_us)
     return call.record(lambda: command, lambda after: _state(region_id, after))
@@ -252,7 +252,7 @@ def confirm_storage_node(region_id: RegionInPath, body: Nothing, call: Caller) -
     problems=[Reason.REGION_UNKNOWN],
 )  # fmt: skip
 def remove_storage_node(region_id: RegionInPath, body: Nothing, call: Caller) -> Response:
-    """Remove the storage node; the time up to now is charged."""
+    """Removes the storage node. The time up to now is charged."""
     del body
 
     def commands() -> RemoveStorageNode:
@@ -269,7 +269,7 @@ def remove_storage_node(region_id: RegionInPath, body: Nothing, call: Caller) ->
     problems=[Reason.REGION_UNKNOWN],
 )  # fmt: skip
 def read_storage_node(region_id: RegionInPath, call: Caller) -> Response:
-    """The storage nodes of a region and what they have cost."""
+    """Returns the storage nodes of a region and their cost."""
     with call.read(FLEET, METERS) as view:
         _visible_region(call, view.connection, region_id)
         rows = meters.read_storage_nodes(view.connection, region_id)

@@ -119,7 +119,7 @@ class DividedTold(Told):
     problems=[Reason.EPOCH_UNKNOWN, Reason.EPOCH_STATE, "not_found"],
 )  # fmt: skip
 def explain_epoch(epoch: EpochInPath, node_id: NodeInPath, call: Caller) -> Response:
-    """Why a node got what it got in a sealed epoch; zero says why, too."""
+    """Explains a node's reward in a sealed epoch, also a reward of zero."""
     with call.read(EPOCHS, COUNTERPARTIES) as view:
         sealed = _sealed(view, epoch)
         told = _explained(call, sealed, node_id)
@@ -136,7 +136,7 @@ def explain_epoch(epoch: EpochInPath, node_id: NodeInPath, call: Caller) -> Resp
 def list_wash_signals(
     epoch: EpochInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
-    """How much of each node's use in an epoch came from one renter, or from related ones."""
+    """Lists how much of each node's use in an epoch came from one renter, or from related ones."""
     return _signals(call, epoch, NODES, limit, cursor)
 
 
@@ -147,7 +147,7 @@ def list_wash_signals(
 def list_renter_signals(
     epoch: EpochInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
-    """How much of each renter's use in an epoch went to one owner of nodes, or to related ones."""
+    """Lists how much of each renter's use in an epoch went to one owner, or to related ones."""
     return _signals(call, epoch, RENTERS, limit, cursor)
 
 

@@ -124,7 +124,7 @@ class RewardTold(Told):
 
 @resource.get("/v1/epochs", everybody(), page_of(EpochTold), problems=["cursor_invalid"])
 def list_epochs(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None) -> Response:
-    """Epochs in order."""
+    """Lists epochs in order."""
     place = call.place(cursor, [0])
     with call.read(EPOCHS) as view:
         rows = epochs.read_epochs(view.connection, after=place.after[0], limit=limit + 1)
@@ -133,7 +133,7 @@ def list_epochs(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None) 
 
 @resource.get("/v1/epochs/preview", everybody(), PreviewTold)
 def preview_epoch(call: Caller, epoch: EpochQuery = None) -> Response:
-    """The weights of the open epoch, or of the one named."""
+    """Returns the weights of the open epoch, or of the one named."""
     with call.read(EPOCHS) as view:
         found = epochs.read_preview(view.connection, epoch)
         told = PreviewTold(
@@ -155,7 +155,7 @@ def preview_epoch(call: Caller, epoch: EpochQuery = None) -> Response:
 
 @resource.get("/v1/epochs/{epoch}", everybody(), EpochTold, problems=[Reason.EPOCH_UNKNOWN])
 def read_epoch(epoch: EpochInPath, call: Caller) -> Response:
-    """Read an epoch."""
+    """Returns an epoch."""
     with call.read(EPOCHS) as view:
         found = epochs.read_epoch(view.connection, epoch)
         if found is None:
@@ -170,7 +170,7 @@ def read_epoch(epoch: EpochInPath, call: Caller) -> Response:
 def list_epoch_rewards(
     epoch: EpochInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
-    """What a sealed epoch credited, by account."""
+    """Lists the rewards that a sealed epoch credited, by account."""
     place = call.place(cursor, [""])
     with call.read(EPOCHS) as view:
         if epochs.read_epoch(view.connection, epoch) is None:
@@ -186,7 +186,7 @@ def list_epoch_rewards(
     problems=[Reason.EPOCH_UNKNOWN, "not_found"],
 )  # fmt: skip
 def read_payout_file(epoch: EpochInPath, call: Caller) -> Response:
-    """The file the payout of an epoch is proposed and claimed from, byte for byte."""
+    """Returns the file that the payout of an epoch is proposed and claimed from, byte for byte."""
     with call.read(EPOCHS) as view:
         if epochs.read_epoch(view.connection, epoch) is None:
             raise Refused(Reason.EPOCH_UNKNOWN, epoch=epoch)

@@ -83,8 +83,9 @@ class EscrowTold(Told):
               Reason.AMOUNT_NOT_POSITIVE],
 )  # fmt: skip
 def fund_escrow(job_id: JobInPath, body: EscrowFunding, call: Caller) -> Response:
-    """Put credits into the escrow of a job. Its leases that name no term and no funds of their own
-    draw on it from then on, and end together; others may put more into it once there is one.
+    """Puts credits into the escrow of a job.
+    The job's leases without a term and funds of their own draw on it from then on, and end
+    together. Other accounts may add to it once it exists.
     """
 
     def commands() -> FundEscrow:
@@ -98,9 +99,9 @@ def fund_escrow(job_id: JobInPath, body: EscrowFunding, call: Caller) -> Respons
 
 @resource.get("/v1/jobs/{job_id}/escrow", READ, EscrowTold, problems=[Reason.JOB_UNKNOWN])
 def read_escrow(job_id: JobInPath, call: Caller) -> Response:
-    """What the escrow of a job holds, who put it there, who draws on it and until when it lasts.
+    """Returns the escrow of a job: its credits, their sources, its leases and when it ends.
 
-    A job that has none holds nothing in it.
+    A job without an escrow holds nothing in it.
     """
     with call.read(LEASES) as view:
         market = call.service.ledger.market
@@ -115,7 +116,7 @@ def read_escrow(job_id: JobInPath, call: Caller) -> Response:
     problems=[Reason.JOB_UNKNOWN, Reason.JOB_STATE],
 )  # fmt: skip
 def withdraw_escrow(job_id: JobInPath, body: Nothing, call: Caller) -> Response:
-    """Have back what the escrow of a job holds, once none of its leases is unsettled."""
+    """Returns the escrow of a job to its sources, once all of its leases are settled."""
     del body
 
     def commands() -> ReturnEscrow:

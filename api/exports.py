@@ -64,7 +64,7 @@ Pieces = Callable[[Connection, focus.Bill, int], Iterator[bytes]]
     media_type="text/csv",
 )  # fmt: skip
 def export_focus_csv(account_id: AccountInPath, period: Month, call: Caller) -> Response:
-    """Charges of a month in the columns of FOCUS 1.2, as CSV."""
+    """Returns charges of a month in the columns of FOCUS 1.2, as CSV."""
 
     def pieces(connection: Connection, bill: focus.Bill, last: int) -> Iterator[bytes]:
         charges = read_charges(connection, account_id, bill.first_position, last)
@@ -78,7 +78,7 @@ def export_focus_csv(account_id: AccountInPath, period: Month, call: Caller) -> 
     media_type="application/vnd.apache.parquet",
 )  # fmt: skip
 def export_focus_parquet(account_id: AccountInPath, period: Month, call: Caller) -> Response:
-    """Charges of a month in the columns of FOCUS 1.2, as Parquet."""
+    """Returns charges of a month in the columns of FOCUS 1.2, as Parquet."""
 
     def pieces(connection: Connection, bill: focus.Bill, last: int) -> Iterator[bytes]:
         charges = read_charges(connection, account_id, bill.first_position, last)
@@ -92,7 +92,8 @@ def export_focus_parquet(account_id: AccountInPath, period: Month, call: Caller)
     media_type="text/x-hledger-journal",
 )  # fmt: skip
 def export_journal(account_id: AccountInPath, period: Month, call: Caller) -> Response:
-    """The account's own books of a month as an hledger journal; the rest is Equity:Elsewhere."""
+    """Returns the account's books of a month as an hledger journal; the rest is Equity:Elsewhere.
+    """
     return _file(call, account_id, period, "journal", _journal)
 
 
@@ -101,7 +102,7 @@ def export_journal(account_id: AccountInPath, period: Month, call: Caller) -> Re
     media_type="text/csv",
 )  # fmt: skip
 def export_lines_csv(account_id: AccountInPath, period: Month, call: Caller) -> Response:
-    """Every movement on the account's books in a month, as plain CSV."""
+    """Returns every movement on the account's books in a month, as plain CSV."""
     return _file(call, account_id, period, "lines.csv", _lines_csv)
 
 
@@ -110,7 +111,7 @@ def export_lines_csv(account_id: AccountInPath, period: Month, call: Caller) -> 
     media_type="application/jsonl",
 )  # fmt: skip
 def export_lines_json(account_id: AccountInPath, period: Month, call: Caller) -> Response:
-    """Every movement on the account's books in a month, one JSON object a line."""
+    """Returns every movement on the account's books in a month, one JSON object a line."""
     return _file(call, account_id, period, "lines.jsonl", _lines_json)
 
 

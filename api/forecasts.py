@@ -85,7 +85,7 @@ class ForecastTold(Told):
     problems=[Reason.ACCOUNT_UNKNOWN],
 )  # fmt: skip
 def read_forecast(account_id: AccountInPath, call: Caller) -> Response:
-    """The second when funds end: of each running lease, and of the balance behind them."""
+    """Returns the second when funds end: of each running lease, and of the balance behind them."""
     visible(call.principal, account_id)
     with call.read(ACCESS, LEASES) as view:
         if access.read_account(view.connection, account_id) is None:

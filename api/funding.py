@@ -134,7 +134,7 @@ class BudgetTold(Told):
     "/v1/accounts/{account_id}/funding", READ, FundingTold, problems=[Reason.ACCOUNT_UNKNOWN]
 )  # fmt: skip
 def read_funding(account_id: AccountInPath, call: Caller) -> Response:
-    """What an account may spend now, in spend order."""
+    """Returns what an account may spend now, in spend order."""
     visible(call.principal, account_id)
     with call.read(ACCESS, FUNDING) as view:
         if access.read_account(view.connection, account_id) is None:
@@ -181,7 +181,7 @@ def read_funding(account_id: AccountInPath, call: Caller) -> Response:
               Reason.PAYER_EXISTS, Reason.AMOUNT_OUT_OF_RANGE],
 )  # fmt: skip
 def fund_account(account_id: AccountInPath, body: NewFundedAccount, call: Caller) -> Response:
-    """Pay for another account from now on, as far as a monthly cap goes."""
+    """Starts paying for another account from now on, up to a monthly cap."""
     cap = body.monthly_cap
 
     def commands() -> list[Any]:
@@ -208,7 +208,7 @@ def fund_account(account_id: AccountInPath, body: NewFundedAccount, call: Caller
 def list_funded_accounts(
     account_id: AccountInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
-    """Whom an account pays for, and paid for."""
+    """Lists the accounts that an account pays for or paid for."""
     visible(call.principal, account_id)
     place = call.place(cursor, [0])
     with call.read(FUNDING) as view:
@@ -238,7 +238,7 @@ def list_funded_accounts(
 def stop_funding(
     account_id: AccountInPath, funded_account_id: AccountInPath, body: Nothing, call: Caller
 ) -> Response:
-    """Stop paying for another account, or being paid for. Leases that hold money keep it."""
+    """Stops paying for another account, or being paid for. Leases that hold money keep it."""
     del body
 
     def commands() -> EndPayer:
@@ -264,7 +264,7 @@ def stop_funding(
     problems=[Reason.ACCOUNT_UNKNOWN, Reason.API_KEY_UNKNOWN, Reason.AMOUNT_OUT_OF_RANGE],
 )  # fmt: skip
 def set_budget(account_id: AccountInPath, body: NewBudget, call: Caller) -> Response:
-    """Cap what goes into escrow in a calendar month (UTC), for a project or a key."""
+    """Caps what goes into escrow in a calendar month (UTC), for a project or a key."""
     monthly = body.monthly
 
     def commands() -> SetBudget:
@@ -293,7 +293,7 @@ def set_budget(account_id: AccountInPath, body: NewBudget, call: Caller) -> Resp
 def list_budgets(
     account_id: AccountInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
-    """The caps of an account, and how far each is used this month."""
+    """Lists the caps of an account, and how much of each is used this month."""
     visible(call.principal, account_id)
     place = call.place(cursor, ["", ""])
     with call.read(FUNDING) as view:

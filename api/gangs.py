@@ -129,7 +129,7 @@ class GangTold(Told):
               *JOB_PROBLEMS],
 )  # fmt: skip
 def open_gang(body: NewGang, call: Caller) -> Response:
-    """Reserve every member in one append, or none."""
+    """Reserves every member of a gang in one append, or none."""
     gang_id = call.id("gang")
 
     def commands() -> list[Any]:
@@ -214,7 +214,7 @@ def _require_room(call: Call, spec: SubmitJob | JobSubmitted, asked: RequestGang
     problems=[Reason.GANG_UNKNOWN, Reason.GANG_STATE],
 )  # fmt: skip
 def cancel_gang(gang_id: GangInPath, body: Nothing, call: Caller) -> Response:
-    """End a gang before it has opened, at no charge. An open one is closed lease by lease."""
+    """Cancels a gang before it has opened, at no charge. Close an open gang lease by lease."""
     del body
 
     def commands() -> CloseGang:
@@ -230,7 +230,7 @@ def cancel_gang(gang_id: GangInPath, body: Nothing, call: Caller) -> Response:
 
 @resource.get("/v1/gangs", READ, page_of(GangTold), problems=["cursor_invalid"])
 def list_gangs(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None) -> Response:
-    """Gangs in order of request: your own, or all for operators and auditors."""
+    """Lists gangs in order of request: your own, or all for operators and auditors."""
     place = call.place(cursor, [0])
     with call.read(POOLS) as view:
         rows = pools.read_gangs(
@@ -243,7 +243,7 @@ def list_gangs(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None) -
 
 @resource.get("/v1/gangs/{gang_id}", READ, GangTold, problems=[Reason.GANG_UNKNOWN])
 def read_gang(gang_id: GangInPath, call: Caller) -> Response:
-    """Read a gang: its members, who is ready, or its place in the queue."""
+    """Returns a gang: its members and how many are ready, or its place in the queue."""
     with call.read(POOLS) as view:
         found = pools.read_gang(view.connection, gang_id, account_id=call.principal.only)
         if found is None:

@@ -157,7 +157,7 @@ ON_GRANT = (Reason.GRANT_UNKNOWN, Reason.GRANT_STATE)
               Reason.OVER_ASSIGNED],
 )  # fmt: skip
 def propose_grant(body: NewGrant, call: Caller) -> Response:
-    """Propose a grant; a second person opens it by accepting."""
+    """Proposes a grant. A second person opens it by accepting."""
     grant_id = call.id("grant")
 
     def commands() -> ProposeGrant:
@@ -177,7 +177,7 @@ def propose_grant(body: NewGrant, call: Caller) -> Response:
     problems=[*ON_GRANT, Reason.UNKNOWN_MILESTONE, Reason.MILESTONE_STATE],
 )  # fmt: skip
 def propose_milestone(grant_id: GrantInPath, body: MilestoneDone, call: Caller) -> Response:
-    """Say that a milestone is done; a second person unlocks it by accepting."""
+    """Reports a milestone as done. A second person unlocks it by accepting."""
 
     def commands() -> ProposeMilestone:
         return ProposeMilestone(
@@ -192,7 +192,7 @@ def propose_milestone(grant_id: GrantInPath, body: MilestoneDone, call: Caller) 
     "/v1/grants/{grant_id}/clawback", GOVERNANCE, GrantTold, problems=[*ON_GRANT]
 )  # fmt: skip
 def propose_clawback(grant_id: GrantInPath, body: NewClawback, call: Caller) -> Response:
-    """Propose to take back what is not earned; what is unlocked stays."""
+    """Proposes to claw back what is not earned. Unlocked TOKEN stay."""
 
     def commands() -> ProposeClawback:
         return ProposeClawback(
@@ -210,7 +210,7 @@ def propose_clawback(grant_id: GrantInPath, body: NewClawback, call: Caller) -> 
               Reason.ACCOUNT_CLOSED],
 )  # fmt: skip
 def accept_grant(grant_id: GrantInPath, body: Acceptance, call: Caller) -> Response:
-    """Accept what another member of the governance has proposed."""
+    """Accepts a proposal of another member of the governance."""
 
     def commands() -> Any:
         by: dict[str, Any] = {"by": call.principal.member_id, "at_us": call.now_us}
@@ -226,7 +226,7 @@ def accept_grant(grant_id: GrantInPath, body: Acceptance, call: Caller) -> Respo
 
 @resource.get("/v1/grants", everybody(), page_of(GrantTold), problems=["cursor_invalid"])
 def list_grants(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None) -> Response:
-    """Grants in the order in which they were proposed."""
+    """Lists grants in the order in which they were proposed."""
     place = call.place(cursor, [0])
     with call.read(FUNDING) as view:
         rows = funding.read_grants(view.connection, after=place.after[0], limit=limit + 1)
@@ -239,7 +239,7 @@ def list_grants(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None) 
 
 @resource.get("/v1/grants/{grant_id}", everybody(), GrantTold, problems=[Reason.GRANT_UNKNOWN])
 def read_grant(grant_id: GrantInPath, call: Caller) -> Response:
-    """One grant: what is locked, unlocked and without a milestone."""
+    """Returns one grant: its locked and unlocked parts, and the part without a milestone."""
     with call.read(FUNDING) as view:
         grant, _ = existing_grant(call.service.ledger.world(), grant_id)
         return call.answer(view, grant_told(grant))

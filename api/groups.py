@@ -163,7 +163,7 @@ class CounterpartyTold(Told):
               Reason.GROUP_UNKNOWN, Reason.GROUP_EXISTS, Reason.COUNT_OUT_OF_RANGE],
 )  # fmt: skip
 def create_group(body: NewGroup, call: Caller) -> Response:
-    """Make a group that shares a quota of GPUs."""
+    """Creates a group that shares a quota of GPUs."""
     group_id, who = call.id("group"), call.principal.account_id
 
     def command() -> CreateGroup:
@@ -181,7 +181,7 @@ def create_group(body: NewGroup, call: Caller) -> Response:
 
 @resource.get("/v1/groups", READ, page_of(GroupTold), problems=["cursor_invalid"])
 def list_groups(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None) -> Response:
-    """Groups in order of creation: your own, or all for operators and auditors."""
+    """Lists groups in order of creation: your own, or all for operators and auditors."""
     place = call.place(cursor, [0])
     with call.read(DEMAND) as view:
         rows = demand.read_groups(
@@ -192,7 +192,7 @@ def list_groups(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None) 
 
 @resource.get("/v1/groups/{group_id}", READ, GroupTold, problems=[Reason.GROUP_UNKNOWN])
 def read_group(group_id: GroupInPath, call: Caller) -> Response:
-    """A group, who is in it, and how much of its quota is in use."""
+    """Returns a group, its members, and how much of its quota is in use."""
     with call.read(DEMAND) as view:
         rows = demand.read_groups(
             view.connection, account_id=call.principal.only, group_id=group_id, limit=1
@@ -207,7 +207,7 @@ def read_group(group_id: GroupInPath, call: Caller) -> Response:
     "/v1/groups/{group_id}/quota", ADMIN, GroupTold, problems=[Reason.GROUP_UNKNOWN]
 )  # fmt: skip
 def set_group_quota(group_id: GroupInPath, body: GroupQuota, call: Caller) -> Response:
-    """Change how many GPUs a group holds at once."""
+    """Changes how many GPUs a group holds at once."""
 
     def command() -> SetQuota:
         _own_group(call, group_id)
@@ -234,7 +234,7 @@ def set_group_quota(group_id: GroupInPath, body: GroupQuota, call: Caller) -> Re
     problems=[Reason.GROUP_UNKNOWN, Reason.GROUP_EXISTS, Reason.UNKNOWN_MODE],
 )  # fmt: skip
 def add_group_member(group_id: GroupInPath, body: NewGroupMember, call: Caller) -> Response:
-    """What it leases from now on counts in the group."""
+    """Adds a member to a group. Its later leases count in the group."""
 
     def command() -> AddGroupMember:
         return AddGroupMember(
@@ -251,7 +251,7 @@ def add_group_member(group_id: GroupInPath, body: NewGroupMember, call: Caller) 
     problems=[Reason.GROUP_UNKNOWN],
 )  # fmt: skip
 def remove_group_member(group_id: GroupInPath, body: NewGroupMember, call: Caller) -> Response:
-    """What it leases from now on counts there no more; what runs goes on counting."""
+    """Removes a member from a group. Its later leases do not count; running ones still do."""
 
     def command() -> RemoveGroupMember:
         return RemoveGroupMember(
@@ -278,7 +278,7 @@ def _own_group(call: Caller, group_id: str) -> None:
     problems=[Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED],
 )  # fmt: skip
 def set_project_policy(account_id: AccountInPath, body: ProjectPolicy, call: Caller) -> Response:
-    """Own the base, rent the burst, or do without: what a project does when a quota is full."""
+    """Sets what a project does when a quota is full: own the base, rent the burst, or refuse."""
 
     def command() -> SetProjectOverflow:
         own(call.principal, account_id)
@@ -295,7 +295,7 @@ def set_project_policy(account_id: AccountInPath, body: ProjectPolicy, call: Cal
     "/v1/accounts/{account_id}/projects", READ, ProjectsTold, problems=[Reason.ACCOUNT_UNKNOWN]
 )  # fmt: skip
 def list_project_policies(account_id: AccountInPath, call: Caller) -> Response:
-    """What the projects of an account do when a quota is full."""
+    """Lists what the projects of an account do when a quota is full."""
     visible(call.principal, account_id)
     with call.read(DEMAND) as view:
         rows = demand.read_projects(view.connection, account_id)
@@ -312,7 +312,7 @@ def list_project_policies(account_id: AccountInPath, call: Caller) -> Response:
               Reason.COUNT_OUT_OF_RANGE],
 )  # fmt: skip
 def set_counterparty(account_id: AccountInPath, body: CounterpartyAsked, call: Caller) -> Response:
-    """Allow or deny another account, as renter, client or provider; leases that run go on."""
+    """Allows or denies another account, as renter, client or provider. Running leases go on."""
 
     def command() -> SetCounterparty:
         own(call.principal, account_id)
@@ -334,7 +334,7 @@ def set_counterparty(account_id: AccountInPath, body: CounterpartyAsked, call: C
 def list_counterparties(
     account_id: AccountInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
-    """Whom an account allows and denies, in the order they were listed."""
+    """Lists the accounts that an account allows and denies, in the order of listing."""
     visible(call.principal, account_id)
     place = call.place(cursor, [0])
     with call.read(DEMAND) as view:

@@ -193,7 +193,7 @@ class BillingDetailsTold(Told):
 def list_invoices(
     account_id: AccountInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
-    """Invoices and credit notes of an account, in the order in which they were issued."""
+    """Lists invoices and credit notes of an account, in the order of issue."""
     visible(call.principal, account_id)
     place = call.place(cursor, [0])
     with call.read(ACCESS, INVOICES) as view:
@@ -211,7 +211,7 @@ def list_invoices(
 def read_invoice_html(
     account_id: AccountInPath, written_number: NumberInPath, call: Caller
 ) -> Response:
-    """One document as a page for people, complete in itself."""
+    """Returns one document as a complete HTML page."""
     return _paper(call, account_id, written_number, invoice_paper.html)
 
 
@@ -222,7 +222,7 @@ def read_invoice_html(
 def read_invoice_pdf(
     account_id: AccountInPath, written_number: NumberInPath, call: Caller
 ) -> Response:
-    """One document as PDF; the same document gives the same bytes."""
+    """Returns one document as PDF. The same document gives the same bytes."""
     return _paper(call, account_id, written_number, invoice_paper.pdf)
 
 
@@ -231,7 +231,7 @@ def read_invoice_pdf(
     problems=[Reason.ACCOUNT_UNKNOWN, Reason.INVOICE_UNKNOWN],
 )  # fmt: skip
 def read_invoice(account_id: AccountInPath, written_number: NumberInPath, call: Caller) -> Response:
-    """One invoice or credit note, with the text that was hashed."""
+    """Returns one invoice or credit note, with the text that was hashed."""
     visible(call.principal, account_id)
     with call.read(ACCESS, INVOICES) as view:
         row = _document(view, account_id, written_number)
@@ -367,7 +367,7 @@ def _existing(view: View, account_id: str) -> None:
               Reason.NOTHING_TO_INVOICE, Reason.BAD_PERIOD],
 )  # fmt: skip
 def issue_invoice(account_id: AccountInPath, body: NewInvoice, call: Caller) -> Response:
-    """Issue the invoice of a closed month; once for each account, month and kind."""
+    """Issues the invoice of a closed month, once for each account, month and kind."""
 
     def command() -> Any:
         with call.service.connection() as connection:
@@ -395,9 +395,9 @@ def issue_invoice(account_id: AccountInPath, body: NewInvoice, call: Caller) -> 
 def issue_credit_note(
     account_id: AccountInPath, written_number: NumberInPath, body: NewCreditNote, call: Caller
 ) -> Response:
-    """Take something off lines of an invoice, with a credit note of its own number.
+    """Credits lines of an invoice, with a credit note of its own number.
 
-    It documents money that an adjustment gave back, and moves none itself.
+    The note documents money that an adjustment returned, and moves none itself.
     """
 
     def command() -> Any:
@@ -433,7 +433,7 @@ def _issued(fact: InvoiceIssued | CreditNoteIssued) -> IssuedTold:
     problems=[Reason.ACCOUNT_UNKNOWN],
 )  # fmt: skip
 def read_billing_details(account_id: AccountInPath, call: Caller) -> Response:
-    """What stands on the account's invoices beside its id."""
+    """Returns the name and address on the account's invoices."""
     visible(call.principal, account_id)
     with call.read(ACCESS) as view:
         _existing(view, account_id)
@@ -447,7 +447,7 @@ def read_billing_details(account_id: AccountInPath, call: Caller) -> Response:
 def set_billing_details(
     account_id: AccountInPath, body: NewBillingDetails, call: Caller
 ) -> Response:
-    """Say what stands on invoices; replaces what was said before, and is in no log."""
+    """Sets the name and address on invoices. They replace earlier ones and are in no log."""
     own(call.principal, account_id)
     with call.read(ACCESS) as view:
         _existing(view, account_id)
@@ -464,7 +464,7 @@ def set_billing_details(
     problems=[Reason.ACCOUNT_UNKNOWN],
 )  # fmt: skip
 def erase_billing_details(account_id: AccountInPath, call: Caller) -> Response:
-    """Forget name and address: invoices show the account's id alone from then on."""
+    """Erases name and address. Invoices show only the account's id from then on."""
     own(call.principal, account_id)
     with call.read(ACCESS) as view:
         _existing(view, account_id)

@@ -200,7 +200,7 @@ class TaskDoneTold(Told):
     problems=[Reason.JOB_UNKNOWN, Reason.JOB_STATE, Reason.COUNT_OUT_OF_RANGE],
 )  # fmt: skip
 def scale_job(job_id: JobInPath, body: Scale, call: Caller) -> Response:
-    """Change how many members a job has: leases are closed now, or added as nodes are found."""
+    """Changes how many members a job has: leases are closed now, or added as nodes are found."""
     chosen: list[Part] = []
 
     def commands() -> list[Any]:
@@ -231,7 +231,7 @@ def scale_job(job_id: JobInPath, body: Scale, call: Caller) -> Response:
 def list_job_parts(
     job_id: JobInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
-    """The chunks or members of a job by number, each with its latest lease."""
+    """Lists the chunks or members of a job by number, each with its latest lease."""
     place = call.place(cursor, [-1])
     with call.read(LEASES) as view:
         _require_visible(call, view.connection, job_id)
@@ -241,7 +241,7 @@ def list_job_parts(
 
 @resource.get("/v1/jobs/{job_id}/cost", READ, CostTold, problems=[Reason.JOB_UNKNOWN])
 def read_job_cost(job_id: JobInPath, call: Caller) -> Response:
-    """What a job and everything that is part of it came to so far, each lease counted once."""
+    """Returns the cost of a job and of everything that is part of it, each lease counted once."""
     with call.read(LEASES) as view:
         _require_visible(call, view.connection, job_id)
         rows = leases.read_job_costs(view.connection, job_id)
@@ -295,7 +295,7 @@ def _cost(row: leases.JobCost) -> JobCostTold:
               Reason.DUPLICATE_ID, Reason.AMOUNT_OUT_OF_RANGE],
 )  # fmt: skip
 def push_tasks(job_id: JobInPath, body: NewTasks, call: Caller) -> Response:
-    """Add work to the queue of a job; an id that was ever there is not added again."""
+    """Adds tasks to the queue of a job. An id that was ever there is not added again."""
 
     def command() -> PushTasks:
         own_job(call, job_id)
@@ -312,7 +312,7 @@ def push_tasks(job_id: JobInPath, body: NewTasks, call: Caller) -> Response:
 
 @resource.get("/v1/jobs/{job_id}/tasks", READ, QueueTold, problems=[Reason.JOB_UNKNOWN])
 def read_task_queue(job_id: JobInPath, call: Caller) -> Response:
-    """How much work a queue holds."""
+    """Returns how many tasks a queue holds."""
     with call.read(LEASES) as view:
         _require_visible(call, view.connection, job_id)
         return call.answer(view, _queue_told(job_id, _queue(call.service, job_id), call.now_us))
@@ -323,7 +323,7 @@ def read_task_queue(job_id: JobInPath, call: Caller) -> Response:
     problems=[Reason.LEASE_UNKNOWN, Reason.LEASE_STATE, Reason.JOB_STATE],
 )  # fmt: skip
 def take_task(lease_id: LeaseInPath, body: TaskAsked, call: Caller) -> Response:
-    """The next task for a lease of a queue job, held for a while: its node or its renter asks."""
+    """Hands the next task to a lease of a queue job, held for a while. Its node or renter asks."""
 
     def command() -> TakeTask:
         _require_worker(call, lease_id)
@@ -350,7 +350,8 @@ def take_task(lease_id: LeaseInPath, body: TaskAsked, call: Caller) -> Response:
 def finish_task(
     lease_id: LeaseInPath, task_id: TaskInPath, body: Nothing, call: Caller
 ) -> Response:
-    """A task is done; saying so twice, or from two leases that had it, is saying so once."""
+    """Marks a task as done. A second report of it, by the same lease or another, changes nothing.
+    """
     del body
 
     def command() -> FinishTask:

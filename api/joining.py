@@ -109,7 +109,7 @@ class JoinedTold(Told):
               Reason.STORAGE_NODE_STATE],
 )  # fmt: skip
 def create_join_code(body: JoinCodeAsked, call: Caller) -> Response:
-    """A code that lets one machine join a region, good for ten minutes."""
+    """Issues a code that lets one machine join a region, valid for ten minutes."""
     assert call.key is not None
     code = _code_from(
         secret_files.derive(call.service.server_key, "join-code/v1", call.account, call.key)
@@ -146,7 +146,7 @@ def _code_digest(code: str) -> str:
               Reason.NODE_EXISTS, "bad_signature"],
 )  # fmt: skip
 def join_node(body: Join, call: Caller, node_signature: NodeSignature = "") -> Response:
-    """First contact of a machine: its code, its public key, its inventory, signed by that key.
+    """Joins a machine by its code, its public key and its inventory, signed by that key.
 
     `Node-Signature`: base64 of the key's Ed25519 signature over the DSSE encoding of the body's
     exact bytes, with the payload type `org.tallystick.node.join.v1`.

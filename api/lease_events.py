@@ -106,7 +106,7 @@ After = Annotated[
 def stream_lease_events(
     call: Caller, lease_id: LeaseQuery = None, after: After = None, seconds: Seconds = 0
 ) -> Response:
-    """What happens to your leases, as it happens (server-sent events)."""
+    """Streams what happens to your leases, live (server-sent events)."""
     with call.read(LEASES) as view:
         account_id = call.principal.only
         if lease_id is not None:

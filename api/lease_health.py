@@ -122,7 +122,7 @@ class HeardTold(Told):
     problems=[Reason.LEASE_UNKNOWN],
 )  # fmt: skip
 def report_renter_health(lease_id: LeaseInPath, body: CheckIn, call: Caller) -> Response:
-    """The renter's half says how it is; said again, the last word counts."""
+    """Records the health of the renter's half. The last report counts."""
     lease = _lease(call, lease_id)
     if lease.requested is None or not call.principal.owns(lease.requested.account_id):
         raise Refused(Reason.LEASE_UNKNOWN, lease_id=lease_id)
@@ -139,7 +139,7 @@ def report_renter_health(lease_id: LeaseInPath, body: CheckIn, call: Caller) -> 
 def report_work_health(
     node_id: NodeInPath, lease_id: LeaseInPath, body: WorkHealth, call: Caller
 ) -> Response:
-    """The node's half says how the work is."""
+    """Records the health of the work, reported by the node's half."""
     lease = _lease(call, lease_id)
     is_here = lease.reserved is not None and lease.reserved.node_id == node_id
     if not is_here or not call.executor_of_caller(node_id):
@@ -155,7 +155,7 @@ def report_work_health(
     problems=[Reason.LEASE_UNKNOWN],
 )  # fmt: skip
 def read_lease_health(lease_id: LeaseInPath, call: Caller) -> Response:
-    """How both halves of a lease are, each with its machine, its kernel and when it was heard."""
+    """Returns the health of both halves of a lease, with machine, kernel and last report."""
     with call.read(FLEET, LEASES, USAGE) as view:
         visible_lease(call, view.connection, lease_id)
         lease = _lease(call, lease_id)

@@ -171,7 +171,7 @@ class LeaseStepTold(Told):
     problems=[Reason.LEASE_UNKNOWN, Reason.LEASE_STATE, Reason.COUNT_OUT_OF_RANGE],
 )  # fmt: skip
 def pause_lease(lease_id: LeaseInPath, body: Turned, call: Caller) -> Response:
-    """Stop the compute of an interruptible lease: it costs nothing until it goes on."""
+    """Pauses an interruptible lease. It costs nothing until it is resumed."""
     del body
 
     def command() -> PauseLease:
@@ -189,7 +189,7 @@ def pause_lease(lease_id: LeaseInPath, body: Turned, call: Caller) -> Response:
               Reason.DEVICE_UNKNOWN],
 )  # fmt: skip
 def resume_lease(lease_id: LeaseInPath, body: Turned, call: Caller) -> Response:
-    """Hold the same devices again, if they are free, and go on."""
+    """Resumes a lease on the same devices, if they are free."""
     del body
 
     def command() -> ResumeLease:
@@ -206,7 +206,7 @@ def resume_lease(lease_id: LeaseInPath, body: Turned, call: Caller) -> Response:
               Reason.BUDGET_EXHAUSTED, Reason.AMOUNT_NOT_POSITIVE, Reason.TERM_NOT_OFFERED],
 )  # fmt: skip
 def extend_lease(lease_id: LeaseInPath, body: Extension, call: Caller) -> Response:
-    """A later end of a fixed term. An open-ended lease is topped up instead."""
+    """Extends a fixed term. Top up an open-ended lease instead."""
 
     def command() -> ExtendLease:
         _required(call, lease_id, "renter")
@@ -223,7 +223,7 @@ def extend_lease(lease_id: LeaseInPath, body: Extension, call: Caller) -> Respon
     problems=[Reason.LEASE_UNKNOWN, Reason.LEASE_STATE, Reason.CLOSE_CODE_PARTY],
 )  # fmt: skip
 def reclaim_lease(lease_id: LeaseInPath, body: Reclaim, call: Caller) -> Response:
-    """Ask for the devices back: the window that was quoted begins, at the full rate."""
+    """Reclaims the devices: the quoted reclaim window begins, at the full rate."""
 
     def command() -> StartReclaim:
         _required(call, lease_id, "provider")
@@ -239,7 +239,7 @@ def reclaim_lease(lease_id: LeaseInPath, body: Reclaim, call: Caller) -> Respons
     problems=[Reason.LEASE_UNKNOWN, Reason.LEASE_STATE],
 )  # fmt: skip
 def cancel_reclaim(lease_id: LeaseInPath, body: Turned, call: Caller) -> Response:
-    """Leave the devices with the renter after all."""
+    """Cancels a reclaim. The renter keeps the devices."""
     del body
 
     def command() -> CancelReclaim:
@@ -291,7 +291,7 @@ def _told(lease_id: str) -> Any:
               Reason.CLIENT_NOT_AUTHORISED],
 )  # fmt: skip
 def quote_lease(body: NewQuote, call: Caller) -> Response:
-    """A request for a lease, with a price that is promised for a while: accept it in time."""
+    """Requests a lease and quotes its price, valid for a limited time."""
     lease_id, quote_id = call.id("lease"), call.id("quote")
 
     def commands() -> list[Any]:
@@ -319,7 +319,7 @@ def quote_lease(body: NewQuote, call: Caller) -> Response:
               Reason.COUNTERPARTY_DENIED],
 )  # fmt: skip
 def accept_quote(lease_id: LeaseInPath, body: QuoteAcceptance, call: Caller) -> Response:
-    """Take a quote before it expires: the devices are reserved at its price, the money is held."""
+    """Accepts a quote before it expires. The devices are reserved and the money is held."""
 
     def command() -> ReserveLease:
         lease = _required(call, lease_id, "renter")
@@ -362,7 +362,7 @@ def _quote(lease: Lease, quote_id: str) -> LeaseQuoteTold:
 def list_lease_steps(
     lease_id: LeaseInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
-    """The life of a lease, from its request to its archive: each fact with cause and money."""
+    """Lists the life of a lease, from request to archive: each fact with cause and money."""
     place = call.place(cursor, [0])
     with call.read(LEASES) as view:
         row = visible_lease(call, view.connection, lease_id)

@@ -322,8 +322,9 @@ class LeaseFactTold(Told):
               Reason.PRICING_NOT_OFFERED, Reason.TERM_NOT_OFFERED, Reason.AUCTION_TERMS],
 )  # fmt: skip
 async def open_lease(body: NewLease, call: Caller) -> Response:
-    """Find the cheapest node that fits and reserve it, with the money held for it; or ask for bids,
-    as `pricing` says.
+    """Opens a lease on the cheapest node that fits, with the money held for it.
+
+    With a `pricing` by bids, it asks for bids instead.
     """
     lease_id = call.id("lease")
 
@@ -432,7 +433,7 @@ def opened_told(lease: Lease) -> LeaseOpenedTold:
               Reason.LEASE_NOT_DUE],
 )  # fmt: skip
 def close_lease(lease_id: LeaseInPath, body: Closing, call: Caller) -> Response:
-    """End a lease; what the escrow can no longer need goes back at once."""
+    """Closes a lease. Credits that its escrow cannot need any more come back at once."""
 
     def commands() -> CloseLease:
         lease = call.service.ledger.market.state_of(lease_stream(lease_id))
@@ -483,7 +484,7 @@ class ToppedUpTold(Told):
               Reason.ACCOUNT_CLOSED],
 )  # fmt: skip
 def fund_lease(lease_id: LeaseInPath, body: TopUp, call: Caller) -> Response:
-    """Put credits of yours into the escrow of a lease: yours, or another account's you pay for."""
+    """Puts credits into the escrow of a lease: your own, or of an account that you pay for."""
 
     def commands() -> TopUpLease:
         return TopUpLease(
@@ -543,7 +544,8 @@ def list_leases(
     limit: Limit = LIST_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """Leases in order of request, as renter or as provider; all for operators and auditors."""
+    """Lists leases in order of request, as renter or as provider; all for operators and auditors.
+    """
     place = call.place(cursor, [0])
     with call.read(LEASES, as_of=as_of) as view:
         rows = leases.read_leases(
@@ -558,7 +560,7 @@ def list_leases(
     problems=[Reason.LEASE_UNKNOWN, "as_of_unsupported"],
 )  # fmt: skip
 def read_lease(lease_id: LeaseInPath, call: Caller, as_of: ReadAsOf) -> Response:
-    """Read a lease, now or as of a position or a time."""
+    """Returns a lease, now or as of a position or a time."""
     with call.read(LEASES, as_of=as_of) as view:
         return call.answer(view, _lease(visible_lease(call, view.connection, lease_id, view.as_of)))
 
@@ -570,7 +572,7 @@ def read_lease(lease_id: LeaseInPath, call: Caller, as_of: ReadAsOf) -> Response
 def list_lease_usage(
     lease_id: LeaseInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
-    """GPU time of a lease, hour by hour, and time that earned nothing."""
+    """Lists GPU time of a lease, hour by hour, and time that earned nothing."""
     place = call.place(cursor, [0])
     with call.read(LEASES, USAGE) as view:
         visible_lease(call, view.connection, lease_id)
@@ -587,7 +589,7 @@ def list_lease_usage(
 def list_lease_charges(
     lease_id: LeaseInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
-    """What a lease cost, accrual by accrual, and where each unit went."""
+    """Lists the cost of a lease, accrual by accrual, and the receiver of each unit."""
     place = call.place(cursor, [0])
     with call.read(LEASES, USAGE) as view:
         visible_lease(call, view.connection, lease_id)
@@ -605,7 +607,7 @@ def list_lease_charges(
 def list_lease_history(
     lease_id: LeaseInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
-    """Every fact of a lease, and the state after it."""
+    """Lists every fact of a lease, and the state after it."""
     place = call.place(cursor, [0])
     with call.read(LEASES) as view:
         visible_lease(call, view.connection, lease_id)

@@ -88,7 +88,7 @@ class MaintenanceTold(Told):
               Reason.COUNT_OUT_OF_RANGE],
 )  # fmt: skip
 def schedule_maintenance(node_id: NodeInPath, body: NewMaintenance, call: Caller) -> Response:
-    """Tell ahead when a node will be worked on: no lease is reserved over that time."""
+    """Schedules maintenance of a node. No lease is reserved over that time."""
     maintenance_id = call.id("maint")
 
     def commands() -> ScheduleMaintenance:
@@ -109,7 +109,7 @@ def schedule_maintenance(node_id: NodeInPath, body: NewMaintenance, call: Caller
 def cancel_maintenance(
     node_id: NodeInPath, maintenance_id: MaintenanceInPath, body: Nothing, call: Caller
 ) -> Response:
-    """Call a maintenance off, or end one that runs."""
+    """Cancels maintenance that is announced, or ends one that runs."""
     del body
 
     def commands() -> CancelMaintenance:
@@ -130,7 +130,7 @@ def cancel_maintenance(
 def list_maintenances(
     node_id: NodeInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
-    """What was announced for a node, in that order; renters may look before they rent."""
+    """Lists the announced maintenance of a node, in order. Renters may read it before they rent."""
     place = call.place(cursor, [0])
     with call.read(FLEET) as view:
         visible_node(call, view, node_id, to_renters=True)
@@ -180,7 +180,7 @@ class Drain(Asked):
     problems=[Reason.NODE_UNKNOWN, Reason.NODE_STATE],
 )  # fmt: skip
 def drain_node(node_id: NodeInPath, body: Drain, call: Caller) -> Response:
-    """Let a node run empty: no new leases until it is activated again."""
+    """Drains a node: it takes no new leases until it is activated again."""
 
     def commands() -> DrainNode:
         may_run(call, node_id)
@@ -231,7 +231,7 @@ class IngressLoadsTold(Told):
     problems=[Reason.NODE_UNKNOWN, Reason.NODE_STATE, Reason.NODE_ROLE],
 )  # fmt: skip
 def set_node_role(node_id: NodeInPath, body: NewRole, call: Caller) -> Response:
-    """Say what a node is for: work, letting traffic in, or control."""
+    """Sets the role of a node: worker, ingress or control."""
 
     def commands() -> SetNodeRole:
         own_node(call, node_id)
@@ -253,7 +253,7 @@ def set_node_role(node_id: NodeInPath, body: NewRole, call: Caller) -> Response:
     IngressLoadsTold, problems=[Reason.REGION_UNKNOWN],
 )  # fmt: skip
 def read_ingress_load(region_id: RegionInPath, call: Caller) -> Response:
-    """How much work goes through each ingress node of a region."""
+    """Returns how much work goes through each ingress node of a region."""
     with call.read(FLEET) as view:
         visible_region(call, view.connection, region_id)
         rows = supply.read_ingress_load(view.connection, region_id)

@@ -177,10 +177,11 @@ class StorageReleasedTold(Told):
     items_max=EVENTS_MAX, one_media_type=ONE,
 )  # fmt: skip
 def report_usage_events(call: Caller) -> Response:
-    """Usage of CPU, memory, storage and network: CloudEvents 1.0, one or a batch of 1,000.
+    """Records usage of CPU, memory, storage and network: CloudEvents 1.0, one or up to 1,000.
 
-    Each event is answered by itself. Sending one again is no error; another payload under its
-    source and id is, and so is a window that overlaps one of the same source. No Idempotency-Key.
+    Each event is answered by itself. Sending an event again is no error. Another payload under its
+    source and id is an error, and so is a window that overlaps one of the same source. No
+    Idempotency-Key.
     """
     values = _events(call)
     good, rejected = split(values, call.now_us)
@@ -236,7 +237,7 @@ def list_usage_events(
     limit: Limit = LIST_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """The events you sent; with a lease of yours, all events of that lease."""
+    """Lists the events you sent; with a lease of yours, all events of that lease."""
     place = call.place(cursor, [0])
     with call.read(LEASES, METERS) as view:
         sender = call.principal.only
@@ -256,7 +257,7 @@ def list_usage_events(
 def list_unmatched_usage(
     call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
-    """Events of yours that count for nothing yet, or never will, each with its reason."""
+    """Lists events of yours that do not count yet, or never will, each with its reason."""
     place = call.place(cursor, [0])
     with call.read(LEASES, METERS) as view:
         rows = meters.read_unmatched(
@@ -269,7 +270,7 @@ def list_unmatched_usage(
     "/v1/leases/{lease_id}/resources", LEASE_READ, ResourcesTold, problems=[Reason.LEASE_UNKNOWN]
 )  # fmt: skip
 def list_lease_resources(lease_id: LeaseInPath, call: Caller) -> Response:
-    """What each meter of a lease counts and costs."""
+    """Lists what each meter of a lease counts and costs."""
     with call.read(LEASES, METERS) as view:
         _visible(call, view, lease_id)
         rows = meters.read_resources(view.connection, lease_id)
@@ -290,7 +291,7 @@ def list_resource_charges(
     limit: Limit = LIST_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """The facts of one meter of a lease: what each counted, charged and commits to."""
+    """Lists the facts of one meter of a lease: what each counted, charged and commits to."""
     place = call.place(cursor, [0])
     with call.read(LEASES, METERS) as view:
         _visible(call, view, lease_id)
@@ -304,7 +305,7 @@ def list_resource_charges(
     "/v1/leases/{lease_id}/transfers", LEASE_READ, TransfersTold, problems=[Reason.LEASE_UNKNOWN]
 )  # fmt: skip
 def list_lease_transfers(lease_id: LeaseInPath, call: Caller) -> Response:
-    """Bytes of a lease that counted, by network route and dataset; the 1,000 largest."""
+    """Lists bytes of a lease that counted, by network route and dataset; the 1,000 largest."""
     with call.read(LEASES, METERS) as view:
         _visible(call, view, lease_id)
         rows = meters.read_transfers(view.connection, lease_id)
@@ -327,7 +328,7 @@ def list_lease_transfers(lease_id: LeaseInPath, call: Caller) -> Response:
     problems=[Reason.LEASE_UNKNOWN, Reason.LEASE_STATE],
 )  # fmt: skip
 def release_storage(lease_id: LeaseInPath, body: Nothing, call: Caller) -> Response:
-    """Give up what a closed lease has stored: its storage is billed until now."""
+    """Releases the storage of a closed lease. It is billed until now."""
     del body
     command = ReleaseStorage(
         lease_id=lease_id, account_id=call.principal.account_id, by=call.principal.member_id,

@@ -137,10 +137,10 @@ class PaymentTold(Told):
               "processor_away", "processor_refused"],
 )  # fmt: skip
 def create_payment(account_id: AccountInPath, body: NewPayment, call: Caller) -> Response:
-    """Start a payment: the answer says where or how to pay.
+    """Starts a payment. The answer says where or how to pay.
 
-    It is recorded before the processor is asked, so that money can never arrive for a payment
-    nobody knows; asked again with its key it answers with the same page.
+    The payment is recorded before the processor is asked, so that no money can arrive for an
+    unknown payment. A second call with the same key answers with the same page.
     """
     payment_id = call.id("pay")
     processor = processor_for(body.method, call.service.processors)
@@ -227,7 +227,7 @@ def _state_told(
 def list_payments(
     account_id: AccountInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
-    """Payments of an account, in order of starting."""
+    """Lists payments of an account, in order of starting."""
     visible(call.principal, account_id)
     place = call.place(cursor, [0])
     with call.read(ACCESS, PAYMENTS) as view:
@@ -243,7 +243,7 @@ def list_payments(
     "/v1/payments/{payment_id}", READ, PaymentTold, problems=[Reason.PAYMENT_UNKNOWN]
 )  # fmt: skip
 def read_payment(payment_id: PaymentInPath, call: Caller) -> Response:
-    """Read a payment and what went back of it."""
+    """Returns a payment and how much of it went back."""
     with call.read(PAYMENTS) as view:
         row = payments.read_payment(view.connection, payment_id)
         if row is None or not call.principal.may_see(row.account_id):
@@ -321,7 +321,7 @@ def _record(call: Call, payment_id: str, commands: Any) -> Response:
     problems=[Reason.NOT_PERMITTED, *STATES, *AMOUNTS, Reason.AMOUNT_NOT_CENTS],
 )  # fmt: skip
 def confirm_payment(payment_id: PaymentInPath, body: BankConfirmation, call: Caller) -> Response:
-    """Confirm that a bank transfer arrived: its credits are cash at once."""
+    """Confirms that a bank transfer arrived. Its credits are cash at once."""
 
     def commands() -> ReceivePayment:
         started = _by_hand(call, payment_id).started
@@ -340,8 +340,8 @@ def confirm_payment(payment_id: PaymentInPath, body: BankConfirmation, call: Cal
     problems=[Reason.NOT_PERMITTED, *STATES, *AMOUNTS, Reason.CREDIT_TOO_LOW],
 )  # fmt: skip
 def create_reversal(payment_id: PaymentInPath, body: BankReversal, call: Caller) -> Response:
-    """Record that the payer's bank took a transfer back: what leases hold of it goes, what was
-    used is owed.
+    """Records that the payer's bank reversed a transfer.
+    Leases return what they hold of it; the part that was used is owed.
     """
 
     def commands() -> list[Any]:
@@ -381,7 +381,7 @@ class RefundTold(Told):
     problems=[*STATES, *AMOUNTS, Reason.AMOUNT_NOT_CENTS, Reason.CREDIT_TOO_LOW],
 )  # fmt: skip
 def create_refund(payment_id: PaymentInPath, body: NewRefund, call: Caller) -> Response:
-    """Give unspent money back the way it came: it leaves the balance at once."""
+    """Refunds unspent money the way it came. It leaves the balance at once."""
     refund_id = call.id("refund")
 
     def commands() -> AskRefund:
@@ -404,7 +404,7 @@ def create_refund(payment_id: PaymentInPath, body: NewRefund, call: Caller) -> R
 def confirm_refund(
     payment_id: PaymentInPath, refund_id: RefundInPath, body: RefundConfirmation, call: Caller
 ) -> Response:
-    """Confirm that the bank transfer of a refund was made."""
+    """Confirms that the bank transfer of a refund was made."""
 
     def commands() -> ConfirmRefund:
         _by_hand(call, payment_id)
@@ -442,10 +442,10 @@ class PaymentEventTold(Told):
 def ingest_payment_event(
     processor: ProcessorInPath, body: ProcessorEvent, call: Caller
 ) -> Response:
-    """What a payment processor tells, signed by it. Told again, nothing happens.
+    """Records an event that a payment processor signed. A second delivery changes nothing.
 
-    Kinds of events that mean nothing here are answered 200. What cannot be recorded yet is
-    refused, and the processor is to tell it again later.
+    Kinds of events without meaning here are answered 200. An event that cannot be recorded yet is
+    refused, and the processor must send it again later.
     """
     del body  # read by the processor's own rules, from the bytes that were signed
     found = call.service.processors.get(processor)
@@ -534,7 +534,7 @@ def _funds_told(account_id: str, state: TopUps) -> FundsTold:
     "/v1/accounts/{account_id}/funds", READ, FundsTold, problems=[Reason.ACCOUNT_UNKNOWN]
 )  # fmt: skip
 def read_funds(account_id: AccountInPath, call: Caller) -> Response:
-    """Warnings and auto top-up of an account, and how they stand."""
+    """Returns warnings and auto top-up of an account, and their state."""
     visible(call.principal, account_id)
     with call.read(ACCESS) as view:
         if access.read_account(view.connection, account_id) is None:
@@ -558,7 +558,7 @@ def _set_funds(call: Call, account_id: str, make: Any) -> Response:
     problems=[Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED, Reason.TOP_UP_INVALID],
 )  # fmt: skip
 def set_balance_warnings(account_id: AccountInPath, body: WarningsAsked, call: Caller) -> Response:
-    """Be warned when less than these is spendable."""
+    """Sets the levels of the spendable balance below which the account is warned."""
     asked = SetBalanceWarnings(
         account_id=account_id, thresholds=tuple(each.amount() for each in body.thresholds),
         by=call.principal.member_id, at_us=call.now_us,
@@ -571,7 +571,7 @@ def set_balance_warnings(account_id: AccountInPath, body: WarningsAsked, call: C
     problems=[Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED, Reason.TOP_UP_INVALID, *STATES],
 )  # fmt: skip
 def set_auto_top_up(account_id: AccountInPath, body: AutoTopUpAsked, call: Caller) -> Response:
-    """Pay by itself, with the card an earlier payment saved."""
+    """Sets automatic payments, with the card that an earlier payment saved."""
     asked = SetAutoTopUp(
         account_id=account_id, threshold=body.threshold.amount(), amount=body.amount.amount(),
         monthly_max=body.monthly_max.amount(), payment_id=body.payment_id,
@@ -585,7 +585,7 @@ def set_auto_top_up(account_id: AccountInPath, body: AutoTopUpAsked, call: Calle
     problems=[Reason.ACCOUNT_UNKNOWN],
 )  # fmt: skip
 def delete_auto_top_up(account_id: AccountInPath, call: Caller) -> Response:
-    """No more payments by itself. Twice is once."""
+    """Ends automatic payments. A second call changes nothing."""
     asked = StopAutoTopUp(account_id=account_id, by=call.principal.member_id, at_us=call.now_us)
     return _set_funds(call, account_id, lambda: asked)
 
@@ -627,7 +627,7 @@ def _terms_told(terms: Any) -> TermsTold:
 
 @resource.get("/v1/payment-terms", everybody(), TermsTold)
 def read_payment_terms(call: Caller) -> Response:
-    """The terms on which money is taken now."""
+    """Returns the terms on which money is taken now."""
     state = call.service.ledger.market.state_of(TERMS)
     with call.read() as view:
         return call.answer(view, _terms_told(state.at(call.now_us)))
@@ -638,7 +638,7 @@ def read_payment_terms(call: Caller) -> Response:
     problems=[Reason.PAYMENT_TERMS_VERSION, Reason.PAYMENT_TERMS_INVALID],
 )  # fmt: skip
 def publish_payment_terms(body: TermsAsked, call: Caller) -> Response:
-    """Publish the next terms."""
+    """Publishes the next terms."""
     asked = PublishPaymentTerms(
         version=body.version, minimum=body.minimum.amount(),
         chargeback_window_us=body.chargeback_window_days * DAY_US,
@@ -681,7 +681,7 @@ class ReserveTold(Told):
     problems=[Reason.ACCOUNT_UNKNOWN, *AMOUNTS, Reason.CREDIT_TOO_LOW],
 )  # fmt: skip
 def create_write_off(account_id: AccountInPath, body: WriteOffAsked, call: Caller) -> Response:
-    """Let the chargeback reserve pay what an account owes and never will."""
+    """Lets the charge-back reserve pay a debt that the account will not pay."""
     asked = WriteOffDebt(
         account_id=account_id, amount=body.amount.amount(), reason=body.reason,
         by=call.principal.member_id, at_us=call.now_us,
@@ -696,7 +696,7 @@ def create_write_off(account_id: AccountInPath, body: WriteOffAsked, call: Calle
     problems=[*AMOUNTS, Reason.CREDIT_TOO_LOW],
 )  # fmt: skip
 def add_reserve(body: ReserveAsked, call: Caller) -> Response:
-    """Set take revenue aside for chargebacks."""
+    """Sets platform revenue aside for charge-backs."""
     asked = FundReserve(amount=body.amount.amount(), by=call.principal.member_id, at_us=call.now_us)
 
     def told(after: After) -> Told:

@@ -82,9 +82,9 @@ class KeyRevocation(Asked):
 def rotate_node_key(
     node_id: NodeInPath, body: KeyRotation, call: Caller, node_signature: NodeSignature = ""
 ) -> Response:
-    """Sign with another key from a report on; by the node itself, with both keys.
+    """Replaces a node's signing key from a report on. The node calls this, with both keys.
 
-    The bearer key changes with it, so no other credential is asked for: a node that lost the answer
+    The bearer key changes with it, so no other credential is needed: a node that lost the answer
     has only its new key to ask again with. `Node-Signature`: base64 of the new key's signature over
     the DSSE encoding of the body's exact bytes, type `org.tallystick.node.rotate-request.v1`.
     """
@@ -126,8 +126,9 @@ def rotate_node_key(
     problems=[Reason.NODE_UNKNOWN, Reason.NODE_KEY_MISMATCH],
 )  # fmt: skip
 def revoke_node_key(node_id: NodeInPath, body: KeyRevocation, call: Caller) -> Response:
-    """Take a lost or stolen key back. The present one: nothing the node signs or asks is taken from
-    now on. One that was replaced: nothing of it that is not stored, and the node goes on.
+    """Revokes a lost or stolen key.
+    With the present key, the server rejects every later report and call of the node. With a
+    replaced key, it rejects reports that are not stored yet, and the node goes on.
     """
 
     def commands() -> RevokeNodeKey:

@@ -157,7 +157,7 @@ class NodeHourTold(Told):
     problems=[Reason.NODE_UNKNOWN, "unavailable"],
 )  # fmt: skip
 async def read_usage_head(node_id: NodeInPath, call: Caller) -> Response:
-    """How far the log holds this node's chain: what a reporter asks at every start."""
+    """Returns how far the log holds this node's chain. A reporter asks this at every start."""
     if not call.node_of_caller(node_id):
         await _must_see(call, node_id)
     if call.service.node_keys.lookup(node_id) is None:
@@ -210,10 +210,10 @@ class UsageEnvelope(Asked):
 async def ingest_usage(
     node_id: Annotated[str, Path(pattern=r"^[^/]{1,100}$")], call: Caller
 ) -> Response:
-    """Signed usage reports in, receipts out after the commit.
+    """Stores signed usage reports and returns receipts after the commit.
 
-    A CloudEvents 1.0 batch of at most 64 reports. The reports prove themselves: no other
-    credential is needed, and sending one again gives its first receipt again.
+    A CloudEvents 1.0 batch of at most 64 reports. The reports prove themselves: no other credential
+    is needed, and sending one again gives its first receipt again.
     """
     headers = call.request.headers
     raw = await call.service.ingest.ingest(node_id, call.body, headers.get("content-encoding"))
@@ -235,7 +235,7 @@ def read_node_usage(
     after_seq: PlainQuery = 0,
     after_position: PlainQuery = 0,
 ) -> Response:
-    """What of a node's usage was stored, and what of it earns nothing, by which rule."""
+    """Lists a node's stored usage, and the part that earns nothing, with the rule."""
     with call.read(FLEET, USAGE) as view:
         visible_node(call, view, node_id)
         connection = view.connection
@@ -315,7 +315,7 @@ def list_node_hours(
     limit: Limit = LIST_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """What a node reported, by UTC hour; hours that begin in [from, to)."""
+    """Lists what a node reported, by UTC hour; hours that begin in [from, to)."""
     place = call.place(cursor, [-1])
     with call.read(FLEET, USAGE) as view:
         visible_node(call, view, node_id)

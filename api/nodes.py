@@ -187,7 +187,7 @@ def _verdict(node: NodeState, region: RegionState) -> VerdictTold | None:
     problems=[Reason.NODE_UNKNOWN, Reason.NODE_STATE, Reason.NODE_KEY_MISMATCH],
 )  # fmt: skip
 def confirm_node(node_id: NodeInPath, body: KeyConfirmation, call: Caller) -> Response:
-    """The owner has compared the key with what the machine shows."""
+    """Confirms a node: the owner has compared the key with the one the machine shows."""
 
     def commands() -> ConfirmNodeKey:
         own_node(call, node_id)
@@ -204,8 +204,8 @@ def confirm_node(node_id: NodeInPath, body: KeyConfirmation, call: Caller) -> Re
               Reason.NODE_NOT_JOINABLE, Reason.DEVICE_ELSEWHERE, Reason.NOT_PERMITTED],
 )  # fmt: skip
 def admit_node(node_id: NodeInPath, body: Admission, call: Caller) -> Response:
-    """Let a confirmed node in: the operator does, or its owner in a permissionless region. A node
-    that its region's rules of hardware refuse is refused with every rule it fails.
+    """Admits a confirmed node, by the operator or, in a permissionless region, by its owner.
+    A node that fails hardware rules of its region is refused with every rule it fails.
     """
 
     def commands() -> AdmitNode:
@@ -236,7 +236,7 @@ def may_run(call: Call, node_id: str) -> None:
     problems=[Reason.NODE_UNKNOWN, Reason.NODE_STATE],
 )  # fmt: skip
 def activate_node(node_id: NodeInPath, body: Nothing, call: Caller) -> Response:
-    """Take new leases from now on."""
+    """Activates a node. It takes new leases from now on."""
     del body
 
     def commands() -> ActivateNode:
@@ -251,7 +251,7 @@ def activate_node(node_id: NodeInPath, body: Nothing, call: Caller) -> Response:
     problems=[Reason.NODE_UNKNOWN, Reason.NODE_STATE],
 )  # fmt: skip
 def start_maintenance(node_id: NodeInPath, body: Nothing, call: Caller) -> Response:
-    """Take no new leases from now on; running ones go on."""
+    """Starts maintenance. The node takes no new leases; running ones go on."""
     del body
 
     def commands() -> StartMaintenance:
@@ -266,7 +266,7 @@ def start_maintenance(node_id: NodeInPath, body: Nothing, call: Caller) -> Respo
     problems=[Reason.NODE_UNKNOWN, Reason.NODE_BUSY],
 )  # fmt: skip
 def retire_node(node_id: NodeInPath, body: Nothing, call: Caller) -> Response:
-    """The node leaves for good, with its devices."""
+    """Retires a node for good, with its devices."""
     del body
 
     def commands() -> RetireNode:
@@ -281,7 +281,7 @@ def retire_node(node_id: NodeInPath, body: Nothing, call: Caller) -> Response:
     problems=[Reason.NODE_UNKNOWN, Reason.NODE_STATE, Reason.NODE_NOT_JOINABLE],
 )  # fmt: skip
 def report_specs(node_id: NodeInPath, body: Specs, call: Caller) -> Response:
-    """A new inventory, by the node itself; added devices come in when it is admitted again."""
+    """Records a new inventory, sent by the node. New devices count after the next admission."""
 
     def commands() -> ReportSpecs:
         if not call.node_of_caller(node_id):
@@ -309,7 +309,7 @@ def list_nodes(
     limit: Limit = LIST_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """Nodes in order of joining: your own, or all for operators and auditors."""
+    """Lists nodes in order of joining: your own, or all for operators and auditors."""
     place = call.place(cursor, [0])
     with call.read(FLEET) as view:
         rows = fleet.read_nodes(
@@ -322,7 +322,7 @@ def list_nodes(
 
 @resource.get("/v1/nodes/{node_id}", READ_OR_NODE, NodeTold, problems=[Reason.NODE_UNKNOWN])
 def read_node(node_id: NodeInPath, call: Caller) -> Response:
-    """Read a node."""
+    """Returns a node."""
     with call.read(FLEET) as view:
         told = _node(visible_node(call, view, node_id))
         market = call.service.ledger.market
@@ -333,7 +333,7 @@ def read_node(node_id: NodeInPath, call: Caller) -> Response:
 
 @resource.get("/v1/nodes/{node_id}/keys", everybody(), NodeKeysTold, problems=[Reason.NODE_UNKNOWN])
 def list_node_keys(node_id: NodeInPath, call: Caller) -> Response:
-    """The public keys a node signs its reports with: anybody may check them."""
+    """Lists the public keys that a node signs its reports with. Anyone may check them."""
     with call.read(ACCESS) as view:
         keys = access.read_node_keys(view.connection, node_id)
         if not keys:

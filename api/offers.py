@@ -129,7 +129,7 @@ class OfferWithdrawnTold(Told):
               Reason.PRICE_BELOW_USAGE_FEE, Reason.CONSTRAINT_INVALID],
 )  # fmt: skip
 def publish_offer(body: NewOffer, call: Caller) -> Response:
-    """Offer a node at a price, not below the usage fee of its class."""
+    """Publishes an offer of a node at a price, not below the usage fee of its class."""
     offer_id = call.id("offer")
 
     def commands() -> PublishOffer:
@@ -190,7 +190,8 @@ def search_offers(
     limit: Limit = LIST_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """Open offers that meet every demand, cheapest first, with what is known of each machine."""
+    """Lists open offers that meet every demand, cheapest first, with what is known of each machine.
+    """
     asked = Constraints(
         vendors=_one(vendor), memory_mib=memory_mib, mode=mode, isolation=isolation,
         capabilities=_one(capability), cpu_cores=cpu_cores, ram_mib=ram_mib,
@@ -249,7 +250,7 @@ def _one(word: str | None) -> tuple[str, ...] | None:
 
 @resource.get("/v1/offers/{offer_id}", everybody(), OfferTold, problems=[Reason.OFFER_UNKNOWN])
 def read_offer(offer_id: OfferInPath, call: Caller) -> Response:
-    """Read an offer, with what is known of its machine."""
+    """Returns an offer, with what is known of its machine."""
     with call.read(FLEET, REPUTATION, USAGE) as view:
         found = fleet.read_offer(view.connection, offer_id)
         if found is None:
@@ -263,7 +264,7 @@ def read_offer(offer_id: OfferInPath, call: Caller) -> Response:
     problems=[Reason.OFFER_UNKNOWN],
 )  # fmt: skip
 def withdraw_offer(offer_id: OfferInPath, body: Nothing, call: Caller) -> Response:
-    """Take an offer back; leases opened from it keep their price."""
+    """Closes an offer. Leases opened from it keep their price."""
     del body
 
     def commands() -> WithdrawOffer:

@@ -135,7 +135,7 @@ class PriceTold(ReadingTold):
 
 @resource.get("/v1/oracle", everybody(), PriceTold)
 def read_price(call: Caller) -> Response:
-    """The price of a TOKEN now: each source, the median, or why there is none."""
+    """Returns the price of a TOKEN now: each source, the median, or why there is no price."""
     feed = call.service.ledger.market.state_of(FEED)
     with call.read() as view:
         return call.answer(view, _price(feed, call.now_us))
@@ -146,7 +146,7 @@ def read_price(call: Caller) -> Response:
     problems=[Reason.PRICE_SOURCES_INVALID],
 )  # fmt: skip
 def set_price_sources(body: NewSources, call: Caller) -> Response:
-    """Say whose prices count."""
+    """Sets the price sources that count."""
     command = SetPriceSources(
         sources=tuple(body.sources), by=call.principal.member_id, at_us=call.now_us
     )
@@ -161,7 +161,7 @@ def set_price_sources(body: NewSources, call: Caller) -> Response:
               Reason.AMOUNT_OUT_OF_RANGE, Reason.COUNT_OUT_OF_RANGE],
 )  # fmt: skip
 def report_price(body: NewObservation, call: Caller) -> Response:
-    """Record a price that a source published; the same once more changes nothing."""
+    """Records a price that a source published. The same price again changes nothing."""
     observed_us = call.now_us if body.observed_at is None else body.observed_at
     command = ObservePrice(
         source=body.source, price_micro_usd=body.price_micro_usd, published_at_us=body.published_at,
@@ -184,7 +184,7 @@ def report_price(body: NewObservation, call: Caller) -> Response:
 def list_price_snapshots(
     call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
-    """Every snapshot in order: what all sources said when a burn or a seal needed a price."""
+    """Lists every snapshot in order: all sources at each burn or seal that needed a price."""
     place = call.place(cursor, [0])
     with call.read(REWARDS) as view:
         rows = read_snapshots(view.connection, after=place.after[0], limit=limit + 1)
@@ -197,7 +197,7 @@ def list_price_snapshots(
 
 @resource.post("/v1/oracle/snapshots", WRITE, SnapshotTold, status=201)
 def take_price_snapshot(_body: NewSnapshot, call: Caller) -> Response:
-    """Record what the sources say now, usable or not."""
+    """Records the sources' prices now, usable or not."""
     command = TakePriceSnapshot(by=call.principal.member_id, at_us=call.now_us)
 
     def told(after: After) -> SnapshotTold:

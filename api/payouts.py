@@ -95,7 +95,7 @@ class ProofTold(Told):
 
 @resource.get("/v1/payouts", everybody(), page_of(RootTold), problems=["cursor_invalid"])
 def list_payouts(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None) -> Response:
-    """Payout roots in the order they were built, and how far each has come."""
+    """Lists payout roots in the order they were built, and the state of each."""
     place = call.place(cursor, [0])
     with call.read(EPOCHS) as view:
         rows = epochs.read_roots(view.connection, after=place.after[0], limit=limit + 1)
@@ -109,7 +109,7 @@ def list_claims(
     limit: Limit = LIST_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """Confirmed claims: your own, or everybody's for operators and auditors."""
+    """Lists confirmed claims: your own, or those of all accounts for operators and auditors."""
     place = call.place(cursor, [0])
     with call.read(EPOCHS) as view:
         rows = epochs.read_claims(
@@ -123,7 +123,7 @@ def list_claims(
     "/v1/accounts/{account_id}/rewards", READ, LifetimeTold, problems=[Reason.ACCOUNT_UNKNOWN]
 )  # fmt: skip
 def read_rewards(account_id: AccountInPath, call: Caller) -> Response:
-    """Lifetime totals of an account: credited, matured and claimed TOKEN."""
+    """Returns lifetime totals of an account: credited, matured and claimed TOKEN."""
     visible(call.principal, account_id)
     with call.read(EPOCHS) as view:
         found = epochs.read_lifetimes(view.connection, account_id=account_id, limit=1)
@@ -140,7 +140,7 @@ def read_rewards(account_id: AccountInPath, call: Caller) -> Response:
     problems=["not_found", Reason.WALLET_UNKNOWN],
 )  # fmt: skip
 def read_payout_proof(epoch: EpochInPath, address: AddressQuery, call: Caller) -> Response:
-    """The Merkle proof of a wallet's total under the root of an epoch."""
+    """Returns the Merkle proof of a wallet's total under the root of an epoch."""
     with call.read(EPOCHS) as view:
         payout = manifest.decode(payout_bytes(call.service, epoch))
         leaf = payout.leaf(address)

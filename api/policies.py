@@ -241,7 +241,7 @@ ON_VOTE = (*ON_PROPOSAL, Reason.SECOND_PERSON_NEEDED, Reason.VOTED_ALREADY)
     problems=[Reason.PROPOSAL_INVALID, Reason.PROPOSAL_EXISTS],
 )  # fmt: skip
 def propose_policy(body: NewProposal, call: Caller) -> Response:
-    """Propose a policy, or anything else that others shall say yes to; its lint is recorded."""
+    """Proposes a policy, or another document for approval. Its lint is recorded."""
     text = json.dumps(body.document)
 
     def told(after: After) -> ProposalTold:
@@ -260,7 +260,7 @@ def propose_policy(body: NewProposal, call: Caller) -> Response:
 def revise_policy_proposal(
     proposal_number: NumberInPath, body: NewProposal, call: Caller
 ) -> Response:
-    """Propose another document under the same number; votes on the one before end."""
+    """Replaces the document of a proposal. Votes on the earlier document end."""
     text = json.dumps(body.document)
     return _change(call, proposal_number, RevisePolicyProposal, document=text)
 
@@ -272,7 +272,7 @@ def revise_policy_proposal(
 def open_policy_review(
     proposal_number: NumberInPath, body: ReviewOpening, call: Caller
 ) -> Response:
-    """Say that a proposal is being reviewed, also one that fails the lint."""
+    """Opens the review of a proposal, also of one that fails the lint."""
     return _change(call, proposal_number, OpenPolicyReview, stage=body.stage)
 
 
@@ -282,7 +282,7 @@ def open_policy_review(
               Reason.SEGMENTS_OVERLAP],
 )  # fmt: skip
 def approve_policy_proposal(proposal_number: NumberInPath, body: Nothing, call: Caller) -> Response:
-    """Say yes to a proposal of somebody else."""
+    """Approves a proposal made by another governor."""
     del body
     key_id = call.principal.key_id
     return _change(call, proposal_number, ApprovePolicyProposal, key_id=key_id)
@@ -293,7 +293,7 @@ def approve_policy_proposal(proposal_number: NumberInPath, body: Nothing, call: 
     problems=ON_VOTE,
 )  # fmt: skip
 def reject_policy_proposal(proposal_number: NumberInPath, body: Because, call: Caller) -> Response:
-    """Say no to a proposal of somebody else."""
+    """Rejects a proposal made by another governor."""
     more = {"reason": body.reason, "key_id": call.principal.key_id}
     return _change(call, proposal_number, RejectPolicyProposal, **more)
 
@@ -305,7 +305,7 @@ def reject_policy_proposal(proposal_number: NumberInPath, body: Because, call: C
 def withdraw_policy_proposal(
     proposal_number: NumberInPath, body: Because, call: Caller
 ) -> Response:
-    """Take back what one has proposed, as long as it is not scheduled."""
+    """Withdraws your own proposal, as long as it is not scheduled."""
     return _change(call, proposal_number, WithdrawPolicyProposal, reason=body.reason)
 
 
@@ -318,7 +318,7 @@ def withdraw_policy_proposal(
 def schedule_policy_proposal(
     proposal_number: NumberInPath, body: Scheduling, call: Caller
 ) -> Response:
-    """Publish an approved proposal as the next version, for an epoch far enough ahead."""
+    """Publishes an approved proposal as the next version, for an epoch far enough ahead."""
     expected = call.if_match()
 
     def command() -> SchedulePolicyProposal:
@@ -341,7 +341,7 @@ def schedule_policy_proposal(
 def list_policy_proposals(
     call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
-    """Proposals in the order in which they were made."""
+    """Lists proposals in the order in which they were made."""
     place = call.place(cursor, [0])
     with call.read(POLICIES) as view:
         rows = policies.read_proposals(view.connection, after=place.after[0], limit=limit + 1)
@@ -357,7 +357,7 @@ def list_policy_proposals(
     problems=[Reason.PROPOSAL_UNKNOWN],
 )  # fmt: skip
 def read_policy_proposal(proposal_number: NumberInPath, call: Caller) -> Response:
-    """One proposal: its document, the lint's findings, who said what and when."""
+    """Returns one proposal: its document, the lint's findings, and its votes with their times."""
     with call.read(POLICIES) as view:
         found = existing_proposal(call.service.ledger.world(), proposal_number)
         told = WholeProposalTold(
@@ -380,7 +380,7 @@ def read_policy_proposal(proposal_number: NumberInPath, call: Caller) -> Respons
 def list_policies(
     call: Caller, as_of: ReadAsOf, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
-    """Every version of the policy, oldest first, as known now or at a moment of the past."""
+    """Lists every version of the policy, oldest first, as known now or at a moment of the past."""
     place = call.place(cursor, [0])
     with call.read(POLICIES, as_of=as_of) as view:
         rows = policies.read_policies(
@@ -399,7 +399,7 @@ def list_policies(
     problems=["as_of_unsupported", "not_found"],
 )  # fmt: skip
 def read_policy(policy_version: VersionInPath, call: Caller, as_of: ReadAsOf) -> Response:
-    """One version of the policy."""
+    """Returns one version of the policy."""
     with call.read(POLICIES, as_of=as_of) as view:
         rows = policies.read_policies(
             view.connection, as_of=view.as_of, after=policy_version - 1, limit=1

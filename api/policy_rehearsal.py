@@ -111,7 +111,7 @@ class RehearsalTold(Told):
     problems=["invalid", "rehearsal_too_large"],
 )  # fmt: skip
 def rehearse_policy(body: RehearsalAsked, call: Caller) -> Response:
-    """Settle all past epochs once more under a proposal, and compare to the unit."""
+    """Settles all past epochs again under a proposal, and compares to the unit."""
     folder = call.service.settings.data_dir / "epochs"
     try:
         policy = rehearsal.proposed_policy(body.document)

@@ -314,7 +314,7 @@ class WholeDecisionTold(FactTold):
               Reason.POOL_POLICY_INVALID, Reason.BAD_ADDRESS],
 )  # fmt: skip
 def create_pool(body: NewPool, call: Caller) -> Response:
-    """Create a pool of your own: nodes come in one by one, by whoever provides them."""
+    """Creates a pool of your own. Providers add their nodes one by one."""
     pool_id = call.id("pool")
 
     def commands() -> CreatePool:
@@ -337,7 +337,7 @@ def create_pool(body: NewPool, call: Caller) -> Response:
     problems=[Reason.POOL_UNKNOWN, Reason.POOL_POLICY_INVALID],
 )  # fmt: skip
 def set_pool_policy(pool_id: PoolInPath, body: PoolPolicyForm, call: Caller) -> Response:
-    """Set the whole policy of a pool; what is left out is its default. Leases keep running."""
+    """Sets the whole policy of a pool. Settings that are left out get their default."""
 
     def commands() -> SetPoolPolicy:
         own_pool(call, pool_id)
@@ -358,7 +358,7 @@ def set_pool_policy(pool_id: PoolInPath, body: PoolPolicyForm, call: Caller) -> 
               Reason.NOT_PERMITTED],
 )  # fmt: skip
 def add_pool_node(pool_id: PoolInPath, body: NewPoolNode, call: Caller) -> Response:
-    """Put a node of yours into a pool. A node is in one pool at most."""
+    """Puts a node of yours into a pool. A node is in one pool at most."""
 
     def commands() -> AddPoolNode:
         return AddPoolNode(
@@ -377,7 +377,7 @@ def add_pool_node(pool_id: PoolInPath, body: NewPoolNode, call: Caller) -> Respo
 def remove_pool_node(
     pool_id: PoolInPath, node_id: NodeOfPool, body: Nothing, call: Caller
 ) -> Response:
-    """Take a node out: its provider may, and the pool's owner. Leases that run there go on."""
+    """Removes a node from a pool, by its provider or the pool's owner. Running leases go on."""
     del body
 
     def commands() -> RemovePoolNode:
@@ -408,7 +408,7 @@ def own_pool(call: Call, pool_id: str) -> PoolState:
 def list_pools(
     call: Caller, account_id: AccountQuery = None, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
-    """Pools in order of creation."""
+    """Lists pools in order of creation."""
     place = call.place(cursor, [0])
     with call.read(POOLS) as view:
         rows = pools.read_pools(
@@ -419,7 +419,7 @@ def list_pools(
 
 @resource.get("/v1/pools/{pool_id}", everybody(), PoolTold, problems=[Reason.POOL_UNKNOWN])
 def read_pool(pool_id: PoolInPath, call: Caller) -> Response:
-    """Read a pool: its policy, and what accelerators of which kind it has."""
+    """Returns a pool: its policy, and how many accelerators of each kind it has."""
     with call.read(POOLS, FLEET) as view:
         found = _existing(view.connection, pool_id)
         kinds = pools.read_accelerators(view.connection, pool_id)
@@ -434,7 +434,7 @@ def read_pool(pool_id: PoolInPath, call: Caller) -> Response:
 def list_pool_nodes(
     pool_id: PoolInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
-    """Nodes of a pool in the order in which they were added."""
+    """Lists the nodes of a pool in the order in which they were added."""
     place = call.place(cursor, [0])
     with call.read(POOLS, FLEET) as view:
         _existing(view.connection, pool_id)
@@ -451,7 +451,7 @@ def list_pool_nodes(
 def list_pool_queue(
     pool_id: PoolInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
-    """Who waits for a pool, first come first. Others' names are left out."""
+    """Lists the requests that wait for a pool, in order. Names of other accounts are left out."""
     place = call.place(cursor, [0])
     with call.read(POOLS) as view:
         _existing(view.connection, pool_id)
@@ -468,7 +468,7 @@ def list_pool_queue(
 def list_pool_decisions(
     pool_id: PoolInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
-    """Decisions of a pool's scheduler, in order."""
+    """Lists decisions of a pool's scheduler, in order."""
     place = call.place(cursor, [0])
     with call.read(POOLS) as view:
         _existing(view.connection, pool_id)
@@ -481,7 +481,7 @@ def list_pool_decisions(
     problems=[Reason.POOL_UNKNOWN, Reason.LINE_UNKNOWN],
 )  # fmt: skip
 def read_pool_decision(pool_id: PoolInPath, at_position: PositionInPath, call: Caller) -> Response:
-    """All that one decision looked at, made again from it. For the pool's owner and operators."""
+    """Returns all inputs of one decision, and repeats it. For the pool's owner and operators."""
     own_pool(call, pool_id)
     with call.read(POOLS) as view:
         row = view.connection.execute(_DECIDED, (at_position,)).fetchone()

@@ -154,7 +154,7 @@ class MarketPricesTold(Told):
 
 @resource.get("/v1/pricing-modules", everybody(), ModulesTold)
 def list_pricing_modules(call: Caller) -> Response:
-    """Every pricing module of this installation, plug-ins too, with its version."""
+    """Lists every pricing module of this installation, plug-ins too, with its version."""
     with call.read(BIDS) as view:
         data = [
             ModuleTold(pricing=label(one), kind=_kind(one.kind), meaning=_meaning(one))
@@ -175,7 +175,7 @@ def _meaning(module: object) -> str:
 
 @resource.get("/v1/market-prices", everybody(), MarketPricesTold)
 def read_market_prices(call: Caller, pool_id: PoolQuery = None) -> Response:
-    """What the winning standing bids pay now, by class of accelerator: everywhere, or in a pool."""
+    """Returns the present prices of winning standing bids, by class: in all pools, or in one."""
     with call.read(BIDS, POOLS) as view:
         rows = bids.read_market_prices(view.connection, pool_id=pool_id)
         data = [market_price(row) for row in rows]
@@ -197,7 +197,7 @@ def market_price(row: bids.MarketPrice) -> MarketPriceTold:
               Reason.GPU_CLASS_UNPRICED, Reason.DUPLICATE_ID],
 )  # fmt: skip
 def set_offer_prices(offer_id: OfferInPath, body: NewPriceList, call: Caller) -> Response:
-    """Say at which floor interruptible leases, and at which prices whole months are let."""
+    """Sets the lowest price of interruptible leases, and the prices of whole months."""
 
     def commands() -> SetOfferPrices:
         floor = body.interruptible_floor
@@ -235,7 +235,7 @@ def set_offer_prices(offer_id: OfferInPath, body: NewPriceList, call: Caller) ->
     "/v1/offers/{offer_id}/prices", everybody(), PriceListTold, problems=[Reason.OFFER_UNKNOWN]
 )
 def read_offer_prices(offer_id: OfferInPath, call: Caller) -> Response:
-    """The price list of an offer, where its provider has set one."""
+    """Returns the price list of an offer, where its provider has set one."""
     with call.read(BIDS) as view:
         found = bids.read_price_lists(view.connection, offer_id=offer_id)
         if not found:

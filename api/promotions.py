@@ -110,7 +110,7 @@ class PromotionGrantTold(Told):
               Reason.CREDIT_TOO_LOW],
 )  # fmt: skip
 def open_promotion(body: NewPromotion, call: Caller) -> Response:
-    """Open a program with a fund from your own cash."""
+    """Opens a program with a fund from your own cash."""
     sponsor = call.principal.account_id
 
     def commands() -> OpenPromotion:
@@ -128,7 +128,7 @@ def open_promotion(body: NewPromotion, call: Caller) -> Response:
 
 @resource.get("/v1/promotions", READ, page_of(PromotionTold), problems=["cursor_invalid"])
 def list_promotions(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None) -> Response:
-    """Programs in order of opening."""
+    """Lists programs in order of opening."""
     place = call.place(cursor, [0])
     with call.read(FUNDING) as view:
         rows = funding.read_programs(view.connection, after=place.after[0], limit=limit + 1)
@@ -139,7 +139,7 @@ def list_promotions(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = No
     "/v1/promotions/{program}", READ, PromotionTold, problems=[Reason.PROMOTION_UNKNOWN]
 )  # fmt: skip
 def read_promotion(program: ProgramInPath, call: Caller) -> Response:
-    """Read a program."""
+    """Returns a program."""
     with call.read(FUNDING) as view:
         found = funding.read_program(view.connection, program)
         if found is None:
@@ -152,7 +152,7 @@ def read_promotion(program: ProgramInPath, call: Caller) -> Response:
     problems=[Reason.PROMOTION_UNKNOWN],
 )  # fmt: skip
 def close_promotion(program: ProgramInPath, body: Nothing, call: Caller) -> Response:
-    """End a program: what was not granted goes back to the sponsor's cash. Grants live on."""
+    """Ends a program. Credits that were not granted return to the sponsor's cash. Grants go on."""
     del body
 
     def commands() -> ClosePromotion:
@@ -173,7 +173,7 @@ def close_promotion(program: ProgramInPath, body: Nothing, call: Caller) -> Resp
               Reason.COUNT_OUT_OF_RANGE, Reason.AMOUNT_NOT_POSITIVE, Reason.AMOUNT_OUT_OF_RANGE],
 )  # fmt: skip
 def grant_promotion(program: ProgramInPath, body: NewPromotionGrant, call: Caller) -> Response:
-    """Give an account credits of a program."""
+    """Gives an account credits of a program."""
 
     def commands() -> GrantPromotion:
         return GrantPromotion(
@@ -197,7 +197,7 @@ def grant_promotion(program: ProgramInPath, body: NewPromotionGrant, call: Calle
 def list_promotion_grants(
     program: ProgramInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
-    """What a program has granted, account by account."""
+    """Lists the grants of a program, account by account."""
     place = call.place(cursor, [0])
     with call.read(FUNDING) as view:
         if funding.read_program(view.connection, program) is None:

@@ -174,7 +174,7 @@ def own_region(call: Call, region_id: str) -> str:
     problems=[Reason.NOT_PERMITTED, Reason.ACCOUNT_CLOSED, Reason.PROVIDER_EXISTS],
 )  # fmt: skip
 def register_provider(body: NewProvider, call: Caller) -> Response:
-    """Register a provider of the caller's account."""
+    """Registers a provider of the caller's account."""
     provider_id, account_id = call.id("prov"), call.principal.account_id
 
     def commands() -> RegisterProvider:
@@ -196,7 +196,7 @@ def list_providers(
     limit: Limit = LIST_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """Providers in order of registration: your own, or all for operators and auditors."""
+    """Lists providers in order of registration: your own, or all for operators and auditors."""
     place = call.place(cursor, [0])
     with call.read(FLEET) as view:
         rows = fleet.read_providers(
@@ -210,7 +210,7 @@ def list_providers(
     "/v1/providers/{provider_id}", READ, ProviderTold, problems=[Reason.PROVIDER_UNKNOWN]
 )  # fmt: skip
 def read_provider(provider_id: ProviderInPath, call: Caller) -> Response:
-    """Read a provider."""
+    """Returns a provider."""
     with call.read(FLEET) as view:
         found = fleet.read_provider(view.connection, provider_id)
         if found is None or not call.principal.may_see(found.account_id):
@@ -234,7 +234,7 @@ def _provider(row: fleet.Provider) -> ProviderTold:
     problems=[Reason.PROVIDER_UNKNOWN, Reason.REGION_EXISTS],
 )  # fmt: skip
 def open_region(body: NewRegion, call: Caller) -> Response:
-    """Open a region of one of the caller's providers."""
+    """Opens a region of one of the caller's providers."""
     region_id = call.id("region")
 
     def commands() -> OpenRegion:
@@ -259,7 +259,7 @@ def list_regions(
     limit: Limit = LIST_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """Regions in order of opening: your own, or all for operators and auditors."""
+    """Lists regions in order of opening: your own, or all for operators and auditors."""
     place = call.place(cursor, [0])
     with call.read(FLEET) as view:
         rows = fleet.read_regions(
@@ -275,7 +275,7 @@ def list_regions(
 
 @resource.get("/v1/regions/{region_id}", READ, RegionTold, problems=[Reason.REGION_UNKNOWN])
 def read_region(region_id: RegionInPath, call: Caller) -> Response:
-    """Read a region."""
+    """Returns a region."""
     with call.read(FLEET) as view:
         found = visible_region(call, view.connection, region_id)
         policy = supply.read_policies(view.connection, [region_id])[region_id]
@@ -287,7 +287,7 @@ def read_region(region_id: RegionInPath, call: Caller) -> Response:
     problems=[Reason.REGION_UNKNOWN, Reason.COUNT_OUT_OF_RANGE, Reason.UNKNOWN_MODE],
 )  # fmt: skip
 def set_region_policy(region_id: RegionInPath, body: RegionPolicy, call: Caller) -> Response:
-    """Say whose jobs may run in a region, what it refuses or ranks down, and how safe it is."""
+    """Sets which jobs may run in a region, what it refuses or ranks down, and how safe it is."""
     stream = region_stream(region_id)
 
     def commands() -> SetRegionPolicy:
@@ -308,8 +308,8 @@ def set_region_policy(region_id: RegionInPath, body: RegionPolicy, call: Caller)
     problems=[Reason.REGION_UNKNOWN, Reason.UNKNOWN_MODE],
 )  # fmt: skip
 def set_region_hardware(region_id: RegionInPath, body: HardwareRules, call: Caller) -> Response:
-    """Say which rules of hardware a region insists on (C-11 to C-18). Nodes that are there are
-    judged anew when they next tell their inventory.
+    """Sets the hardware rules of a region (C-11 to C-18).
+    Present nodes are judged again when they next send their inventory.
     """
     stream = region_stream(region_id)
     command = SetRegionHardware(
@@ -341,7 +341,7 @@ def _words(words: list[str] | None) -> tuple[str, ...] | None:
 def list_region_nodes(
     region_id: RegionInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
-    """The nodes of a region in order of joining."""
+    """Lists the nodes of a region in order of joining."""
     place = call.place(cursor, [0])
     with call.read(FLEET) as view:
         visible_region(call, view.connection, region_id)

@@ -58,7 +58,8 @@ class JobQuoteAsked(Asked):
               Reason.COUNT_OUT_OF_RANGE, Reason.TARIFF_UNKNOWN],
 )  # fmt: skip
 def quote_job(body: JobQuoteAsked, call: Caller) -> Response:
-    """Which node a job would get now, why that one, and if none, what to ease."""
+    """Returns the node that a job would get now, why that one, and if none, which demand to ease.
+    """
     spec = _spec(body, call)
     wish = Wish(
         call.principal.account_id, spec,

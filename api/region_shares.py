@@ -177,7 +177,7 @@ class NodeShareTold(Told):
     ],
 )  # fmt: skip
 def set_region_terms(region_id: RegionInPath, body: NewRegionTerms, call: Caller) -> Response:
-    """Say how a region shares what its nodes earn, a whole notice ahead."""
+    """Sets how a region shares what its nodes earn, a whole notice period ahead."""
     infra = body.infra
 
     def commands() -> SetRegionTerms:
@@ -201,7 +201,7 @@ def set_region_terms(region_id: RegionInPath, body: NewRegionTerms, call: Caller
 @resource.get("/v1/regions/{region_id}/terms", READ, RegionTermsTold,
               problems=[Reason.REGION_UNKNOWN])  # fmt: skip
 def read_region_terms(region_id: RegionInPath, call: Caller) -> Response:
-    """How a region shares what its nodes earn: known to everybody who might bring a node."""
+    """Returns how a region shares what its nodes earn. Any account may read it."""
     with call.read(FLEET, REGIONS) as view:
         _provider_of(call, region_id)
         state = call.service.ledger.market.state_of(stream_of(region_id))
@@ -216,9 +216,7 @@ def read_region_terms(region_id: RegionInPath, call: Caller) -> Response:
 def list_region_days(
     region_id: RegionInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
-    """Days that a region has shared out, the newest first: for its provider, and for whoever got a
-    share of it.
-    """
+    """Lists days that a region has shared out, newest first, for its provider and the receivers."""
     place = call.place(cursor, [2**31 - 1])
     with call.read(FLEET, REGIONS) as view:
         _only(call, view.connection, region_id)
@@ -239,7 +237,7 @@ def list_region_shares(
     limit: Limit = LIST_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """What every node got of a day and why; of others' regions those that paid you."""
+    """Lists every node's share of a day and why; of other regions, the shares paid to you."""
     place = call.place(cursor, [""])
     try:
         day = day_named(date)

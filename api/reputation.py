@@ -153,7 +153,7 @@ class SettingsTold(Told):
 def read_node_reputation(
     node_id: NodeInPath, call: Caller, as_of: ReadAsOf, client_id: ClientQuery = None
 ) -> Response:
-    """What a node and its devices are known by; `as_of_position` gives what was known there."""
+    """Returns the reputation of a node and its devices, now or as of `as_of_position`."""
     with call.read(FLEET, POLICIES, REPUTATION, as_of=as_of) as view:
         if fleet.read_node(view.connection, node_id) is None:
             raise Refused(Reason.NODE_UNKNOWN, node_id=node_id)
@@ -170,7 +170,7 @@ def read_provider_reputation(
     as_of: ReadAsOf,
     client_id: ClientQuery = None,
 ) -> Response:
-    """What all nodes of a provider are known by: a second node hides nothing."""
+    """Returns the reputation of all nodes of a provider together."""
     with call.read(FLEET, POLICIES, REPUTATION, as_of=as_of) as view:
         if fleet.read_provider(view.connection, provider_id) is None:
             raise Refused(Reason.PROVIDER_UNKNOWN, provider_id=provider_id)
@@ -188,7 +188,7 @@ def read_renter_reputation(
     as_of: ReadAsOf,
     client_id: ClientQuery = None,
 ) -> Response:
-    """What a renter is known by: the renter sees it, and whoever has rented to it."""
+    """Returns the reputation of a renter, to the renter and to providers that rented to it."""
     with call.read(FLEET, REPUTATION, as_of=as_of) as view:
         mine = call.principal.account_id
         if not reputation.has_rented_to(view.connection, mine, account_id):
@@ -273,7 +273,7 @@ def _tier(criteria: TierCriteria, shown: Shown) -> TierTold:
 
 @resource.get("/v1/settings", everybody(), SettingsTold)
 def list_settings(call: Caller) -> Response:
-    """What to expect of edge and of datacenter nodes, in numbers where there are any (K-4)."""
+    """Lists what to expect of edge and of datacenter nodes, in numbers where known (K-4)."""
     with call.read(REPUTATION) as view:
         known = {row.setting: row for row in reputation.read_settings(view.connection)}
         data = [setting_told(name, known.get(name)) for name in ("edge", "datacenter")]

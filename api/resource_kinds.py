@@ -152,7 +152,7 @@ class LicenceRevokedTold(Told):
 
 @resource.get("/v1/resource-kinds", everybody(), ResourceKindsTold)
 def list_resource_kinds(call: Caller) -> Response:
-    """Every kind of resource that can be rented, by kind and vendor."""
+    """Lists every kind of resource that can be rented, by kind and vendor."""
     with call.read(FLEET) as view:
         kinds, models = (
             supply.read_kinds(view.connection),
@@ -177,7 +177,7 @@ def list_resource_kinds(call: Caller) -> Response:
     problems=[Reason.UNKNOWN_MODE, Reason.COUNT_OUT_OF_RANGE, Reason.TARIFF_NOTICE],
 )  # fmt: skip
 def register_resource_kind(body: NewResourceKind, call: Caller) -> Response:
-    """Make a vendor's devices of a kind known, from a date on."""
+    """Registers a vendor's devices of a kind, from a date on."""
     command = RegisterResourceKind(
         kind=body.kind, vendor=body.vendor, dimensions=tuple(body.dimensions), memory=body.memory,
         is_divisible=body.divisible, capacity_asset=Asset(body.capacity_asset),
@@ -196,7 +196,7 @@ def register_resource_kind(body: NewResourceKind, call: Caller) -> Response:
     problems=[Reason.UNKNOWN_MODE, Reason.COUNT_OUT_OF_RANGE, Reason.TARIFF_NOTICE],
 )  # fmt: skip
 def register_model_class(body: NewModelClass, call: Caller) -> Response:
-    """Put a model into a class, from a date on: what it pays is the tariff's row of that class."""
+    """Puts a model into a class of the tariff, from a date on. The class decides its fee."""
     command = ClassModel(
         model=body.model, gpu_class=body.gpu_class, effective_from_us=body.effective_from,
         by=call.principal.member_id, at_us=call.now_us,
@@ -224,7 +224,7 @@ def _kind(told: Any) -> ResourceKindTold:
               Reason.COUNT_OUT_OF_RANGE, Reason.BAD_PERIOD],
 )  # fmt: skip
 def grant_licence(body: NewLicence, call: Caller) -> Response:
-    """Record a licence that one of your providers holds: its nodes may list the seats."""
+    """Records a licence that one of your providers holds. Its nodes may list the seats."""
     licence_id = call.id("lic")
 
     def commands() -> GrantLicence:
@@ -251,7 +251,7 @@ def list_licences(
     limit: Limit = LIST_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """Licences in the order of their grant: your own, or all for operators and auditors."""
+    """Lists licences in the order of their grant: your own, or all for operators and auditors."""
     place = call.place(cursor, [0])
     with call.read(FLEET) as view:
         rows = supply.read_licences(
@@ -266,7 +266,8 @@ def list_licences(
     problems=[Reason.LICENCE_UNKNOWN],
 )  # fmt: skip
 def revoke_licence(licence_id: LicenceInPath, body: Nothing, call: Caller) -> Response:
-    """Let its seats come into no more nodes; leases that hold some run to their end."""
+    """Revokes a licence. Its seats are not accepted in further nodes; held ones run to their end.
+    """
     del body
 
     def commands() -> RevokeLicence:

@@ -68,7 +68,7 @@ class Restart(Nothing):
               Reason.BUDGET_EXHAUSTED],
 )  # fmt: skip
 def restart_job(job_id: JobInPath, body: Restart, call: Caller) -> Response:
-    """Go on with a job whose last lease ended with its funds: a new lease, matched anew."""
+    """Restarts a job whose last lease ended with its funds: a new lease, matched again."""
     del body
     lease_id = call.id("lease")
 

@@ -56,7 +56,7 @@ class RevenueSharesTold(Told):
               Reason.DUPLICATE_ID, Reason.SHARE_OUT_OF_RANGE],
 )  # fmt: skip
 def set_revenue_shares(node_id: NodeInPath, body: NewRevenueShares, call: Caller) -> Response:
-    """Split what a node earns among its owners, for leases reserved from now on."""
+    """Splits what a node earns among its owners, for leases reserved from now on."""
 
     def commands() -> SetRevenueShares:
         shares = tuple(OwnerShare(row.account_id, row.share_ppm) for row in body.shares)
@@ -75,7 +75,7 @@ def set_revenue_shares(node_id: NodeInPath, body: NewRevenueShares, call: Caller
     problems=[Reason.NODE_UNKNOWN],
 )  # fmt: skip
 def read_revenue_shares(node_id: NodeInPath, call: Caller) -> Response:
-    """Who shares what the node's provider earns."""
+    """Lists the owners that share what the node's provider earns."""
     with call.read(FLEET) as view:
         visible_node(call, view, node_id)
         shares = call.service.ledger.market.state_of(revenue_stream(node_id)).shares

@@ -123,7 +123,7 @@ ON_PROPOSAL = (
     problems=[*ON_PROPOSAL],
 )  # fmt: skip
 def propose_slash(epoch: EpochInPath, body: NewSlash, call: Caller) -> Response:
-    """Propose to take what has not matured of a reward; a second person accepts it."""
+    """Proposes to slash what has not matured of a reward. A second person accepts it."""
     amount = body.amount.amount()
     if amount.asset.value != "TOKEN":
         raise Refused(Reason.AMOUNT_OUT_OF_RANGE, field="amount", asset=amount.asset.value)
@@ -135,7 +135,7 @@ def propose_slash(epoch: EpochInPath, body: NewSlash, call: Caller) -> Response:
     problems=[*ON_PROPOSAL],
 )  # fmt: skip
 def propose_reward_adjustment(epoch: EpochInPath, body: NewAdjustment, call: Caller) -> Response:
-    """Propose to give or to take for a sealed epoch, in the open one; a second person accepts."""
+    """Proposes to add or deduct for a sealed epoch, in the open one. A second person accepts it."""
     return _propose(call, ADJUSTMENT, epoch, body, int(body.delta))
 
 
@@ -165,7 +165,7 @@ def accept_reward_correction(
     body: NoFields,  # noqa: ARG001
     call: Caller,
 ) -> Response:
-    """Accept what another member of the governance has proposed: now it moves."""
+    """Accepts a proposal of another member of the governance. It takes effect now."""
 
     def commands() -> AcceptRewardCorrection:
         return acceptance(call.service.ledger, correction_id, call.principal.member_id, call.now_us)
@@ -204,7 +204,7 @@ def credited_chunk(ledger: Ledger, epoch: int, account_id: str) -> tuple[int, tu
 def list_reward_corrections(
     call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
-    """Slashes and adjustments in the order in which they were proposed."""
+    """Lists slashes and adjustments in the order in which they were proposed."""
     place = call.place(cursor, [0])
     with call.read(REWARDS) as view:
         rows = rewards.read_corrections(view.connection, after=place.after[0], limit=limit + 1)
@@ -216,7 +216,7 @@ def list_reward_corrections(
     problems=[Reason.REWARD_CORRECTION_UNKNOWN],
 )  # fmt: skip
 def read_reward_correction(correction_id: CorrectionInPath, call: Caller) -> Response:
-    """One correction, and what came of it."""
+    """Returns one correction and its result."""
     with call.read(REWARDS) as view:
         found = rewards.read_correction(view.connection, correction_id)
         if found is None:

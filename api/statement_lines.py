@@ -115,7 +115,7 @@ class ConsumedReportTold(Told):
 def read_statement_line(
     account_id: AccountInPath, position: LinePosition, call: Caller
 ) -> Response:
-    """The fact behind a line, what it booked, and how its amounts came about."""
+    """Returns the fact behind a line, its booked entry, and the arithmetic of its amounts."""
     with call.read(MOVEMENTS) as view:
         lines = _lines(call, view, account_id, position)
         event = _event(view, position)
@@ -137,7 +137,7 @@ def read_statement_line(
 def read_statement_line_proof(
     account_id: AccountInPath, position: LinePosition, call: Caller
 ) -> Response:
-    """The proof of a line's fact under the last signed head, as a `.tlog-proof` file."""
+    """Returns the proof of a line's fact under the last signed head, as a `.tlog-proof` file."""
     with call.read(MOVEMENTS) as view:
         _lines(call, view, account_id, position)
         return _proof(view, lambda: prove.prove_fact(view.connection, position))
@@ -154,7 +154,8 @@ def list_statement_line_reports(
     limit: Limit = LIST_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """The signed reports that an accrual read, and what each was worth. Their sum is the line."""
+    """Lists the signed reports that an accrual read, and the worth of each. Their sum is the line.
+    """
     place = call.place(cursor, [0])
     with call.read(MOVEMENTS) as view:
         _lines(call, view, account_id, position)
@@ -174,7 +175,7 @@ def list_statement_line_reports(
 def read_statement_line_report_proof(
     account_id: AccountInPath, position: LinePosition, usage_position: UsagePosition, call: Caller
 ) -> Response:
-    """One report's signed bytes and its proof under the first pin that covers it."""
+    """Returns one report's signed bytes and its proof under the first pin that covers it."""
     with call.read(MOVEMENTS) as view:
         _lines(call, view, account_id, position)
         found = [

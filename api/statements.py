@@ -187,7 +187,7 @@ def read_account_statement(
     limit: Limit = LIST_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """A statement of any period, accrued as of now or as of any moment.
+    """Returns a statement of any period, accrued as of now or as of any moment.
 
     `kind` chooses among the lines; so do `client_id`, `project_id` and `end_user_ref`, which leave
     the lines of accruals that name them. Balances and `kinds` are always those of the whole

@@ -137,7 +137,7 @@ class TariffsTold(Told):
 
 @resource.get("/v1/tariffs", everybody(), TariffsTold)
 def list_tariffs(call: Caller) -> Response:
-    """Every version of the tariff, oldest first."""
+    """Lists every version of the tariff, oldest first."""
     with call.read() as view:
         told = _told(_published(call), call.now_us)
         return call.answer(view, TariffsTold(data=told, position=view.position))
@@ -150,7 +150,7 @@ def list_tariffs(call: Caller) -> Response:
               Reason.UNKNOWN_MODE],
 )  # fmt: skip
 def publish_tariff(body: NewTariff, call: Caller) -> Response:
-    """Publish the next version; leases that are reserved already keep theirs."""
+    """Publishes the next version. Leases that are reserved already keep theirs."""
 
     def told(after: After) -> Told:
         published = after.state(NETWORK).published

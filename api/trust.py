@@ -107,7 +107,7 @@ def read_node_trust(
     call: Caller,
     epoch: Annotated[int | None, Query(ge=1, le=1_000_000)] = None,
 ) -> Response:
-    """The tier of each device of a node in an epoch, the newest if none is named."""
+    """Returns the trust tier of each device of a node in an epoch, by default the newest."""
     with call.read(FLEET, TRUST) as view:
         visible_node(call, view, node_id)
         span = view_of.read_span(view.connection, epoch)
@@ -145,7 +145,7 @@ def _device(evidence: trust.Evidence, standing: trust.Standing) -> DeviceTrustTo
 
 @resource.get("/v1/trust/libraries", everybody(), LibrariesTold)
 def list_driver_libraries(call: Caller) -> Response:
-    """The driver libraries that the operator vouches for; a device under another fails tier 2."""
+    """Lists the driver libraries that the operator trusts. A device under another fails tier 2."""
     with call.read(TRUST) as view:
         known = view_of.read_libraries(view.connection)
         data = [LibraryTold(driver=one, sha256=digest, known=True) for one, digest in known]
@@ -157,7 +157,7 @@ def list_driver_libraries(call: Caller) -> Response:
     problems=[Reason.REFERENCE_INVALID],
 )  # fmt: skip
 def add_driver_library(body: LibraryAsked, call: Caller) -> Response:
-    """Vouch for a driver library."""
+    """Adds a driver library to the trusted ones."""
     command = KnowDriverLibrary(
         driver=body.driver, sha256=body.sha256, by=call.principal.member_id, at_us=call.now_us
     )
@@ -167,7 +167,7 @@ def add_driver_library(body: LibraryAsked, call: Caller) -> Response:
 
 @resource.post("/v1/trust/libraries/forget", with_scope("operator"), LibraryTold)
 def remove_driver_library(body: LibraryAsked, call: Caller) -> Response:
-    """Vouch for a driver library no longer."""
+    """Removes a driver library from the trusted ones."""
     command = ForgetDriverLibrary(
         driver=body.driver, sha256=body.sha256, by=call.principal.member_id, at_us=call.now_us
     )

@@ -84,10 +84,10 @@ def list_usage_breakdown(
     limit: Limit = LIST_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """What leases used, by kind of job, node, pool, client, project, end user or group.
+    """Lists usage of leases, by kind of job, node, pool, client, project, end user or group.
 
-    Your own leases, or with `as_provider` those on your nodes; operators and auditors see
-    everybody's unless they name an account. Hours that begin in [from, to), at most 366 days.
+    Your own leases, or with `as_provider` those on your nodes; operators and auditors see all
+    accounts unless they name one. Hours that begin in [from, to), at most 366 days.
     """
     who = account_id or call.principal.only
     if account_id is not None:

@@ -77,7 +77,7 @@ def list_usage_summary(
     limit: Limit = LIST_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """What your leases used: hours that begin in [from, to), at most 366 days.
+    """Lists usage of your leases: hours that begin in [from, to), at most 366 days.
 
     By default the 31 days up to `to` or now. Operators and auditors name the account.
     """

@@ -97,7 +97,7 @@ def list_utilisation(
     limit: Limit = LIST_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """Where the accelerators' time went: leased, idle, stranded, unavailable."""
+    """Lists the accelerators' time by use: leased, idle, stranded, unavailable."""
     groups = tuple(dict.fromkeys(by.split(",")))
     from_us, to_us = bounded(from_, to, call.now_us)
     place = call.place(cursor, list(START))
@@ -114,7 +114,7 @@ def list_utilisation(
 
 @resource.get("/v1/fragmentation", READ, FragmentationsTold)
 def list_fragmentation(call: Caller, by: CutBy = "pool", pool_id: PoolQuery = None) -> Response:
-    """What is free now, and whether it can be sold as whole devices."""
+    """Lists what is free now, and whether it can be sold as whole devices."""
     with call.read(FLEET, UTILISATION) as view:
         rows = utilisation.read_fragmentation(
             view.connection, by=tuple(by.split(",")), pool_id=pool_id

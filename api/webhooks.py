@@ -120,7 +120,7 @@ class TestedTold(Told):
               Reason.COUNT_OUT_OF_RANGE],
 )  # fmt: skip
 def add_webhook(body: NewWebhook, call: Caller) -> Response:
-    """Tell an HTTPS endpoint of everything that is recorded about your account from now on."""
+    """Adds an HTTPS endpoint that receives everything recorded about your account from now on."""
     endpoint_id = call.id("hook")
     command = AddWebhook(
         endpoint_id=endpoint_id, account_id=call.principal.account_id, url=body.url,
@@ -133,7 +133,7 @@ def add_webhook(body: NewWebhook, call: Caller) -> Response:
 
 @resource.get("/v1/webhooks", READ, page_of(WebhookTold), problems=["cursor_invalid"])
 def list_webhooks(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None) -> Response:
-    """Your endpoints, in the order in which they were added."""
+    """Lists your endpoints, in the order in which they were added."""
     place = call.place(cursor, [0])
     with call.read(WEBHOOKS) as view:
         rows = webhooks.read_endpoints(
@@ -147,7 +147,7 @@ def list_webhooks(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
     "/v1/webhooks/{endpoint_id}/rotate", WRITE, WebhookTold, problems=[Reason.WEBHOOK_UNKNOWN]
 )
 def rotate_webhook(endpoint_id: EndpointInPath, body: Nothing, call: Caller) -> Response:
-    """A new secret; the old one signs beside it for 24 hours."""
+    """Creates a new secret. The old one signs beside it for 24 hours."""
     del body
     command = RotateWebhookSecret(
         endpoint_id=endpoint_id, account_id=call.principal.account_id,
@@ -164,7 +164,7 @@ def rotate_webhook(endpoint_id: EndpointInPath, body: Nothing, call: Caller) -> 
     "/v1/webhooks/{endpoint_id}/stop", WRITE, WebhookTold, problems=[Reason.WEBHOOK_UNKNOWN]
 )
 def stop_webhook(endpoint_id: EndpointInPath, body: Nothing, call: Caller) -> Response:
-    """Tell an endpoint nothing more until it is started again."""
+    """Stops deliveries to an endpoint until it is started again."""
     del body
     with call.read(WEBHOOKS) as view:
         position = view.position
@@ -179,7 +179,7 @@ def stop_webhook(endpoint_id: EndpointInPath, body: Nothing, call: Caller) -> Re
     "/v1/webhooks/{endpoint_id}/start", WRITE, WebhookTold, problems=[Reason.WEBHOOK_UNKNOWN]
 )
 def start_webhook(endpoint_id: EndpointInPath, body: Nothing, call: Caller) -> Response:
-    """Go on telling an endpoint, from where it was stopped."""
+    """Starts deliveries to an endpoint again, from where they were stopped."""
     del body
     command = EnableWebhook(
         endpoint_id=endpoint_id, account_id=call.principal.account_id,
@@ -193,7 +193,7 @@ def start_webhook(endpoint_id: EndpointInPath, body: Nothing, call: Caller) -> R
     problems=[Reason.WEBHOOK_UNKNOWN],
 )  # fmt: skip
 def test_webhook(endpoint_id: EndpointInPath, body: Nothing, call: Caller) -> Response:
-    """Send an event of type `webhook.test` now, and tell what came of it."""
+    """Sends an event of type `webhook.test` now, and returns the result."""
     del body
     with call.read(WEBHOOKS) as view:
         endpoint = _own(call, view, endpoint_id)
@@ -209,7 +209,7 @@ def test_webhook(endpoint_id: EndpointInPath, body: Nothing, call: Caller) -> Re
     problems=[Reason.WEBHOOK_UNKNOWN, Reason.COUNT_OUT_OF_RANGE],
 )  # fmt: skip
 def replay_webhook(endpoint_id: EndpointInPath, body: Replay, call: Caller) -> Response:
-    """Tell an endpoint again what it was told before, or what was given up."""
+    """Delivers events to an endpoint again, delivered ones and given-up ones."""
     with call.read(WEBHOOKS) as view:
         _own(call, view, endpoint_id)
         count = webhook_deliveries.tell_again(
@@ -228,7 +228,7 @@ def replay_webhook(endpoint_id: EndpointInPath, body: Replay, call: Caller) -> R
 def list_deliveries(
     endpoint_id: EndpointInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
-    """How the telling of each fact went, in order."""
+    """Lists the deliveries of each fact and their results, in order."""
     place = call.place(cursor, [0])
     with call.read(WEBHOOKS) as view:
         _own(call, view, endpoint_id)

@@ -74,7 +74,8 @@ class ExecutorKeyTold(Told):
     problems=[Reason.NODE_UNKNOWN, Reason.NODE_STATE],
 )  # fmt: skip
 def issue_executor_key(node_id: NodeInPath, body: Nothing, call: Caller) -> Response:
-    """A key for the program that runs the work of a node's leases; it can do nothing else."""
+    """Issues a key for the program that runs the work of a node's leases. It can do nothing else.
+    """
     del body
     assert call.key is not None
     key = auth.executor_key(
@@ -101,7 +102,7 @@ def issue_executor_key(node_id: NodeInPath, body: Nothing, call: Caller) -> Resp
     problems=[Reason.NODE_UNKNOWN],
 )  # fmt: skip
 def revoke_executor_key(node_id: NodeInPath, body: Nothing, call: Caller) -> Response:
-    """Let no executor act for the node until it gets another key."""
+    """Revokes the executor's key. No executor acts for the node until it gets another key."""
     del body
 
     def commands() -> RevokeExecutorKey:
@@ -171,7 +172,7 @@ _PROBLEMS = (Reason.NODE_UNKNOWN, Reason.LEASE_UNKNOWN, Reason.LEASE_STATE)
 def acknowledge_command(
     node_id: NodeInPath, lease_id: LeaseInPath, body: Acknowledgement, call: Caller
 ) -> Response:
-    """The executor will start the work, or has stopped it: nothing of it runs any more."""
+    """Records that the executor will start the work, or has stopped all of it."""
 
     def commands() -> AcknowledgeCommand:
         _own(call, node_id)
@@ -189,9 +190,10 @@ def acknowledge_command(
     problems=[*_PROBLEMS, Reason.CLOSE_CODE_PARTY],
 )  # fmt: skip
 def end_work(node_id: NodeInPath, lease_id: LeaseInPath, body: WorkEnd, call: Caller) -> Response:
-    """The work ended by itself, or was lost: the lease ends with it, and so does its bill. Only
-    what runs it says so: a provider that wants its devices back waits for the window it quoted. A
-    reserved term does not end with work that is done: it is paid, and the renter's to give up.
+    """Records that the work ended by itself, or was lost.
+    The lease and its bill end with it. Only the executor that runs the work reports this; a
+    provider that wants its devices back waits for the reclaim window it quoted. A reserved term
+    does not end with its work: it is paid, and the renter decides.
     """
 
     def commands() -> list[Any]:
@@ -219,7 +221,7 @@ def end_work(node_id: NodeInPath, lease_id: LeaseInPath, body: WorkEnd, call: Ca
 def decline_work(
     node_id: NodeInPath, lease_id: LeaseInPath, body: Nothing, call: Caller
 ) -> Response:
-    """The node cannot or may not run this work: the lease ends uncharged, close code 10006."""
+    """Declines work that the node cannot or may not run. The lease ends uncharged, code 10006."""
     del body
 
     def commands() -> CloseLease:
@@ -317,7 +319,7 @@ class LogTold(LogHeadTold):
 def ingest_lease_log(
     node_id: NodeInPath, lease_id: LeaseInPath, body: NewLogPieces, call: Caller
 ) -> Response:
-    """Pieces of what the work printed. Sent twice is kept once."""
+    """Stores pieces of the work's output. A piece that is sent twice is kept once."""
     if not call.executor_of_caller(node_id):
         raise Refused(Reason.LEASE_UNKNOWN, lease_id=lease_id)
     _leased(call, node_id, lease_id)
@@ -349,7 +351,7 @@ def read_lease_log(
     call: Caller,
     from_seq: Annotated[int, Query(ge=0, le=2**31 - 1)] = 0,
 ) -> Response:
-    """What the work of a lease printed, for its renter and its provider. Kept for a week."""
+    """Returns the output of a lease's work, for its renter and its provider. Kept for a week."""
     lease = _party(call, lease_id)
     with call.read() as view:
         head = lease_logs.head(view.connection, lease_id)
@@ -407,7 +409,7 @@ class LeaseWorkTold(WorkStateTold):
 
 @resource.get("/v1/leases/{lease_id}/work", PARTIES, LeaseWorkTold, problems=[Reason.LEASE_UNKNOWN])
 def read_lease_work(lease_id: LeaseInPath, call: Caller) -> Response:
-    """Whether the work of a lease was taken up, how it ended, and how it is reached."""
+    """Returns whether the work of a lease was started, how it ended, and how to reach it."""
     lease = _party(call, lease_id)
     with call.read(WORK, LEASES) as view:
         row = work.read_work(view.connection, lease_id)
