@@ -120,7 +120,7 @@ class AccountTold(Told):
 
 
 class AccountClosedTold(Told):
-    """Closing twice is closing once: the second answer tells when it was."""
+    """A second call changes nothing and answers with the time of the first one."""
 
     account_id: AccountId
     closed_at: Told_at

@@ -57,7 +57,7 @@ class Goodwill(Asked):
 
 
 class Late(Asked):
-    """A settled lease whose late reports shall count."""
+    """A settled lease whose late reports are to be charged."""
 
     lease_id: LeaseId
 
@@ -70,8 +70,8 @@ class BookLineTold(Told):
 
 
 class AdjustmentTold(FactTold):
-    """`returned` went back to who had paid; of that, `recovered` came from who had been paid.
-    `charge_new`: what usage that came late costs.
+    """`returned` went back to the payer; of that, `recovered` came from the accounts that were
+    paid. `charge_new`: the cost of usage that came late.
     """
 
     adjustment_id: AdjustmentId

@@ -50,7 +50,7 @@ READ_OR_NODE = nodes_or_scope("provider", "operator", "audit:read")
 
 
 class WorkTold(Told):
-    """What the executor runs; `workload_sha256` covers all of it but the kind. `references` name
+    """What the executor runs. `workload_sha256` covers all of it but the kind. `references` name
     keys, checkpoints and datasets, and hold no secret.
     """
 

@@ -55,7 +55,7 @@ SIGN = with_scope("account:admin", "provider", "client", "renter")
 class NewAttribute(Asked):
     """`signature` (hex, Ed25519) is over five lines joined by newlines: `tallystick/attribute/v1`,
     `subject ID`, `NAME VALUE`, `stated_at_us N`, and `expires_at_us N` or `expires_at_us never`.
-    The key is one of the signer's signing keys. Whoever has the statement may hand it in.
+    The key is one of the signer's signing keys. Any account that has the statement may send it.
     """
 
     subject_id: SubjectId

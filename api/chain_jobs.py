@@ -345,7 +345,7 @@ class ChainJobs:
             return wallet.account_id
         if address == self._treasury:
             return TREASURY
-        raise Stopped(f"a claim for {address}, which belongs to nobody we know")
+        raise Stopped(f"a claim for {address}, which belongs to no known account")
 
     # --- what we send ----------------------------------------------------------------------------
 
@@ -532,7 +532,7 @@ class ChainJobs:
             return
         pending = self._tally.pending()
         if pending is None or pending.root != proposed.root:
-            self._report.waiting.append(f"accept/{epoch}: done by somebody else, not final yet")
+            self._report.waiting.append(f"accept/{epoch}: done by another process, not final yet")
             return
         purpose = f"accept/{epoch}/of-{proposed.tx_hash[2:18]}"
         self._send(purpose, self._proposer, self._tally.accept_root())

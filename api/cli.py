@@ -130,7 +130,7 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _options(
     _asked: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
     """Event-sourced marketplace and settlement ledger for pooled GPUs."""

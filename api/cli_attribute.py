@@ -19,10 +19,10 @@ attribute = group(
     "tallystick attribute list --subject NODE",
 )
 reputation = group(
-    "Reputation: how leases ended, and through whose fault.",
+    "Reputation: how leases ended, and by the fault of which party.",
     "tallystick reputation show node node_1f0c...",
 )
-kind = group("Kinds of resources: what can be rented at all.", "tallystick kind list")
+kind = group("Kinds of resources that can be rented.", "tallystick kind list")
 licence = group("Licences: seats of software that nodes rent out.", "tallystick licence list")
 
 FILE_BYTES_MAX = 1_000_000
@@ -42,12 +42,16 @@ def sign(
     remote: Remote,
     subject_id: Annotated[str, typer.Argument(metavar="SUBJECT", help="node_... or prov_...")],
     name: Annotated[str, typer.Argument(help="Such as location or certification.")],
-    value: Annotated[str, typer.Argument(help="What is so.")],
-    account_id: Annotated[str, typer.Option("--account", metavar="ACCOUNT", help="Who signs.")],
+    value: Annotated[str, typer.Argument(help="The value that is signed.")],
+    account_id: Annotated[
+        str, typer.Option("--account", metavar="ACCOUNT", help="The account that signs.")
+    ],
     key_file: KeyFile,
-    stated_at: Annotated[str, typer.Option(metavar="TIME", help="Since when you say so.")],
+    stated_at: Annotated[
+        str, typer.Option(metavar="TIME", help="Start of the statement's validity.")
+    ],
     expires_at: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Until when it is to count.")
+        str | None, typer.Option(metavar="TIME", help="End of the statement's validity.")
     ] = None,
 ) -> None:
     """Sign a statement about a node or provider of another account, and send it."""
@@ -108,13 +112,16 @@ def revoke_attribute(
 @reads
 def show_reputation(
     remote: Remote,
-    of: Annotated[Literal["node", "provider", "renter"], typer.Argument(help="Whose.")],
+    of: Annotated[
+        Literal["node", "provider", "renter"], typer.Argument(help="The node, provider or renter.")
+    ],
     subject_id: Annotated[str, typer.Argument(metavar="ID", help="node_, prov_ or acct_...")],
     client_id: Annotated[
-        str | None, typer.Option("--client", metavar="ACCOUNT", help="What this client saw.")
+        str | None,
+        typer.Option("--client", metavar="ACCOUNT", help="Only leases through this client."),
     ] = None,
     at_position: Annotated[
-        int | None, typer.Option(min=0, help="As it was at this position of the log.")
+        int | None, typer.Option(min=0, help="As of this position of the log.")
     ] = None,
 ) -> None:
     """Show a score with its inputs and, for nodes and owners, the tier and what it lacks."""
@@ -201,12 +208,12 @@ _LICENCE = ("licence_id", "provider_id", "model", "seats", "from", "until", "rev
 def grant_licence(
     remote: Remote,
     provider_id: ProviderId,
-    vendor: Annotated[str, typer.Argument(help="Who made the software.")],
+    vendor: Annotated[str, typer.Argument(help="The maker of the software.")],
     model: Annotated[str, typer.Argument(help="The product, as its seats name it.")],
-    seats: Annotated[int, typer.Option(min=1, help="How many.")],
+    seats: Annotated[int, typer.Option(min=1, help="Number of seats.")],
     terms: Annotated[Path, typer.Option(help="The paper that grants them; its hash is kept.")],
     from_: Annotated[str, typer.Option("--from", metavar="TIME", help="RFC 3339, with Z.")],
-    until: Annotated[str | None, typer.Option(metavar="TIME", help="When it ends.")] = None,
+    until: Annotated[str | None, typer.Option(metavar="TIME", help="End of the licence.")] = None,
 ) -> None:
     """Record a licence; seat n is the device LICENCE:n of a node's inventory, of kind seat."""
     import hashlib

@@ -81,10 +81,10 @@ def verify(
         typer.Argument(metavar="DIR|URL", help="Folder of an export, .tlog-proof file, or server."),
     ],
     root: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A head published elsewhere or kept before.")
+        Path | None, typer.Option(metavar="FILE", help="A head from another source.")
     ] = None,
     key: Annotated[
-        str | None, typer.Option(help="The log's verifier key, got from elsewhere.")
+        str | None, typer.Option(help="The log's verifier key, from another source.")
     ] = None,
     api_key: ApiKey = None,
     as_json: AsJson = False,
@@ -116,10 +116,10 @@ def verify(
 def replay(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of an export.")],
     root: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A head published elsewhere or kept before.")
+        Path | None, typer.Option(metavar="FILE", help="A head from another source.")
     ] = None,
     key: Annotated[
-        str | None, typer.Option(help="The log's verifier key, got from elsewhere.")
+        str | None, typer.Option(help="The log's verifier key, from another source.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -15,9 +15,7 @@ from api.cli_work import Command, Gpus, Image, MaxPrice, Models, Share, work_of
 if TYPE_CHECKING:
     from tallystick_client.forms import NewLease
 
-app = group(
-    "Prices that are bid for: auctions, interruptible leases, whole months.", "tallystick bid list"
-)
+app = group("Bids: auctions, interruptible leases, whole months.", "tallystick bid list")
 
 BidId = Annotated[str, typer.Argument(metavar="BID", help="bid_...")]
 Price = Annotated[str, typer.Argument(metavar="CREDITS", help="Per GPU-hour, like 1.90.")]
@@ -39,12 +37,12 @@ def ask(
     share: Share = "1",
     model: Models = None,
     auction: Annotated[
-        int | None, typer.Option(min=1, metavar="SECONDS", help="Take providers' bids so long.")
+        int | None, typer.Option(min=1, metavar="SECONDS", help="Time for providers' bids.")
     ] = None,
     sealed: Annotated[bool, typer.Option(help="Second price: the lowest ask wins.")] = False,
-    pick: Annotated[Pick, typer.Option(help="Who wins: the cheapest, or whom you accept.")] = (
-        "cheapest"
-    ),
+    pick: Annotated[
+        Pick, typer.Option(help="The winner: the cheapest bid, or the bid you accept.")
+    ] = ("cheapest"),
     bid: Annotated[
         str | None, typer.Option(metavar="CREDITS", help="Interruptible, at this standing bid.")
     ] = None,

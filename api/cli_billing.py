@@ -19,12 +19,14 @@ commands = top_level()
 usage = group("Usage: what your leases used.", "tallystick usage summary --by day,project_id")
 
 Account = Annotated[
-    str | None, typer.Option("--account", metavar="ACCOUNT", help="Else the key's own.")
+    str | None, typer.Option("--account", metavar="ACCOUNT", help="Default: the key's own account.")
 ]
 From = Annotated[
     str | None, typer.Option("--from", metavar="TIME", help="Like 2026-11-01T00:00:00Z.")
 ]
-To = Annotated[str | None, typer.Option("--to", metavar="TIME", help="Up to here, not included.")]
+To = Annotated[
+    str | None, typer.Option("--to", metavar="TIME", help="Up to this moment, not included.")
+]
 Group = Literal["client_id", "project_id", "end_user_ref", "lease_id"]
 
 
@@ -38,9 +40,9 @@ def statement(
     to: To = None,
     as_of: Annotated[
         str | None,
-        typer.Option(metavar="TIME|POSITION", help="As it stood then, whatever came later."),
+        typer.Option(metavar="TIME|POSITION", help="As it stood at that moment."),
     ] = None,
-    by: Annotated[Group | None, typer.Option(help="Add up the usage by this.")] = None,
+    by: Annotated[Group | None, typer.Option(help="Sum the usage by this field.")] = None,
     kind: Annotated[str | None, typer.Option(help="Only lines of this kind, like usage.")] = None,
     account: Account = None,
     limit: Limit = 50,
@@ -286,7 +288,7 @@ def issue_invoice(
     remote: Remote,
     account_id: AccountId,
     period: Annotated[str, typer.Argument(metavar="MONTH", help="2026-11")],
-    kind: Annotated[Kind, typer.Option(help="What it paid, or what it earned.")] = "charges",
+    kind: Annotated[Kind, typer.Option(help="Kind: its charges, or its earnings.")] = "charges",
 ) -> None:
     """Issue the invoice of one closed month now (operator). The monthly job issues all others."""
     told = remote.ask(
@@ -308,10 +310,10 @@ def credit_invoice(
     account_id: AccountId,
     number: Number,
     line: Annotated[
-        list[str], typer.Option("--line", metavar="LINE=CREDITS", help="May be given often.")
+        list[str], typer.Option("--line", metavar="LINE=CREDITS", help="May be repeated.")
     ],
-    cause: Annotated[str, typer.Option(help="What gave the money back; one note for each.")],
-    reason: Annotated[str, typer.Option(help="What stands on the credit note.")],
+    cause: Annotated[str, typer.Option(help="Reference of the repayment; one note for each.")],
+    reason: Annotated[str, typer.Option(help="Text on the credit note.")],
 ) -> None:
     """Credit lines of an invoice, with a credit note of its own number (operator)."""
     lines: list[Any] = [_credited(text) for text in line]

@@ -28,7 +28,7 @@ def request(
     remote: Remote,
     account_id: AccountId,
     credits: Annotated[
-        str | None, typer.Option(help="Like 25 or 25.50; without it everything earned.")
+        str | None, typer.Option(help="Credits, like 25 or 25.50; default: everything earned.")
     ] = None,
 ) -> None:
     """Request a cash-out of earned credits, to the destination that `mode` names."""
@@ -96,7 +96,9 @@ def hold(
 def release(
     remote: Remote,
     account_id: AccountId,
-    hold_id: Annotated[str, typer.Option(help="Another hold than the operator's.")] = "operator",
+    hold_id: Annotated[
+        str, typer.Option(help="Id of another hold than the operator's.")
+    ] = "operator",
 ) -> None:
     """Release a hold; others stay (operator)."""
     told = remote.ask(
@@ -113,11 +115,19 @@ def mode(
     remote: Remote,
     account_id: AccountId,
     paid_as: Annotated[
-        Mode | None, typer.Argument(metavar="[credits|cash]", help="Without it: how it is.")
+        Mode | None,
+        typer.Argument(
+            metavar="[credits|cash]", help="The mode to set; default: show the present one."
+        ),
     ] = None,
-    to: Annotated[str | None, typer.Option(help="Your account at the processor.")] = None,
+    to: Annotated[
+        str | None,
+        typer.Option(
+            help="Destination of cash: your account at the payment processor, like acct_1NX..."
+        ),
+    ] = None,
     billing_account: Annotated[
-        str | None, typer.Option(help="Whose credits they become; else your own.")
+        str | None, typer.Option(help="The account that gets the credits; else your own.")
     ] = None,
 ) -> None:
     """Show or set how an account is paid: as credits, or in cash every day."""

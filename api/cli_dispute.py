@@ -24,7 +24,7 @@ EvidenceOption = Annotated[
     list[str] | None,
     typer.Option(
         "--evidence",
-        help="report:LANE/POSITION, fact:POSITION or sha256:HEX; as often as you like.",
+        help="report:LANE/POSITION, fact:POSITION or sha256:HEX; may be repeated.",
     ),
 ]
 
@@ -40,8 +40,10 @@ def open_dispute(
         list[str],
         typer.Option(help="POSITION of a charge (tallystick lease charges), or POSITION=CREDITS."),
     ],
-    why: Annotated[ClaimCode, typer.Option(help="What was wrong.")],
-    claim: Annotated[str | None, typer.Option(help="In words; they can be erased later.")] = None,
+    why: Annotated[ClaimCode, typer.Option(help="Reason of the dispute.")],
+    claim: Annotated[
+        str | None, typer.Option(help="Your statement; its text can be erased later.")
+    ] = None,
     evidence: EvidenceOption = None,
 ) -> None:
     """Open a dispute over charges of a lease. The provider's part is held inside their window."""
@@ -62,7 +64,9 @@ def open_dispute(
 def list_disputes(
     remote: Remote,
     lease: Annotated[str | None, typer.Option(metavar="LEASE", help="Of this lease only.")] = None,
-    state: Annotated[Literal["open", "resolved"] | None, typer.Option(help="Only those.")] = None,
+    state: Annotated[
+        Literal["open", "resolved"] | None, typer.Option(help="Only leases in this state.")
+    ] = None,
     limit: Limit = 50,
 ) -> None:
     """List disputes of which you are a party; all of them for governance."""
@@ -126,7 +130,9 @@ def answer_dispute(
 def rule_dispute(
     remote: Remote,
     dispute_id: DisputeId,
-    outcome: Annotated[Outcome, typer.Argument(help="For the renter, the provider, or both.")],
+    outcome: Annotated[
+        Outcome, typer.Argument(help="In favour of the renter, the provider, or split.")
+    ],
     renter_ppm: Annotated[
         int | None, typer.Option(min=1, max=999_999, help="Of a split: the renter's part.")
     ] = None,

@@ -44,7 +44,7 @@ def list_epochs(limit: Limit = 50, url: Url = None, as_json: AsJson = False) -> 
 @epoch.command(epilog="Example: tallystick epoch preview")
 def preview(
     epoch: Annotated[
-        int | None, typer.Argument(min=1, metavar="[EPOCH]", help="Else open.")
+        int | None, typer.Argument(min=1, metavar="[EPOCH]", help="Default: the open epoch.")
     ] = None,
     url: Url = None,
     as_json: AsJson = False,
@@ -94,7 +94,9 @@ def _explanation(told: Mapping[str, Any]) -> list[str]:
 def list_signals(
     remote: Remote,
     epoch: Annotated[int, typer.Argument(min=1, metavar="EPOCH", help="Its number.")],
-    renters: Annotated[bool, typer.Option("--renters", help="Of renters; for auditors.")] = False,
+    renters: Annotated[
+        bool, typer.Option("--renters", help="Signals of renters; for auditors.")
+    ] = False,
     limit: Limit = 50,
 ) -> None:
     """Show how much of each node's use came from one renter, or from related ones."""
@@ -177,7 +179,9 @@ def _amounts(row: Mapping[str, Any]) -> dict[str, str | None]:
 
 reward = group("Rewards: slashes and adjustments.", "tallystick reward corrections")
 
-Epoch = Annotated[int, typer.Argument(min=1, metavar="EPOCH", help="Whose reward was wrong.")]
+Epoch = Annotated[
+    int, typer.Argument(min=1, metavar="EPOCH", help="The epoch of the wrong reward.")
+]
 Account = Annotated[str, typer.Argument(metavar="ACCOUNT", help="acct_...")]
 Why = Annotated[str, typer.Option(help="Why; it is recorded.")]
 Evidence = Annotated[
@@ -197,8 +201,7 @@ def slash(
     reason: Why,
     evidence: Evidence = None,
 ) -> None:
-    """Propose to slash what has not matured of a reward (governance). A second person accepts it.
-    """
+    """Propose to slash the unmatured part of a reward (governance). A second person accepts."""
     body: NewSlash = {"account_id": account_id, "amount": tokens_of(tokens), "reason": reason}
     if evidence is not None:
         body["evidence_position"] = evidence
@@ -215,8 +218,8 @@ def adjust(
     epoch: Epoch,
     account_id: Account,
     reason: Why,
-    give: Annotated[str | None, typer.Option(metavar="TOKEN", help="To be given.")] = None,
-    take: Annotated[str | None, typer.Option(metavar="TOKEN", help="To give back.")] = None,
+    give: Annotated[str | None, typer.Option(metavar="TOKEN", help="TOKEN to add.")] = None,
+    take: Annotated[str | None, typer.Option(metavar="TOKEN", help="TOKEN to deduct.")] = None,
     evidence: Evidence = None,
 ) -> None:
     """Propose to add or deduct in the open epoch (governance). A second person accepts it."""

@@ -117,7 +117,7 @@ def fund_account(
     account_id: AccountId,
     funded: OtherId,
     cap: Annotated[
-        str | None, typer.Option(metavar="CREDITS", help="At most so much a month.")
+        str | None, typer.Option(metavar="CREDITS", help="Highest amount a month.")
     ] = None,
 ) -> None:
     """Pay for another account from now on."""
@@ -162,7 +162,8 @@ def set_budget(
     scope: Annotated[Literal["project", "key"], typer.Argument(metavar="project|key")],
     target: Annotated[str, typer.Argument(help="The project, or the key's 8 characters.")],
     credits: Annotated[
-        str | None, typer.Argument(metavar="[CREDITS]", help="A month; without: no cap any more.")
+        str | None,
+        typer.Argument(metavar="[CREDITS]", help="Credits a month; default: remove the cap."),
     ] = None,
 ) -> None:
     """Cap what a project or an API key may hold in escrow in a month."""
@@ -246,7 +247,7 @@ def confirm(
     payment_id: PaymentId,
     reference: Annotated[str, typer.Option(help="The line on the bank's statement.")],
     credits: Annotated[
-        str | None, typer.Option(help="What arrived, if it is not what was asked for.")
+        str | None, typer.Option(help="The amount that arrived, if another than requested.")
     ] = None,
 ) -> None:
     """Confirm that a bank transfer arrived (operator)."""

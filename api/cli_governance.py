@@ -26,7 +26,9 @@ GrantId = Annotated[str, typer.Argument(metavar="GRANT", help="grant_...")]
 @records
 def propose_grant(
     remote: Remote,
-    account_id: Annotated[str, typer.Argument(metavar="ACCOUNT", help="Whose it will be.")],
+    account_id: Annotated[
+        str, typer.Argument(metavar="ACCOUNT", help="The account that receives the grant.")
+    ],
     total: Annotated[str, typer.Argument(metavar="TOKEN", help="Like 56500 or 0.5.")],
     milestone: Annotated[
         list[str], typer.Option(metavar="ID=SHARE", help="Like api-integration=0.1; repeat it.")
@@ -69,7 +71,7 @@ def propose_milestone(
     remote: Remote,
     grant_id: GrantId,
     milestone_id: Annotated[str, typer.Argument(metavar="MILESTONE")],
-    evidence: Annotated[str, typer.Option(help="Where it can be seen.")],
+    evidence: Annotated[str, typer.Option(help="Address or text that shows the result.")],
 ) -> None:
     """Report a milestone as done (governance). A second person accepts it."""
     told = remote.ask(
@@ -88,7 +90,10 @@ def accept_grant(
     remote: Remote,
     grant_id: GrantId,
     what: Annotated[
-        str, typer.Argument(metavar="opening|clawback|MILESTONE", help="What was proposed.")
+        str,
+        typer.Argument(
+            metavar="opening|clawback|MILESTONE", help="The part of the grant that was proposed."
+        ),
     ],
 ) -> None:
     """Accept a proposal of another member of the governance."""
@@ -110,7 +115,8 @@ def propose_clawback(
     grant_id: GrantId,
     reason: Annotated[str, typer.Option(help="Why.")],
     only_unassigned: Annotated[
-        bool, typer.Option("--unassigned", help="Only what has no milestone; the grant goes on.")
+        bool,
+        typer.Option("--unassigned", help="Only the part without a milestone; the grant goes on."),
     ] = False,
 ) -> None:
     """Propose to claw back what is not earned (governance). A second person accepts it."""
@@ -178,7 +184,8 @@ def set_breaker(
     breaker: Annotated[str, typer.Argument(metavar="mint|payout|cash_out")],
     reason: Annotated[str, typer.Option(help="Why; it is recorded.")],
     limit: Annotated[
-        str | None, typer.Option(metavar="UNITS", help="10^-8 TOKEN or 10^-6 CREDIT; else none.")
+        str | None,
+        typer.Option(metavar="UNITS", help="In 10^-8 TOKEN or 10^-6 CREDIT; default: no limit."),
     ] = None,
     window: Annotated[int, typer.Option(metavar="SECONDS", min=1)] = 86_400,
 ) -> None:

@@ -31,8 +31,8 @@ def submit_job(
     max_price: MaxPrice,
     command: Command = None,
     image: Image = None,
-    kind: Annotated[Kind, typer.Option(help="What sort of job.")] = "batch",
-    work: Annotated[Work | None, typer.Option(help="What it does.")] = None,
+    kind: Annotated[Kind, typer.Option(help="Kind of job.")] = "batch",
+    work: Annotated[Work | None, typer.Option(help="Kind of work.")] = None,
     gpus: Annotated[int, typer.Option(min=1, max=64, help="GPUs of each lease.")] = 1,
     share: Share = "1",
     model: Models = None,
@@ -54,7 +54,7 @@ def submit_job(
     ] = None,
     parent: Annotated[str | None, typer.Option(help="The job it is a part of.")] = None,
     project: Project = "",
-    end_user: Annotated[str, typer.Option(help="Who it is for, in your own words.")] = "",
+    end_user: Annotated[str, typer.Option(help="The end user, in your own words.")] = "",
 ) -> None:
     """Submit a job. With a plan, the server opens and replaces its leases."""
     body: NewJob = {
@@ -106,7 +106,8 @@ def _reference(text: str) -> Any:
 def list_jobs(
     remote: Remote,
     state: Annotated[
-        Literal["open", "cancelled", "completed", "failed"] | None, typer.Option(help="Only those.")
+        Literal["open", "cancelled", "completed", "failed"] | None,
+        typer.Option(help="Only leases in this state."),
     ] = None,
     limit: Limit = 50,
 ) -> None:
@@ -171,10 +172,10 @@ def use_escrow(
     remote: Remote,
     job_id: JobId,
     add: Annotated[
-        str | None, typer.Option(metavar="CREDITS", help="Put so much into it, like 25.00.")
+        str | None, typer.Option(metavar="CREDITS", help="Credits to add, like 25.00.")
     ] = None,
     withdraw: Annotated[
-        bool, typer.Option("--withdraw", help="Have back what is left, once no lease draws on it.")
+        bool, typer.Option("--withdraw", help="Withdraw the rest, when no lease draws on it.")
     ] = False,
 ) -> None:
     """Show the escrow that the leases of a job share; add credits to it, or withdraw them."""
@@ -223,7 +224,9 @@ def cancel_job(remote: Remote, job_id: JobId) -> None:
 def show_usage(
     remote: Remote,
     by: Annotated[str, typer.Option(help="Like day,kind: see the reference.")] = "kind",
-    as_provider: Annotated[bool, typer.Option("--as-provider", help="On your nodes.")] = False,
+    as_provider: Annotated[
+        bool, typer.Option("--as-provider", help="Usage on your nodes, as their provider.")
+    ] = False,
     limit: Limit = 50,
 ) -> None:
     """Show usage of the last 31 days by kind of job, node, pool, client, project, end user or

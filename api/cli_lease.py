@@ -31,7 +31,7 @@ from api.cli_work import Command, Gpus, Image, MaxPrice, Models, Project, Share,
 if TYPE_CHECKING:
     from tallystick_client.forms import NewJob, NewLease, NewQuote
 
-lease = group("Leases: GPUs rented.", "tallystick lease list")
+lease = group("Leases: rented GPUs.", "tallystick lease list")
 
 LOOK_EVERY_SECONDS = 1.0
 
@@ -53,7 +53,9 @@ LeaseState = Literal[
     "archived",
 ]
 STATES: tuple[str, ...] = get_args(LeaseState)
-Seconds = Annotated[int, typer.Argument(min=1, metavar="SECONDS", help="How much longer.")]
+Seconds = Annotated[
+    int, typer.Argument(min=1, metavar="SECONDS", help="Additional time in seconds.")
+]
 
 
 @lease.command(
@@ -80,10 +82,14 @@ def create_lease(
         int | None, typer.Option(min=1, metavar="SECONDS", help="Fixed term, else open end.")
     ] = None,
     funds: Annotated[
-        str | None, typer.Option(metavar="CREDITS", help="Ends when they are used up.")
+        str | None,
+        typer.Option(
+            metavar="CREDITS", help="Credits for the lease; it ends when they are used up."
+        ),
     ] = None,
     settlement: Annotated[
-        Settlement | None, typer.Option(help="Pay so; else whatever you have credits for.")
+        Settlement | None,
+        typer.Option(help="Kind of credits to pay with; default: any that you have."),
     ] = None,
     project: Project = "",
 ) -> None:
@@ -123,7 +129,7 @@ def _sharing(share: str, memory: str | None, mode: Mode | None, mig: str | None)
 @reads
 def list_leases(
     remote: Remote,
-    state: Annotated[LeaseState | None, typer.Option(help="Only those.")] = None,
+    state: Annotated[LeaseState | None, typer.Option(help="Only leases in this state.")] = None,
     limit: Limit = 50,
 ) -> None:
     """List your leases, as renter and as provider; all of them for operators and auditors."""
@@ -140,10 +146,8 @@ def list_leases(
 def show_lease(
     remote: Remote,
     lease_id: LeaseId,
-    until: Annotated[
-        LeaseState | None, typer.Option(help="Wait until it has come that far.")
-    ] = None,
-    timeout: Annotated[int, typer.Option(min=1, metavar="SECONDS", help="Wait so long.")] = 120,
+    until: Annotated[LeaseState | None, typer.Option(help="Wait for this state.")] = None,
+    timeout: Annotated[int, typer.Option(min=1, metavar="SECONDS", help="Seconds to wait.")] = 120,
 ) -> None:
     """Show one lease: its state, use and cost. Exit 1 when the wait was too long."""
     ends = time.monotonic() + timeout
@@ -188,7 +192,8 @@ def close_lease(
     remote: Remote,
     lease_id: LeaseId,
     code: Annotated[
-        int | None, typer.Option(min=0, max=39_999, help="Why, as a number; else your party's.")
+        int | None,
+        typer.Option(min=0, max=39_999, help="Close code; default: your party's usual code."),
     ] = None,
 ) -> None:
     """Close a lease. It is settled when its node has reported its time."""
@@ -215,7 +220,7 @@ def watch_leases(
     lease_id: Annotated[
         str | None, typer.Argument(metavar="LEASE", help="lease_...; absent: all of yours.")
     ] = None,
-    seconds: Annotated[int, typer.Option(min=0, max=300, help="How long to stay.")] = 60,
+    seconds: Annotated[int, typer.Option(min=0, max=300, help="Seconds to watch.")] = 60,
     after: Annotated[
         int | None, typer.Option(min=0, help="Begin after this position; 0: from the start.")
     ] = None,
@@ -253,9 +258,11 @@ def watch_pieces(pieces: Iterable[bytes], *, as_json: bool) -> None:
 def top_up(
     remote: Remote,
     lease_id: LeaseId,
-    credits: Annotated[str, typer.Option("--amount", metavar="CREDITS", help="Such as 2.78.")],
+    credits: Annotated[
+        str, typer.Option("--amount", metavar="CREDITS", help="Credits, like 2.78.")
+    ],
     federated: Annotated[
-        bool, typer.Option("--federated", help="Into what pays the federated fee.")
+        bool, typer.Option("--federated", help="Into the escrow of the federated fee.")
     ] = False,
 ) -> None:
     """Put credits of yours into the escrow of a lease. Its end moves with them."""
@@ -273,7 +280,7 @@ def sign(
     key_file: KeyFile,
     gpu_us: Annotated[
         int | None,
-        typer.Option(min=0, help="Signed for, in all; absent: everything that was metered."),
+        typer.Option(min=0, help="Total to sign for; default: everything that was metered."),
     ] = None,
 ) -> None:
     """Sign for the usage of a lease up to its last accrual, as its renter."""
@@ -361,9 +368,7 @@ def reclaim_lease(
     code: Annotated[
         int, typer.Option(min=10_000, max=19_999, help="Why: 10000, 10001 or 10002.")
     ] = 10_002,
-    cancel: Annotated[
-        bool, typer.Option("--cancel", help="Leave the devices with the renter after all.")
-    ] = False,
+    cancel: Annotated[bool, typer.Option("--cancel", help="Cancel the reclaim.")] = False,
 ) -> None:
     """Reclaim the devices: the quoted reclaim window begins (provider)."""
     if cancel:
@@ -382,10 +387,10 @@ def quote_lease(
     job_id: JobId,
     term: Annotated[int | None, typer.Option(min=1, help="A fixed term, in seconds.")] = None,
     funds: Annotated[
-        str | None, typer.Option(metavar="CREDITS", help="What an open-ended lease holds.")
+        str | None, typer.Option(metavar="CREDITS", help="Credits that an open-ended lease holds.")
     ] = None,
     valid: Annotated[
-        int, typer.Option(min=1, max=86_400, help="For so many seconds the price is promised.")
+        int, typer.Option(min=1, max=86_400, help="Seconds for which the price is valid.")
     ] = 900,
 ) -> None:
     """Quote a price for a job, valid for a limited time; `lease accept` takes it."""

@@ -18,7 +18,7 @@ from api.cli_work import MaxPrice, Share, words_of
 if TYPE_CHECKING:
     from tallystick_client.forms import Demands, JobQuoteAsked, NewDeposit, NewJob, NewOffer
 
-account = group("Accounts: who rents, who provides.", "tallystick account create")
+account = group("Accounts of renters and providers.", "tallystick account create")
 commands = top_level()
 offer = group("Offers: GPUs for rent, and their price.", "tallystick offer list")
 
@@ -55,7 +55,7 @@ Reputation = Annotated[int | None, typer.Option(min=0, max=1_000_000, metavar="P
 @account.command("create", epilog="Example: tallystick account create --kind party")
 @records
 def create_account(
-    remote: Remote, kind: Annotated[AccountKind, typer.Option(help="What for.")] = "party"
+    remote: Remote, kind: Annotated[AccountKind, typer.Option(help="Kind of account.")] = "party"
 ) -> None:
     """Open an account and print its first API key, once (operator)."""
     told = remote.ask(lambda c: c.create_account({"kind": kind}, idempotency_key=remote.key))
@@ -93,7 +93,7 @@ def deposit(
     account_id: AccountId,
     credits: Annotated[str, typer.Argument(metavar="CREDITS", help="Like 25 or 2.50.")],
     reference: Annotated[str, typer.Option(help="The payment's own number: it counts once.")],
-    source: Annotated[Source, typer.Option(help="How the money came.")] = "cash",
+    source: Annotated[Source, typer.Option(help="How the money arrived.")] = "cash",
 ) -> None:
     """Confirm money that arrived for an account (operator)."""
     body: NewDeposit = {
@@ -149,7 +149,8 @@ def create_offer(
         bool, typer.Option("--fractions", help="Also rent out parts of a GPU.")
     ] = False,
     until: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Open until, like 2030-01-01T00:00:00Z.")
+        str | None,
+        typer.Option(metavar="TIME", help="End of the offer, like 2030-01-01T00:00:00Z."),
     ] = None,
 ) -> None:
     """Offer the GPUs of a node at a price."""
@@ -171,7 +172,7 @@ def list_offers(
     remote: Remote,
     model: Annotated[str | None, typer.Option(help="Only this model.")] = None,
     max_price: Annotated[
-        str | None, typer.Option(metavar="CREDITS", help="At most, per GPU-hour.")
+        str | None, typer.Option(metavar="CREDITS", help="Highest price per GPU-hour.")
     ] = None,
     limit: Limit = 50,
 ) -> None:

@@ -119,7 +119,9 @@ def show_lease(remote: Remote, lease_id: LeaseId) -> None:
 @device.command("add", epilog="Example: tallystick device add region_1f0c... jetson-orin-nano")
 @records
 def add_device(
-    remote: Remote, region_id: RegionId, model: Annotated[Model, typer.Argument(help="What it is.")]
+    remote: Remote,
+    region_id: RegionId,
+    model: Annotated[Model, typer.Argument(help="Model of the device.")],
 ) -> None:
     """Configure an edge device. Each add is a new device, charged from today on."""
     told = remote.ask(

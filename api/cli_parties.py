@@ -16,13 +16,16 @@ if TYPE_CHECKING:
 client = group("Compute clients and their instances.", "tallystick client show ACCOUNT")
 groups = group("Groups that share a quota of GPUs.", "tallystick group list")
 project = group("Projects: what to do when a quota is full.", "tallystick project list ACCOUNT")
-counterparty = group("With whom an account deals.", "tallystick counterparty list ACCOUNT")
+counterparty = group(
+    "Counterparties: accounts to deal with or not.", "tallystick counterparty list ACCOUNT"
+)
 
 ClientId = Annotated[str, typer.Argument(metavar="CLIENT", help="acct_... of the client.")]
 GroupId = Annotated[str, typer.Argument(metavar="GROUP", help="group_...")]
 MemberKind = Literal["project", "member", "account"]
 Gpus = Annotated[
-    str | None, typer.Option(metavar="GPUS", help="At once, like 16 or 0.5; else no limit.")
+    str | None,
+    typer.Option(metavar="GPUS", help="GPUs at once, like 16 or 0.5; default: no limit."),
 ]
 GPU_PPM = 1_000_000
 
@@ -68,7 +71,9 @@ def show_client(remote: Remote, client_id: ClientId) -> None:
 def add_key(
     remote: Remote,
     client_id: ClientId,
-    instance: Annotated[str, typer.Argument(metavar="INSTANCE", help="A name of yours.")],
+    instance: Annotated[
+        str, typer.Argument(metavar="INSTANCE", help="Your own name for the instance.")
+    ],
 ) -> None:
     """Issue a key for an instance of a client and print it, once."""
     told = remote.ask(
@@ -95,7 +100,7 @@ def revoke_key(
 def suspend_client(
     remote: Remote,
     client_id: ClientId,
-    resume: Annotated[bool, typer.Option("--resume", help="Let it submit again.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Resume the client.")] = False,
 ) -> None:
     """Suspend a client: nothing is submitted for it until it is resumed (operator)."""
     told = remote.ask(
@@ -112,7 +117,9 @@ def set_client_quota(
     remote: Remote,
     client_id: ClientId,
     gpus: Gpus = None,
-    pool: Annotated[str | None, typer.Option(help="In this pool, else everywhere.")] = None,
+    pool: Annotated[
+        str | None, typer.Option(help="Only in this pool; default: in all pools.")
+    ] = None,
 ) -> None:
     """Set how many GPUs a client holds at once (operator)."""
     body: NewClientQuota = {"pool_id": pool, "gpu_ppm_max": _gpu_ppm(gpus)}
@@ -173,9 +180,9 @@ def set_quota(remote: Remote, group_id: GroupId, gpus: Gpus = None) -> None:
 def add_member(
     remote: Remote,
     group_id: GroupId,
-    kind: Annotated[MemberKind, typer.Argument(help="What it is.")],
+    kind: Annotated[MemberKind, typer.Argument(help="Model of the device.")],
     target: Annotated[str, typer.Argument(help="Its name or id.")],
-    remove: Annotated[bool, typer.Option("--remove", help="Take it out again.")] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Remove the member.")] = False,
 ) -> None:
     """Add a member: its later leases count in the group. With --remove they stop counting."""
     told = remote.ask(
@@ -204,8 +211,12 @@ def _gpu_ppm(gpus: str | None) -> int | None:
 def set_overflow(
     remote: Remote,
     account_id: AccountId,
-    project_id: Annotated[str, typer.Argument(metavar="PROJECT", help="A name of yours.")],
-    overflow: Annotated[Literal["refuse", "rent"], typer.Argument(help="When a quota is full.")],
+    project_id: Annotated[
+        str, typer.Argument(metavar="PROJECT", help="Your own name for the instance.")
+    ],
+    overflow: Annotated[
+        Literal["refuse", "rent"], typer.Argument(help="What to do when a quota is full.")
+    ],
 ) -> None:
     """Set what a project does when a quota is full: own the base, rent the burst, or refuse."""
     told = remote.ask(
@@ -230,8 +241,11 @@ def list_projects(remote: Remote, account_id: AccountId) -> None:
 def set_counterparty(
     remote: Remote,
     account_id: AccountId,
-    other: Annotated[str, typer.Argument(metavar="OTHER", help="acct_... of the other one.")],
-    verdict: Annotated[Literal["allow", "deny", "none"], typer.Argument(help="none: off it.")],
+    other: Annotated[str, typer.Argument(metavar="OTHER", help="acct_... of the other account.")],
+    verdict: Annotated[
+        Literal["allow", "deny", "none"],
+        typer.Argument(help="allow, deny, or none to remove the entry."),
+    ],
 ) -> None:
     """Put an account on a counterparty list, or remove it."""
     told = remote.ask(
@@ -256,7 +270,7 @@ def list_counterparties(remote: Remote, account_id: AccountId, limit: Limit = 50
 
 # --- webhook -----------------------------------------------------------------------------------
 
-webhook = group("Webhooks: be told what is recorded about your account.", "tallystick webhook list")
+webhook = group("Webhooks: events of your account, sent to your endpoint.", "tallystick webhook list")
 
 EndpointId = Annotated[str, typer.Argument(metavar="ENDPOINT", help="hook_...")]
 _NAMES = ("endpoint_id", "enabled", "disabled_reason", "url", "types")
@@ -269,7 +283,7 @@ def add(
     endpoint: Annotated[str, typer.Argument(metavar="URL", help="https, port 443 or 8443.")],
     types: Annotated[
         list[str] | None,
-        typer.Option("--type", help="Only facts whose names begin so; as often as you like."),
+        typer.Option("--type", help="Only facts with names that begin with this; may be repeated."),
     ] = None,
 ) -> None:
     """Add an endpoint. The answer shows its secret, this once."""

@@ -72,7 +72,9 @@ OutboxFolder = Annotated[
     Path | None, typer.Option("--outbox", metavar="DIR", help="Where transactions are kept.")
 ]
 Wait = Annotated[int, typer.Option(min=0, help="Seconds to wait until it is final.")]
-Address = Annotated[str, typer.Option("--address", metavar="0x...", help="Whose claim.")]
+Address = Annotated[
+    str, typer.Option("--address", metavar="0x...", help="The address of the claim.")
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +147,7 @@ def claim(
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Pay an address what it has not been paid yet. Anyone may send this; only the address is paid.
-    """
+    """Pay an address its unpaid claim. Anyone may send this; only the address is paid."""
     from contracts import payout_scripts
 
     flags = Flags(deployment, chain_url, chain_file, config, data_dir)

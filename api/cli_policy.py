@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tallystick_client.forms import NewProposal, Scheduling
 
 app = group(
-    "Policy: proposals, their lint, and the versions they lead to.",
+    "Policy: proposals, their lint, and published versions.",
     "tallystick policy lint proposal.toml --json",
 )
 
@@ -82,7 +82,9 @@ def document_of(file: Path) -> Any:
 Number = Annotated[int, typer.Argument(metavar="NUMBER", help="The proposal's number.")]
 Seen = Annotated[
     int | None,
-    typer.Option("--seen", help="`changes` of what was read, so that nobody votes on another."),
+    typer.Option(
+        "--seen", help="`changes` of the version you read; a vote on a later one is refused."
+    ),
 ]
 Reason = Annotated[str, typer.Option(help="Why.")]
 _SHOWN = (
@@ -154,7 +156,9 @@ def show(remote: Remote, number: Number) -> None:
 def review(
     remote: Remote,
     number: Number,
-    stage: Annotated[str, typer.Argument(metavar="STAGE", help="In the reviewers' words.")],
+    stage: Annotated[
+        str, typer.Argument(metavar="STAGE", help="Short name of the review's stage.")
+    ],
     seen: Seen = None,
 ) -> None:
     """Open the review of a proposal (governance)."""
@@ -210,7 +214,7 @@ def schedule(
     remote: Remote,
     number: Number,
     from_epoch: Annotated[
-        int | None, typer.Option(min=1, help="Else the earliest that is allowed.")
+        int | None, typer.Option(min=1, help="Default: the earliest that is allowed.")
     ] = None,
     seen: Seen = None,
 ) -> None:
@@ -250,7 +254,7 @@ def dry_run(
         int, typer.Option(min=1, metavar="EPOCH", help="Epochs before it keep their policy.")
     ] = 1,
     limit: Annotated[
-        int, typer.Option(min=0, max=100_000, help="Winners, and losers, to be named.")
+        int, typer.Option(min=0, max=100_000, help="Number of winners, and of losers, to show.")
     ] = NAMED,
     config: ConfigFile = None,
     data_dir: DataDir = None,

@@ -32,9 +32,13 @@ GangId = Annotated[str, typer.Argument(metavar="GANG", help="gang_...")]
 Scheduler = Literal["immediate", "first_come", "fair_share", "drf"]
 PolicyFile = Annotated[
     Path | None,
-    typer.Option("--policy", metavar="FILE", help="The whole policy as JSON, like the API's."),
+    typer.Option(
+        "--policy", metavar="FILE", help="File with the whole policy as JSON, as in the API."
+    ),
 ]
-SchedulerOption = Annotated[Scheduler | None, typer.Option(help="Who is next; else first_come.")]
+SchedulerOption = Annotated[
+    Scheduler | None, typer.Option(help="Rule for the next request; default: first_come.")
+]
 
 
 # --- pools -----------------------------------------------------------------------------------
@@ -178,20 +182,24 @@ def open_gang(
     members: Annotated[int, typer.Option(min=1, max=128, help="Leases, each of one node.")],
     max_price: MaxPrice,
     min_members: Annotated[
-        int | None, typer.Option(min=1, max=128, help="Fewer do not start; else all.")
+        int | None, typer.Option(min=1, max=128, help="Smallest number that starts; default: all.")
     ] = None,
     command: Annotated[str | None, typer.Option(help="What each runs, as in a shell.")] = None,
     image: Image = None,
     gpus: Annotated[int, typer.Option(min=1, max=64, help="GPUs of each member.")] = 1,
     model: Models = None,
     pool_id: Annotated[
-        str | None, typer.Option("--pool", metavar="POOL", help="Only there, and wait there.")
+        str | None,
+        typer.Option("--pool", metavar="POOL", help="Only in this pool, waiting in its queue."),
     ] = None,
     term: Annotated[
         int | None, typer.Option(min=1, metavar="SECONDS", help="Fixed term, else open end.")
     ] = None,
     funds: Annotated[
-        str | None, typer.Option(metavar="CREDITS", help="Of each member; then it ends.")
+        str | None,
+        typer.Option(
+            metavar="CREDITS", help="Credits of each member; it ends when they are used up."
+        ),
     ] = None,
 ) -> None:
     """Reserve every member at once, or none. A pool with a queue lets the gang wait."""

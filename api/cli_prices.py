@@ -82,7 +82,9 @@ def observe(
     published_at: Annotated[
         str, typer.Option(help="The source's own time, RFC 3339: by it a price grows old.")
     ],
-    observed_at: Annotated[str | None, typer.Option(help="When it was seen; else now.")] = None,
+    observed_at: Annotated[
+        str | None, typer.Option(help="Time of observation; default: now.")
+    ] = None,
 ) -> None:
     """Record a price that a source published (operator, or a key with oracle:write)."""
     body: NewObservation = {
@@ -120,7 +122,9 @@ def snapshot(remote: Remote) -> None:
 @records
 def sources(
     remote: Remote,
-    names: Annotated[list[str], typer.Argument(metavar="SOURCE...", help="All that count.")],
+    names: Annotated[
+        list[str], typer.Argument(metavar="SOURCE...", help="All sources that count.")
+    ],
 ) -> None:
     """Set the price sources that count. Prices of other sources are not kept (governance)."""
     told = remote.ask(lambda c: c.set_price_sources({"sources": names}, idempotency_key=remote.key))

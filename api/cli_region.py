@@ -36,8 +36,8 @@ def open_region(
     storage_mode: Annotated[
         StorageMode, typer.Option("--storage", help="Never changes.")
     ] = "local",
-    setting: Annotated[Setting, typer.Option(help="What kind of place.")] = "datacenter",
-    admission: Annotated[Admission, typer.Option(help="Who lets nodes in.")] = "operator",
+    setting: Annotated[Setting, typer.Option(help="Kind of place.")] = "datacenter",
+    admission: Annotated[Admission, typer.Option(help="The party that admits nodes.")] = "operator",
     private: Annotated[
         bool, typer.Option("--private", help="For the provider's own jobs only.")
     ] = False,
@@ -97,10 +97,11 @@ def policy(
     refuse: Words = None,
     down_rank: Words = None,
     none_refused: Annotated[
-        bool, typer.Option("--refuse-none", help="Every class of workload may come.")
+        bool, typer.Option("--refuse-none", help="Refuse no class of workload.")
     ] = False,
     security_tier: Annotated[
-        int | None, typer.Option(min=0, max=9, help="What the region promises; 0 is nothing.")
+        int | None,
+        typer.Option(min=0, max=9, help="Security tier that the region promises; 0: none."),
     ] = None,
 ) -> None:
     """Set which jobs may run in a region, what it refuses or ranks down, and how safe it is."""
@@ -155,17 +156,18 @@ def set_terms(
         str, typer.Option("--from", metavar="DATE", help="A UTC day, like 2027-01-01")
     ],
     participation_ppm: Annotated[
-        int, typer.Option(help="Part of a day for having been there, of a million.")
+        int, typer.Option(help="Part of a day's revenue for availability, in parts per million.")
     ] = 0,
     min_tier: Annotated[int, typer.Option(help="Time below this tier is not paid for.")] = 3,
     base: Cost = "0",
     control: Cost = "0",
     ingress: Cost = "0",
     most: Annotated[
-        str | None, typer.Option(metavar="CREDITS", help="All cost of a day; default: no bound.")
+        str | None,
+        typer.Option(metavar="CREDITS", help="Highest cost of a day; default: no limit."),
     ] = None,
     arrears: Annotated[
-        str, typer.Option(metavar="CREDITS", help="Cost that waits for better days, at most.")
+        str, typer.Option(metavar="CREDITS", help="Highest cost that is carried to later days.")
     ] = "0",
     end: Annotated[bool, typer.Option("--end", help="Share nothing from that day on.")] = False,
 ) -> None:
@@ -202,7 +204,8 @@ def shares(
     remote: Remote,
     region_id: RegionId,
     day: Annotated[
-        str | None, typer.Option(metavar="DATE", help="What every node got of this UTC day.")
+        str | None,
+        typer.Option(metavar="DATE", help="Show the share of every node on this UTC day."),
     ] = None,
     limit: Limit = 50,
 ) -> None:

@@ -44,12 +44,14 @@ Url = Annotated[
 ApiKey = Annotated[
     str | None,
     typer.Option(
-        "--api-key", envvar="TALLYSTICK_API_KEY", help="Better in the environment than here."
+        "--api-key", envvar="TALLYSTICK_API_KEY", help="API key; better set in the environment."
     ),
 ]
 IdempotencyKey = Annotated[
     str | None,
-    typer.Option("--idempotency-key", help="Repeat an earlier call with its key; else random."),
+    typer.Option(
+        "--idempotency-key", help="Repeats an earlier call with its key; default: random."
+    ),
 ]
 Limit = Annotated[int, typer.Option(min=1, max=10_000, help="At most so many.")]
 

@@ -60,33 +60,43 @@ commands = top_level()
     epilog='Example: tallystick run -n 1 -p 0.37 --gpu "NVIDIA H200" -- python train.py'
 )
 def run(
-    command: Annotated[list[str], typer.Argument(metavar="-- COMMAND", help="Run this.")],
+    command: Annotated[
+        list[str],
+        typer.Argument(metavar="-- COMMAND", help="The program to run, with its arguments."),
+    ],
     gpus: Annotated[int, typer.Option("-n", min=1, max=64, help="GPUs, all of one node.")] = 1,
     part: Annotated[
-        str | None, typer.Option("-p", metavar="FRACTION", help="Of each GPU, like 0.37.")
+        str | None, typer.Option("-p", metavar="FRACTION", help="Part of each GPU, like 0.37.")
     ] = None,
     memory: Annotated[
-        int | None, typer.Option("--mem", min=1, metavar="MB", help="Of each GPU, in MiB.")
+        int | None, typer.Option("--mem", min=1, metavar="MB", help="Memory of each GPU, in MiB.")
     ] = None,
     model: Annotated[list[str] | None, typer.Option("--gpu", help="Allowed model.")] = None,
     max_price: Annotated[
         str | None,
-        typer.Option(metavar="CREDITS", help="Per GPU-hour; absent: the cheapest offer's."),
+        typer.Option(
+            metavar="CREDITS",
+            help="Highest price per GPU-hour; default: that of the cheapest offer.",
+        ),
     ] = None,
     funds: Annotated[
-        str | None, typer.Option(metavar="CREDITS", help="At most; absent: an hour's price.")
+        str | None,
+        typer.Option(metavar="CREDITS", help="Highest total cost; default: the price of one hour."),
     ] = None,
     env: Annotated[
         list[str] | None,
-        typer.Option("--env", metavar="NAME", help="A variable that the node's owner grants."),
+        typer.Option(
+            "--env", metavar="NAME", help="Environment variable that the node's owner grants."
+        ),
     ] = None,
-    project: Annotated[str, typer.Option(help="Your own mark on the bill.")] = "",
+    project: Annotated[str, typer.Option(help="Your own label on the bill.")] = "",
     key_file: Annotated[
-        Path | None, typer.Option(help="Signs for the usage; made if it is not there.")
+        Path | None,
+        typer.Option(help="File of the key that signs for the usage; created if missing."),
     ] = None,
     no_sign: Annotated[bool, typer.Option("--no-sign", help="Leave the usage unsigned.")] = False,
     wait: Annotated[
-        int, typer.Option(min=0, max=3_600, metavar="SECONDS", help="Wait so long for the bill.")
+        int, typer.Option(min=0, max=3_600, metavar="SECONDS", help="Seconds to wait for the bill.")
     ] = 0,
     url: Url = None,
     api_key: ApiKey = None,

@@ -14,7 +14,7 @@ from api.cli_terminal import AnswerIsNo, InputUnusable, columns, facts, group
 if TYPE_CHECKING:
     from tallystick_client import Client
 
-provider = group("Providers: who rents GPUs out.", "tallystick provider register")
+provider = group("Providers: accounts that rent GPUs out.", "tallystick provider register")
 node = group("Nodes: machines with GPUs.", "tallystick node code REGION")
 
 
@@ -28,7 +28,8 @@ Role = Literal["worker", "ingress", "control"]
 @provider.command("register", epilog="Example: tallystick provider register --kind physical")
 @records
 def register_provider(
-    remote: Remote, kind: Annotated[ProviderKind, typer.Option(help="Whose machines.")] = "physical"
+    remote: Remote,
+    kind: Annotated[ProviderKind, typer.Option(help="Kind of owner of the machines.")] = "physical",
 ) -> None:
     """Register your account as a provider."""
     told = remote.ask(lambda c: c.register_provider({"kind": kind}, idempotency_key=remote.key))
@@ -109,8 +110,7 @@ def show_trust(
         int | None, typer.Option(help="Of this epoch; the newest if left out.")
     ] = None,
 ) -> None:
-    """Show the trust tier of each device of a node, and every rule that keeps it from a higher one.
-    """
+    """Show the trust tier of each device of a node, and what keeps it from a higher one."""
     told = remote.ask(lambda c: c.read_node_trust(node_id, epoch=epoch))
     lines = [f"epoch: {told.get('epoch', 'none')}"]
     for device in told["devices"]:
@@ -154,7 +154,7 @@ def _seconds(us: int) -> str:
 def confirm_node(
     remote: Remote,
     node_id: NodeId,
-    fingerprint: Annotated[str, typer.Option(help="As the machine itself showed it.")],
+    fingerprint: Annotated[str, typer.Option(help="The fingerprint that the machine showed.")],
 ) -> None:
     """Confirm that the key of a node that asks to join is your machine's own."""
     given = "".join(fingerprint.split()).lower()
@@ -163,7 +163,8 @@ def confirm_node(
     known = remote.ask(lambda c: c.read_node(node_id))["fingerprint"]
     if "".join(known.split()) != given:
         raise AnswerIsNo(
-            f"the server knows this node by another key, {known}: somebody else joined in its place"
+            f"the server knows this node by another key, {known}:"
+            " another machine joined in its place"
         )
     told = remote.ask(
         lambda c: c.confirm_node(node_id, {"key_id": given[:16]}, idempotency_key=remote.key)
@@ -190,7 +191,9 @@ def admit_node(
     node_id: NodeId,
     waive: Annotated[
         list[str] | None,
-        typer.Option(metavar="RULE", help="A rule of hardware it need not meet; repeatable."),
+        typer.Option(
+            metavar="RULE", help="Hardware rule that the node need not meet; may be repeated."
+        ),
     ] = None,
 ) -> None:
     """Admit a confirmed node (operator; owner where admission is open)."""
@@ -236,11 +239,11 @@ def revoke_node_key(
     remote: Remote,
     node_id: NodeId,
     key_id: Annotated[
-        str | None, typer.Option("--key", metavar="KEY", help="A key it has or had.")
+        str | None,
+        typer.Option("--key", metavar="KEY", help="A present or former key of the node."),
     ] = None,
 ) -> None:
-    """Revoke a lost or stolen key. The server rejects the node's reports; the machine joins anew.
-    """
+    """Revoke a lost or stolen key. The server rejects the node's reports until it joins again."""
     known = key_id or remote.ask(lambda c: c.read_node(node_id))["key_id"]
     told = remote.ask(
         lambda c: c.revoke_node_key(node_id, {"key_id": known}, idempotency_key=remote.key)
@@ -254,7 +257,7 @@ def drain(
     remote: Remote,
     node_id: NodeId,
     keep_leases: Annotated[
-        bool, typer.Option("--keep-leases", help="Reclaim none of those that run.")
+        bool, typer.Option("--keep-leases", help="Do not reclaim running leases.")
     ] = False,
 ) -> None:
     """Drain a node: no new leases, and leases with a reclaim window are reclaimed."""
@@ -295,7 +298,7 @@ def _devices(told: Mapping[str, Any]) -> list[dict[str, Any]]:
 # --- maintenance -------------------------------------------------------------------------------
 
 maintenance = group(
-    "Maintenance: when a node will be worked on, told ahead.", "tallystick maintenance list NODE"
+    "Maintenance of nodes, announced ahead.", "tallystick maintenance list NODE"
 )
 
 Kind = Literal["planned", "emergency", "security", "network", "capacity"]

@@ -13,13 +13,13 @@ from api.cli_terminal import InputUnusable
 if TYPE_CHECKING:
     from tallystick_client.forms import NewJob
 
-MaxPrice = Annotated[str, typer.Option(metavar="CREDITS", help="At most, per GPU-hour.")]
+MaxPrice = Annotated[str, typer.Option(metavar="CREDITS", help="Highest price per GPU-hour.")]
 Command = Annotated[str | None, typer.Option(help="What to run, as in a shell.")]
 Image = Annotated[str | None, typer.Option(help="Container image to run.")]
 Gpus = Annotated[int, typer.Option(min=1, max=64, help="GPUs, all of one node.")]
-Share = Annotated[str, typer.Option(metavar="PART", help="Of each GPU, like 0.37.")]
+Share = Annotated[str, typer.Option(metavar="PART", help="Part of each GPU, like 0.37.")]
 Models = Annotated[list[str] | None, typer.Option(help="Allowed model; may be repeated.")]
-Project = Annotated[str, typer.Option(help="Your own mark on the bill.")]
+Project = Annotated[str, typer.Option(help="Your own label on the bill.")]
 
 
 def work_of(

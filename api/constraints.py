@@ -40,7 +40,7 @@ class _Form(BaseModel):
 
 
 class AttributeAsked(_Form):
-    """`value` absent: any. `signers`: one of these signed it; absent: whoever."""
+    """`value` absent: any. `signers`: one of these must have signed it; absent: any signer."""
 
     name: Word
     value: Word | None = None

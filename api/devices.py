@@ -80,11 +80,11 @@ class PartitionTold(Told):
 
 class DeviceTold(Told):
     """`gpu_class` absent: the model is listed and not priced. Free shares are parts per million.
-    `memory` unified: it is the host's, not a second one beside it.
+    `memory` unified: it is the host's memory, not a second one beside it.
 
-    `mode`: how its holders share it now; absent: nobody holds it, and the next lease decides.
+    `mode`: how its holders share it now; absent: it has no holder, and the next lease decides.
     `partition`: of a model that MIG can cut, what is still possible beside the instances held;
-    `stranded_ppm`: compute that nobody can hold as the device is partitioned now.
+    `stranded_ppm`: compute that no lease can hold as the device is partitioned now.
     """
 
     device_id: DeviceId
@@ -189,7 +189,7 @@ def _device(row: fleet.Device) -> DeviceTold:
 
 
 class Reshaping(Asked):
-    """The leases whose part of the device is not there any more."""
+    """The leases whose part of the device is gone."""
 
     lease_ids: Annotated[list[LeaseId], Field(min_length=1, max_length=HOLDERS_MAX)]
 

@@ -167,7 +167,7 @@ class DisputedLineTold(Told):
 
 
 class DisputeStatementTold(Told):
-    """What one side put in. `text` absent though `sha256` is there: it was erased."""
+    """A statement of one side. `text` absent although `sha256` is present: the text was erased."""
 
     side: Side | Literal["arbiter"]
     sha256: Hex32 | None = None
@@ -179,7 +179,7 @@ class DisputeStatementTold(Told):
 
 
 class DisputeTold(Told):
-    """`reserved` waits in `dispute:{id}` until somebody rules, at the latest at `expires_at`."""
+    """`reserved` waits in `dispute:{id}` until the ruling, at the latest until `expires_at`."""
 
     dispute_id: DisputeId
     lease_id: LeaseId
@@ -200,7 +200,7 @@ class DisputeTold(Told):
 
 
 class DisputeWholeTold(DisputeTold):
-    """With every line and everything that was said."""
+    """A dispute with every line and every statement."""
 
     lines: list[DisputedLineTold]
     statements: list[DisputeStatementTold]

@@ -100,7 +100,8 @@ class NodeTodayTold(Told):
 
 
 class EarningExplainedTold(FactTold):
-    """One accrual, step by step: terms locked at the opening, totals, and who got what.
+    """One accrual, step by step: the terms locked at the opening, the totals, and each receiver's
+    part.
 
     Amounts are computed on the lease's cumulative totals and booked as differences.
     """

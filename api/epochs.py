@@ -92,7 +92,9 @@ class WeightTold(Told):
 
 
 class NodeWeightTold(Told):
-    """What strangers used of a node, by the funding source that paid; the policy weighs sources."""
+    """The use of a node by other accounts, by the funding source that paid; the policy weighs
+    sources.
+    """
 
     node_id: NodeId
     account_id: AccountId

@@ -37,8 +37,8 @@ class FactorsTold(Told):
 
 
 class CandidateTold(Told):
-    """`served_gpu_us`: this epoch; ties go to who served least. `score_ppm` is the sum of weight x
-    factor.
+    """`served_gpu_us`: this epoch; ties go to the node that served least. `score_ppm` is the sum of
+    weight x factor.
     """
 
     node_id: NodeId
@@ -100,8 +100,9 @@ class MatchTold(Told):
 
 
 class ExpectedTold(Told):
-    """What leases of others got on nodes of this setting so far (K-4): how many ended because the
-    node went silent, and how much of the promised time was served. Absent before there was any.
+    """What leases of other accounts got on nodes of this setting so far (K-4): how many ended
+    because the node went silent, and how much of the promised time was served. Absent before there
+    was any.
     """
 
     leases: Count
@@ -112,7 +113,7 @@ class ExpectedTold(Told):
 class OfferedTold(Told):
     """Where a lease would go now. An `edge` node stands in a home or an office: expect lower
     performance and that it goes offline more often than one in a `datacenter`. `performance`: what
-    is known of this machine's speed, each with who says it.
+    is known of this machine's speed, each value with its source.
     """
 
     node_id: NodeId

@@ -55,7 +55,9 @@ class SourceTold(Told):
 
 
 class PayerTold(Told):
-    """Who pays what the account's own balances do not, and how much of that there is now."""
+    """The account that pays what this account's own balances do not, and how much it has for that
+    now.
+    """
 
     payer_account_id: AccountId
     since: Told_at

@@ -99,7 +99,7 @@ class NewClawback(Asked):
 
 
 class Acceptance(Asked):
-    """The second person's yes: to the `opening`, to one `milestone`, or to the `clawback`."""
+    """A second person's acceptance: of the `opening`, of one `milestone`, or of the `clawback`."""
 
     what: Literal["opening", "milestone", "clawback"]
     milestone_id: MilestoneId | None = None

@@ -131,7 +131,7 @@ class IssuedTold(Told):
 
 
 class NewInvoice(Asked):
-    """Issue one month's invoice now; the monthly job does it for everybody."""
+    """Issue one month's invoice now; the monthly job issues all others."""
 
     model_config = with_examples({"period": "2026-10", "kind": "charges"})
 
@@ -160,7 +160,7 @@ class NewCreditNote(Asked):
 
 
 class NewBillingDetails(Asked):
-    """What stands on invoices beside the account's id. A `tax_id` says that it is a business."""
+    """The name and address on invoices, beside the account's id. A `tax_id` marks a business."""
 
     model_config = with_examples(
         {"name": "Example Rendering Ltd", "address": ["1 High Street", "London"], "country": "GB"}

@@ -160,7 +160,7 @@ class NewTasks(Asked):
 
 
 class QueueTold(Told):
-    """`waiting`: nobody has them. `taken`: somebody does, for now."""
+    """`waiting`: tasks that no lease holds. `taken`: tasks that a lease holds for now."""
 
     job_id: JobId
     waiting: Count
@@ -178,7 +178,7 @@ class TaskAsked(Asked):
 
 
 class TaskTold(Told):
-    """No `task_id`: there is nothing to do now. `delivery` above 1: somebody had it before."""
+    """No `task_id`: there is nothing to do now. `delivery` above 1: a lease held it before."""
 
     task_id: TaskId | None = None
     payload: str | None = None

@@ -74,8 +74,8 @@ class WorkHealth(Asked):
 
 
 class HalfTold(Told):
-    """`health`: well or unwell, as it says; silent, when nothing was heard for three minutes while
-    the lease runs; unknown, when nothing was ever said. `since`: since when it says so.
+    """`health`: well or unwell, as reported; silent, when no report came for three minutes while
+    the lease runs; unknown, when no report ever came. `since`: the time of the present value.
     """
 
     account_id: AccountId
@@ -90,8 +90,8 @@ class HalfTold(Told):
 
 
 class AcceptorTold(HalfTold):
-    """`reported_at`: when the node's last signed report was stored; work of a node that is silent
-    is silent, whatever its executor says.
+    """`reported_at`: when the node's last signed report was stored. If the node is silent, its work
+    counts as silent, whatever its executor reports.
     """
 
     node_id: NodeId | None = None

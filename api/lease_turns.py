@@ -95,7 +95,7 @@ class NewQuote(NewLease):
 
 
 class QuoteAcceptance(Asked):
-    """Which quote is taken."""
+    """The quote that is accepted."""
 
     quote_id: Annotated[str, Field(pattern=r"^quote_[0-9a-f]{32}$")]
 
@@ -141,7 +141,7 @@ class StepLineTold(Told):
 
 
 class LeaseStepTold(Told):
-    """One fact: what it was, who caused it and why, which state it led to, and its money.
+    """One fact: its cause, its actor, the state it led to, and its money.
 
     `by_timer`: the server's own timer. `fault`: the party that the code names.
     """

@@ -85,15 +85,15 @@ CloseParty = Literal["renter", "client", "provider", "job", "operator"]
 
 
 class NewLease(Asked):
-    """A job of yours, or a new one. `term_seconds`: a fixed term, paid for in full beforehand;
-    else the lease runs until it is closed or `funds` end (default: one hour's price).
-    `settlement` absent: whatever the account has credits for. `refill`: an open-ended lease is
-    topped up from the balance, an hour at a time, before its funds end. `project_id`: the project
-    of yours that takes part in somebody's federated job; absent: the job's. `encryption_key`: an
-    X25519 key of yours, hex; what the node tells to reach the work is sealed to it.
-    `remoting_session_id` and `split_label` name a session of a layer that forwards calls to the
-    devices, and the part of the program it forwards; they cost nothing. `pricing` absent: at the
-    offer's price, or as the job's pool prices.
+    """A job of yours, or a new one. `term_seconds`: a fixed term, paid for in full beforehand; else
+    the lease runs until it is closed or `funds` end (default: one hour's price). `settlement`
+    absent: any that the account has credits for. `refill`: an open-ended lease is topped up from
+    the balance, an hour at a time, before its funds end. `project_id`: your project that takes part
+    in a federated job of another account; absent: the job's. `encryption_key`: an X25519 key of
+    yours, hex; the node seals to it what is needed to reach the work. `remoting_session_id` and
+    `split_label` name a session of a layer that forwards calls to the devices, and the part of the
+    program it forwards; they cost nothing. `pricing` absent: at the offer's price, or as the job's
+    pool prices.
     """
 
     job_id: JobId | None = None
@@ -235,7 +235,7 @@ class Closing(Asked):
 
 
 class LeaseClosedTold(Told):
-    """Closing twice is closing once: the second answer tells how the first one ended."""
+    """A second call changes nothing and answers with the end of the first one."""
 
     lease_id: LeaseId
     state: State

@@ -70,7 +70,7 @@ class SentTold(Told):
 
 
 class MeteredEventTold(Told):
-    """An event and what became of it: accepted, matched (it counts), priced, posted (money moved).
+    """An event and its result: accepted, matched (it counts), priced, posted (money moved).
 
     `reason` says why it does not count, or not in full, and `refused` how much of it. `leaf` is the
     hash of `event`, byte for byte; `accrued_position` the fact of the market log that judged it.

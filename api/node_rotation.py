@@ -53,8 +53,8 @@ class KeyRotation(Asked):
 
 
 class NodeKeyRotatedTold(Told):
-    """`node_key` replaces the one that came with the previous key, which is good no longer. Shown
-    to whoever signs with the new key, and kept nowhere.
+    """`node_key` replaces the key that came with the previous signing key, which is not valid any
+    more. It is shown only to the caller that signs with the new key, and is not stored.
     """
 
     node_id: NodeId
@@ -65,8 +65,9 @@ class NodeKeyRotatedTold(Told):
 
 
 class KeyRevocation(Asked):
-    """The key that the node signs with: the node is heard no more. A key that another one replaced:
-    what it signed and is not stored yet is not taken, and the node goes on.
+    """Revokes the key that the node signs with: the server rejects the node's reports. Revokes a
+    replaced key: the server rejects reports that it signed and that are not stored yet, and the
+    node goes on.
     """
 
     key_id: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]

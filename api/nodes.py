@@ -92,8 +92,8 @@ class NodeStateTold(Told):
 
 
 class Admission(Asked):
-    """`waive`: rules of hardware that this node need not meet; the operator says so. Left out:
-    what was waived stays waived.
+    """`waive`: hardware rules that this node need not meet, set by the operator. Absent: earlier
+    waivers stay.
     """
 
     waive: Annotated[list[HardwareRule], Field(max_length=len(WAIVABLE))] | None = None
@@ -132,8 +132,8 @@ class NodeKeysTold(Told):
 
 
 class NodeTold(NodeStateTold):
-    """`agent`: version of its reporter, as it last told. `revoked`: its owner took its key back,
-    and it is heard no more.
+    """`agent`: version of its reporter, as last reported. `revoked`: its owner revoked its key, and
+    the server rejects its reports.
     """
 
     revoked: bool = False

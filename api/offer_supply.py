@@ -26,9 +26,9 @@ class SaidTold(Told):
 
 
 class OfferSupplyTold(Told):
-    """`expect`: what strangers' leases got in this setting so far, absent where nothing was
-    measured. `reputation_ppm` of the node, a mere start while `provisional`. `performance`: what is
-    known of its speed, and who says it.
+    """`expect`: what leases of other accounts got in this setting so far, absent where nothing was
+    measured. `reputation_ppm` of the node, a start value while `provisional`. `performance`: what
+    is known of its speed, each value with its source.
     """
 
     setting: Literal["edge", "datacenter"]

@@ -92,8 +92,8 @@ class NewOffer(Asked):
 
 
 class OfferTold(Told):
-    """`devices_free` counts priced devices that nobody holds any of; `memory_mib` is what the
-    smallest of its devices has.
+    """`devices_free` counts priced devices without a holder; `memory_mib` is that of the smallest
+    of its devices.
     """
 
     offer_id: OfferId

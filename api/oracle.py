@@ -51,7 +51,7 @@ MicroUsd = Annotated[int, Field(ge=0, le=PRICE_MAX, description="Micro-dollars p
 
 
 class NewSources(Asked):
-    """All sources that count from now on; of one that is not among them nothing is kept."""
+    """All sources that count from now on. Prices of other sources are not kept."""
 
     sources: Annotated[list[SourceName], Field(max_length=SOURCES_MAX)]
 

@@ -32,10 +32,10 @@ Source = Literal["registry", "inventory", "offer", "reports", "statement"]
 
 
 class PerformanceTold(Told):
-    """`source`: who says it. The `registry` of hardware classes, the `inventory` of the node, the
-    `offer` of the provider, `reports` signed by the node over seven days, or a third party's
-    `statement`. `throttled_ppm`: how much of the time in which it could be told power or heat held
-    a clock down.
+    """`source`: where the value comes from. The `registry` of hardware classes, the `inventory` of
+    the node, the `offer` of the provider, `reports` signed by the node over seven days, or a third
+    party's `statement`. `throttled_ppm`: the part of the observable time in which power or heat
+    held a clock down.
     """
 
     name: str

@@ -91,7 +91,7 @@ class NewProposal(Asked):
 
 
 class ReviewOpening(Asked):
-    """`stage`: in the words of whoever reviews."""
+    """`stage`: a short text of the reviewer's own."""
 
     stage: Sentence
 
@@ -126,7 +126,7 @@ class RatedTold(Told):
 
 
 class RewardTermsTold(Told):
-    """Who shares in an epoch, and up to what bound; a cap that is absent is none."""
+    """How rewards are shared in an epoch, and up to what cap; an absent cap means no cap."""
 
     source_weights: list[RatedTold]
     class_ratings: list[RatedTold]
@@ -148,8 +148,8 @@ class RewardTermsTold(Told):
 
 
 class PolicyTold(Told):
-    """`in_force`: the newest epoch was opened under it. `proposal`: absent of the first version,
-    which an operator published. Without `rewards` nobody is paid for being available.
+    """`in_force`: the newest epoch was opened under it. `proposal`: absent in the first version,
+    which an operator published. Without `rewards`, availability is not paid.
     """
 
     version: Count

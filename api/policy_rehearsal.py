@@ -55,7 +55,7 @@ class RewardDifferenceTold(Told):
 
 
 class RehearsalTotalsTold(Told):
-    """The last three are what nobody got, by reason; it was carried on or returned."""
+    """The last three were paid to no account, by reason; they were carried on or returned."""
 
     rewards: Money
     minted: Money

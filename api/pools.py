@@ -76,8 +76,8 @@ PRECEDENCE: tuple[Precedence, ...] = ("priority", "share", "arrival")
 
 
 class PoolQueueForm(Asked):
-    """A queue of the fair-share tree. `deserved_ppm`: GPUs it is owed before anybody is over quota,
-    a whole one being 1,000,000. `weight`: of what is left, and of a dominant share. With an
+    """A queue of the fair-share tree. `deserved_ppm`: GPUs it is owed before any queue is over
+    quota, a whole one being 1,000,000. `weight`: of what is left, and of a dominant share. With an
     `account_id`, and a `project_id` of it, the queue of those requests. A parent comes first.
     """
 
@@ -220,7 +220,7 @@ class PoolNodeMade(Told):
 
 
 class PoolNodeTold(Told):
-    """`free`: devices that nobody holds any of."""
+    """`free`: devices without a holder."""
 
     node_id: NodeId
     provider_id: ProviderId
@@ -241,7 +241,9 @@ class QuantityTold(Told):
 
 
 class WaitingTold(Told):
-    """`request_id`: of a lease or a gang. Whose it is tell only its own account and operators."""
+    """`request_id`: of a lease or a gang. Its account is shown to that account and to operators
+    only.
+    """
 
     request_id: str
     place: Count
@@ -253,7 +255,7 @@ class WaitingTold(Told):
 
 
 class DecisionTold(Told):
-    """Who was next, by which rule."""
+    """The request that was chosen, and the rule that chose it."""
 
     pool_id: PoolId
     chosen: str

@@ -57,7 +57,7 @@ SENTENCES: dict[Reason, Sentence] = {
         when(
             "Another executor acknowledged the start of this work. Only that executor can "
             "report its end.",
-            rule="who acknowledged the start tells the end",
+            rule="another executor started it",
         ),
         when(
             "The job {job_id:text} has no lease that ended with the code 100, so none can be "

@@ -30,7 +30,7 @@ SENTENCES: dict[Reason, Sentence] = {
         ),
         when(
             "You cannot bid on your own request. Wait for bids of other providers.",
-            rule="nobody bids for one's own request",
+            rule="not one's own request",
         ),
         when(
             "This API key already acts for the instance {instance_id:text}. Issue another key "
@@ -45,12 +45,12 @@ SENTENCES: dict[Reason, Sentence] = {
         when(
             "Only the account that made this proposal can revise it. Make a proposal of your "
             "own, or ask the author.",
-            rule="only who proposed it may revise it",
+            rule="only its author revises it",
         ),
         when(
             "Only the account that made this proposal can withdraw it. Reject it with "
             "`tallystick policy reject` instead.",
-            rule="only who proposed it may withdraw it",
+            rule="only its author withdraws it",
         ),
         when(
             "Only the operator can waive hardware rules. Admit the node without a waiver, or "

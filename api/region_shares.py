@@ -124,7 +124,7 @@ class RegionTermsTold(Told):
 
 class RegionDayTold(Told):
     """gathered + carry_before = infra + participation + usage + carry. `forgone`: cost of control
-    and ingress above the arrears that the terms allow, which nobody pays.
+    and ingress above the arrears that the terms allow, which is never paid.
     """
 
     date: str
@@ -156,7 +156,7 @@ class SharePartTold(Told):
 
 
 class NodeShareTold(Told):
-    """Why a node got what. `available_gpu_us`: attested at the tier of the terms;
+    """How a node's part was computed. `available_gpu_us`: attested at the tier of the terms;
     `below_tier_gpu_us`: attested, and not paid for; `revenue`: gathered of what it earned.
     """
 

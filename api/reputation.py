@@ -50,8 +50,8 @@ ClientQuery = Annotated[str | None, Query(pattern=r"^[0-9A-Za-z_.-]{1,100}$")]
 
 
 class PartiesTold(Told):
-    """How many closed leases ended through whose fault; the network's and a client's cost nobody
-    else anything.
+    """How many closed leases ended through the fault of each party. Faults of the network and of a
+    client count against no other party.
     """
 
     none: Count
@@ -109,9 +109,9 @@ class StandingTold(Told):
 
 class ReputationTold(Told):
     """`good` of `total` leases that count. `score_ppm`: the weighted lower bounds of all inputs on
-    `day`, with evidence halved every 30 days; provisional below ten leases. `client_id`: what came
-    through one client, which starts from everybody else's experience. The same facts give the same
-    answer: `as_of_position` and `day` are all it depends on.
+    `day`, with evidence halved every 30 days; provisional below ten leases. `client_id`: leases
+    through one client, whose score starts from the experience of all others. The same facts give
+    the same answer: it depends on `as_of_position` and `day` alone.
     """
 
     kind: Literal["node", "provider", "renter"]
@@ -131,9 +131,9 @@ class ReputationTold(Told):
 
 
 class SettingTold(Told):
-    """What strangers' leases got on nodes of this setting so far. `availability_ppm`: served of
-    the time promised, over settled leases. `offline_ppm`: leases that ended because their node was
-    silent for too long, of all that closed.
+    """What leases of other accounts got on nodes of this setting so far. `availability_ppm`: served
+    of the time promised, over settled leases. `offline_ppm`: leases that ended because their node
+    was silent for too long, of all that closed.
     """
 
     setting: Literal["edge", "datacenter"]

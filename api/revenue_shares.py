@@ -34,7 +34,9 @@ class OwnerShareRow(Asked):
 
 
 class NewRevenueShares(Asked):
-    """Who shares what the node's provider earns; the provider's own account owns the rest."""
+    """The owners that share what the node's provider earns; the provider's own account owns the
+    rest.
+    """
 
     shares: Annotated[list[OwnerShareRow], Field(max_length=OWNERS_MAX)]
 

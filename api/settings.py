@@ -119,7 +119,7 @@ def _check_proxies(text: str) -> None:
                 f"trusted_proxies: {each.strip()!r} is no address and no network"
             ) from None
         if network.prefixlen == 0:
-            raise SettingsInvalid("trusted_proxies: everybody could say who they are")
+            raise SettingsInvalid("trusted_proxies: every caller could choose its own address")
 
 
 @dataclass(frozen=True, slots=True)

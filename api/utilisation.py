@@ -59,9 +59,9 @@ class UtilisationTold(Told):
 
 
 class FragmentationTold(Told):
-    """What is free now, in ppm of a device. `fragmented_ppm`: which part of that is on devices
-    somebody holds a part of, so that it cannot be sold whole. `room_N`: how many requests for N
-    whole devices of one node fit side by side.
+    """The free parts of devices now, in ppm of a device. `fragmented_ppm`: the free part on devices
+    that have a holder, which cannot be sold whole. `room_N`: how many requests for N whole devices
+    of one node fit side by side.
     """
 
     pool: str | None = None

@@ -76,7 +76,7 @@ class WebhookTold(Told):
 
 
 class DeliveryTold(Told):
-    """How the telling of one fact went; `answer`: the last HTTP status of the endpoint."""
+    """The delivery of one fact; `answer`: the last HTTP status of the endpoint."""
 
     webhook_id: str
     outcome: Literal["waiting", "delivered", "failed"]
@@ -90,7 +90,7 @@ class DeliveryTold(Told):
 
 
 class Replay(Asked):
-    """Facts that were told or given up: tell them again, [from_position, to_position]."""
+    """Facts whose deliveries are repeated, delivered or given up: [from_position, to_position]."""
 
     from_position: Annotated[int, Field(ge=1, le=9_007_199_254_740_991)]
     to_position: Annotated[int, Field(ge=1, le=9_007_199_254_740_991)]
@@ -99,14 +99,14 @@ class Replay(Asked):
 
 
 class ReplayedTold(Told):
-    """`count`: so many are told again, in order, before anything new."""
+    """`count`: the number of facts that are delivered again, in order, before anything new."""
 
     endpoint_id: EndpointId
     count: Count
 
 
 class TestedTold(Told):
-    """What the endpoint said to an event of type `webhook.test`."""
+    """The endpoint's answer to an event of type `webhook.test`."""
 
     endpoint_id: EndpointId
     delivered: bool

@@ -62,7 +62,7 @@ Base64 = Annotated[str, Field(pattern=r"^[0-9A-Za-z+/]*={0,2}$", max_length=21_8
 
 
 class ExecutorKeyTold(Told):
-    """`executor_key` is shown once, to whoever asked; the one before it ends now."""
+    """`executor_key` is shown once, in this answer; the key before it ends now."""
 
     node_id: NodeId
     executor_key: str | None = None

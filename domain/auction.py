@@ -457,7 +457,7 @@ def require_bidder(world: World, account_id: str, renter_account_id: str) -> Non
     """Raises Refused: ACCOUNT_CLOSED, NOT_PERMITTED for the renter's own bid."""
     open_account(world, account_id)
     if account_id == renter_account_id:
-        raise Refused(Reason.NOT_PERMITTED, rule="nobody bids for one's own request")
+        raise Refused(Reason.NOT_PERMITTED, rule="not one's own request")
 
 
 STREAMS: dict[str, tuple[Any, Any]] = {"auction": (Auction(), evolve)}

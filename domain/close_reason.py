@@ -55,7 +55,7 @@ _ALL = (
         ("renter", "client", "operator", "job"),
     ),
     CloseReason(NO_MATCH, "no_match", "no node fits any longer", ("job",)),
-    CloseReason(EXPIRED, "expired", "nobody accepted a quote in time", ("job",)),
+    CloseReason(EXPIRED, "expired", "no quote was accepted in time", ("job",)),
     CloseReason(FUNDS_ENDED, "funds_ended", "the escrow is used up to the second", ("job",)),
     CloseReason(
         CANCELLED_BEFORE_START, "cancelled_before_start", "the renter ended it before it ran",

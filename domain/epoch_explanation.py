@@ -177,7 +177,7 @@ def _why_no_work(
 ) -> list[str]:
     if not share.weight:
         if not node.uses:
-            return ["compute: nobody but its owner used it, as far as this epoch's cut tells"]
+            return ["compute: only its owner used it, as far as this epoch's cut tells"]
         idle = [use.source for use in node.uses if not weights.get(use.source, 0)]
         if len(idle) == len(node.uses):
             return [f"compute: what {', '.join(idle)} paid for has no weight"]

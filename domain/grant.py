@@ -389,7 +389,7 @@ def decide_accept_milestone(command: AcceptMilestone, world: World) -> list[Chan
     proposed_by = grant.waiting.get(command.milestone_id)
     if proposed_by is None:
         raise Refused(
-            Reason.MILESTONE_STATE, milestone_id=command.milestone_id, rule="nobody proposed it"
+            Reason.MILESTONE_STATE, milestone_id=command.milestone_id, rule="not proposed"
         )
     _require_second(proposed_by, command.by)
     fact = MilestoneAccepted(
@@ -427,7 +427,7 @@ def decide_accept_clawback(command: AcceptClawback, world: World) -> list[Change
     """
     grant = _open(world, command.grant_id)
     if grant.clawback is None:
-        raise Refused(Reason.GRANT_STATE, grant_id=command.grant_id, rule="nobody proposed it")
+        raise Refused(Reason.GRANT_STATE, grant_id=command.grant_id, rule="not proposed")
     _require_second(grant.clawback.by, command.by)
     scope = grant.clawback.scope
     fact = GrantClawedBack(

@@ -125,7 +125,7 @@ def decide_end(command: EndWork, world: World) -> list[Change]:
         raise Refused(Reason.COUNT_OUT_OF_RANGE, exit_code=command.exit_code)
     started = lease.work.started
     if started is None or started.executor != command.executor:
-        raise Refused(Reason.LEASE_STATE, rule="who acknowledged the start tells the end")
+        raise Refused(Reason.LEASE_STATE, rule="another executor started it")
     if lease.work.ended is not None or lease.work.stopped is not None:
         return []
     fact = LeaseWorkEnded(

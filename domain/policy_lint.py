@@ -59,7 +59,7 @@ RULES: dict[str, str] = {
     "bonus_bounded": "a bonus has bounds",
     "segments_overlap": "segments of the emission do not overlap",
     "totals_within_cap": "all segments together stay within the hard cap",
-    "rewards_missing": "the terms say who shares in an epoch, and up to what bound",
+    "rewards_missing": "the terms say how an epoch's rewards are shared, and up to what bound",
     "terms_invalid": "the terms are ones that can be kept",
 }
 """Every rule, and what holds where it finds nothing."""
@@ -167,7 +167,7 @@ def _terms(document: Document) -> Iterator[Finding]:
     if not terms.epoch_length_seconds:
         yield _error("terms_invalid", "terms.epoch_length_seconds", "is at least 1")
     if terms.rewards is None:
-        told = "without them nobody is paid for being available, and nothing is capped"
+        told = "without them availability is not paid, and nothing is capped"
         yield _warning("rewards_missing", "terms.rewards", told)
     else:
         yield from _rewards(terms.rewards, has_splits=bool(document.splits))

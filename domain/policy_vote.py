@@ -196,7 +196,7 @@ def decide_revise(command: RevisePolicyProposal, world: World) -> list[Change]:
     """
     state = _seen(world, command.number, command.expected)
     if command.by != state.proposed_by:
-        raise Refused(Reason.NOT_PERMITTED, rule="only who proposed it may revise it")
+        raise Refused(Reason.NOT_PERMITTED, rule="only its author revises it")
     _require(state, VOTED_ON | {DRAFT})
     if state.revision >= REVISIONS_MAX:
         raise Refused(Reason.PROPOSAL_STATE, rule=f"at most {REVISIONS_MAX} revisions")
@@ -284,7 +284,7 @@ def decide_withdraw(command: WithdrawPolicyProposal, world: World) -> list[Chang
     """
     state = _seen(world, command.number, command.expected)
     if command.by != state.proposed_by:
-        raise Refused(Reason.NOT_PERMITTED, rule="only who proposed it may withdraw it")
+        raise Refused(Reason.NOT_PERMITTED, rule="only its author withdraws it")
     _require(state, frozenset(STATUSES) - ENDED)
     _require_text(command.reason, "reason")
     fact = PolicyProposalWithdrawn(

@@ -137,7 +137,7 @@ def _windows(
 ) -> Plan:
     account = windows_task.account_of(machine.environment)
     if not account:
-        raise InstallRefused("Windows does not say who you are: USERNAME is not set")
+        raise InstallRefused("Windows does not name the user: USERNAME is not set")
     state = folder.path.absolute()
     words = ["--state", str(state), *arguments]
     if not all(word.isprintable() for word in words):

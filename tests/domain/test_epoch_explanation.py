@@ -52,7 +52,7 @@ def reasons_of(node: NodeCut) -> tuple[str, ...]:
 
 def test_an_owner_reads_why_there_was_nothing() -> None:
     assert reasons_of(NodeCut("n", "a")) == (
-        "compute: nobody but its owner used it, as far as this epoch's cut tells",
+        "compute: only its owner used it, as far as this epoch's cut tells",
         "availability: no time of its devices was attested before this epoch's cut",
     )
     low = Attested("datacenter", 2, HOUR_US, HOUR_US)
