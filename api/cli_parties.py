@@ -270,7 +270,9 @@ def list_counterparties(remote: Remote, account_id: AccountId, limit: Limit = 50
 
 # --- webhook -----------------------------------------------------------------------------------
 
-webhook = group("Webhooks: events of your account, sent to your endpoint.", "tallystick webhook list")
+webhook = group(
+    "Webhooks: events of your account, sent to your endpoint.", "tallystick webhook list"
+)
 
 EndpointId = Annotated[str, typer.Argument(metavar="ENDPOINT", help="hook_...")]
 _NAMES = ("endpoint_id", "enabled", "disabled_reason", "url", "types")

@@ -297,9 +297,7 @@ def _devices(told: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 # --- maintenance -------------------------------------------------------------------------------
 
-maintenance = group(
-    "Maintenance of nodes, announced ahead.", "tallystick maintenance list NODE"
-)
+maintenance = group("Maintenance of nodes, announced ahead.", "tallystick maintenance list NODE")
 
 Kind = Literal["planned", "emergency", "security", "network", "capacity"]
 _SHOWN = ("maintenance_id", "kind", "status", "from", "until", "keep_leases")
