@@ -189,11 +189,11 @@ class NewJob(Asked):
             gpu_count=self.gpu_count, share_ppm=share_ppm, mem_ppm=mem_ppm,
             models=tuple(self.models),
             max_price_per_gpu_hour=self.max_price_per_gpu_hour.amount(), at_us=call.now_us,
-            federated=self.federated, participants=tuple(self.participants) or None,
+            federated=self.federated, participants=tuple(self.participants),
             sla_class=self.sla_class, auto_restart=self.auto_restart,
             constraints=constraints,
             work=self.work, plan=None if self.plan is None else self.plan.plan(),
-            references=tuple(Reference(one.kind, one.name) for one in self.references) or None,
+            references=tuple(Reference(one.kind, one.name) for one in self.references),
             parent_job_id=self.parent_job_id, key_id=call.principal.key_id,
         )  # fmt: skip
 
@@ -279,7 +279,7 @@ def submit_job(body: NewJob, call: Caller) -> Response:
         participants=body.participants or None, job_id=job_id,
         account_id=command.account_id, client_id=command.client_id, state="open",
         workload_sha256=workload_hash(
-            command.image, command.command, command.env_refs, command.references or ()
+            command.image, command.command, command.env_refs, command.references
         ),
         submitted_at=moment(call.now_us),
     )  # fmt: skip
@@ -321,7 +321,7 @@ def own_job(call: Call, job_id: str, *, as_participant: bool = False) -> JobStat
     parties: list[str] = []
     if state.submitted is not None:
         parties = [state.submitted.account_id]
-        parties += state.submitted.participants or () if as_participant else ()
+        parties += state.submitted.participants if as_participant else ()
     if not any(call.principal.owns(account_id) for account_id in parties):
         raise Refused(Reason.JOB_UNKNOWN, job_id=job_id)
     return state
@@ -398,10 +398,10 @@ def _job(row: leases.Job) -> JobTold:
         image=row.image, command=row.command, env_refs=row.env_refs,
         workload_sha256=row.workload_sha256, gpu_count=row.gpu_count, share_ppm=row.share_ppm,
         mem_ppm=row.mem_ppm, models=row.models, federated=told.federated,
-        participants=row.participants, sla_class=row.sla_class,
+        participants=row.participants or None, sla_class=row.sla_class,
         auto_restart=row.auto_restart, constraints=demands_told(row.constraints),
         work=told.work, parent_job_id=row.parent_job_id, instance_id=row.instance_id,
-        references=None if told.refs is None else [ReferenceAsked(**one) for one in told.refs],
+        references=[ReferenceAsked(**one) for one in told.refs or ()] or None,
         plan=plan_told(row.plan),
         max_price_per_gpu_hour=credits_(row.price_max_units), state=told.state,
         submitted_at=moment(row.at_us), ended_at=moment_or_none(row.ended_at_us),

@@ -178,14 +178,14 @@ def _command(body: NewTariff, call: Caller) -> PublishTariff:
         federated=_federated(body.federated),
         device_fee_per_month=_amount(body.device_fee_per_month),
         storage_node_per_hour=_amount(body.storage_node_per_hour),
-        meters=None if body.meters is None else tuple(
-            MeterRate(row.meter, row.price.amount(), int(row.per)) for row in body.meters
+        meters=tuple(
+            MeterRate(row.meter, row.price.amount(), int(row.per)) for row in body.meters or ()
         ),
-        sla=None if body.sla is None else tuple(
+        sla=tuple(
             SlaClass(row.name, tuple(SlaTier(t.below_ppm, t.credit_ppm) for t in row.tiers))
-            for row in body.sla
+            for row in body.sla or ()
         ),
-        notice_us=None if body.notice_seconds is None else body.notice_seconds * SECOND_US,
+        notice_us=(body.notice_seconds or 0) * SECOND_US,
     )  # fmt: skip
 
 
@@ -234,12 +234,12 @@ def _one(row: TariffPublished, *, is_in_force: bool) -> TariffTold:
     for name in ("device_fee_per_month", "storage_node_per_hour"):
         if getattr(row, name) is not None:
             plain[name] = money(getattr(row, name))
-    if row.meters is not None:
+    if row.meters:
         plain["meters"] = [
             {"meter": one.meter, "price": money(one.price), "per": str(one.per)}
             for one in row.meters
         ]
-    if row.sla is not None:
+    if row.sla:
         plain["sla"] = [
             {
                 "name": one.name,
@@ -250,6 +250,6 @@ def _one(row: TariffPublished, *, is_in_force: bool) -> TariffTold:
             }
             for one in row.sla
         ]
-    if row.notice_us is not None:
+    if row.notice_us:
         plain["notice_seconds"] = row.notice_us // SECOND_US
     return TariffTold.model_validate(plain)

@@ -302,7 +302,7 @@ def _matcher(uri: str, calls: int) -> dict[str, Any]:
             writer.write(
                 (device_stream(device_id), DeviceReserved(
                     device_id=device_id, lease_id=f"lease_{number}", share_ppm=share,
-                    mem_ppm=share, at_us=START_US))
+                    mem_ppm=share, at_us=START_US, mode="memory", mig=None))
                 for device_id in (found.device_ids if found is not None else ())
             )  # fmt: skip
     taken.sort()

@@ -35,7 +35,7 @@ class BurnIntended:
     price_round: int
     tokens: Amount
     at_us: int
-    price_snapshot: int | None = None  # number of the snapshot whose median the price is
+    price_snapshot: int | None  # number of the snapshot whose median the price is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -61,8 +61,8 @@ class CashOutsHeld:
     reason: str
     by: str
     at_us: int
-    amount: Amount | None = None  # absent: everything
-    also_on: str | None = None  # the billing account that gets its sweeps, held alike
+    amount: Amount | None  # absent: everything
+    also_on: str | None  # the billing account that gets its sweeps, held alike
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

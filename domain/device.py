@@ -24,7 +24,6 @@ from domain.sharing import (
     admit,
     blocked_ppm,
     free_of,
-    mode_of,
     part_of,
     require_mode,
 )
@@ -43,10 +42,18 @@ class DeviceRegistered:
     gpu_class: str | None  # absent: the model is in no class, so it is listed but not priced
     memory_mib: int
     at_us: int
-    kind: str | None = None  # of `domain/resource_kind.py`; absent: a GPU
-    memory: str | None = None  # "unified": the host's own; absent: dedicated
-    is_divisible: bool | None = None  # False: never less than a whole one is leased
-    capacity_asset: Asset | None = None  # what its time is counted in; absent: GPU_MS
+    kind: str  # of `domain/resource_kind.py`: "gpu", "seat", ...
+    memory: str  # "dedicated", "unified" (the host's own) or "none"
+    is_divisible: bool  # or never less than a whole one is leased
+    capacity_asset: Asset  # what its time is counted in
+
+
+@dataclass(frozen=True, slots=True)
+class MigPart:
+    """A MIG instance: its profile, and the memory slice at which it begins."""
+
+    profile: str
+    start: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,9 +63,8 @@ class DeviceReserved:
     share_ppm: int
     mem_ppm: int
     at_us: int
-    mode: str | None = None  # SHARING_MODES; None: the whole device, or a part of its memory
-    profile: str | None = None  # of a MIG instance
-    start: int | None = None  # the memory slice at which the instance begins
+    mode: str  # SHARING_MODES
+    mig: MigPart | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,9 +92,9 @@ class CapacityAccrued:
     stranded_ppm_us: Big
     unavailable_ppm_us: Big
     at_us: int
-    node_id: str | None = None  # whose time it is: nobody else owns what is idle or stranded
-    lane: int | None = None  # of the usage log, whose reports up to `usage_position` were read:
-    usage_position: int | None = None  # what they did not prove is unavailable
+    node_id: str  # whose time it is: nobody else owns what is idle or stranded
+    lane: int | None  # of the usage log, whose reports up to `usage_position` were read:
+    usage_position: int | None  # what they did not prove is unavailable; None: none were read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,8 +180,7 @@ class DeviceState:
     @property
     def asset(self) -> Asset:
         """What its time is counted in."""
-        told = None if self.registered is None else self.registered.capacity_asset
-        return told or Asset.GPU_MS
+        return Asset.GPU_MS if self.registered is None else self.registered.capacity_asset
 
     @property
     def gpu_class(self) -> str | None:
@@ -199,8 +204,9 @@ def evolve(state: DeviceState, fact: DeviceFact) -> DeviceState:
             here = replace(state, registered=fact, is_retired=False, counted_to_us=started)
             return _levelled(here, fact.at_us)
         case DeviceReserved():
-            mode = mode_of(fact.mode, fact.share_ppm, fact.mem_ppm)
-            held = Held(fact.share_ppm, fact.mem_ppm, mode, fact.profile, fact.start)
+            held = Held(fact.share_ppm, fact.mem_ppm, fact.mode)
+            if fact.mig is not None:
+                held = replace(held, profile=fact.mig.profile, start=fact.mig.start)
             return _levelled(
                 replace(state, holders={**state.holders, fact.lease_id: held}), fact.at_us
             )
@@ -295,7 +301,7 @@ def reserve(
     if lease_id in state.holders:
         raise Refused(Reason.DEVICE_TAKEN, device_id=device.device_id, lease_id=lease_id)
     asked = require_mode(mode, profile, share_ppm, mem_ppm)
-    if device.is_divisible is False and asked != WHOLE:
+    if not device.is_divisible and asked != WHOLE:
         raise Refused(Reason.SHARE_OUT_OF_RANGE, rule="whole_only", share_ppm=share_ppm)
     part = part_of(asked, profile, share_ppm, mem_ppm, gpu_of(device))
     try:
@@ -309,9 +315,15 @@ def reserve(
         mem_ppm=held.mem_ppm,
         at_us=at_us,
         mode=held.mode,
-        profile=held.profile,
-        start=held.start,
+        mig=_mig_part(held),
     )
+
+
+def _mig_part(held: Held) -> MigPart | None:
+    if held.profile is None:
+        return None
+    assert held.start is not None, held
+    return MigPart(held.profile, held.start)
 
 
 def release(state: DeviceState, lease_id: str, at_us: int) -> DeviceReleased:
@@ -395,7 +407,7 @@ def decide_accrue(command: AccrueCapacity, world: World) -> list[Change]:
         stranded_ppm_us=totals.stranded_ppm_us,
         unavailable_ppm_us=totals.unavailable_ppm_us,
         at_us=command.at_us,
-        node_id=state.node_id,
+        node_id=state.registered.node_id,
         lane=command.lane,
         usage_position=command.usage_position,
     )

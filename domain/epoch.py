@@ -95,9 +95,7 @@ class EpochClosing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochSealed:
-    """The totals of a settlement. Seals from before nodes were paid for being available have none
-    of the last fields: nothing was released or returned, and what they kept for it was a carry.
-    """
+    """The totals of a settlement."""
 
     epoch: int
     cut_position: int  # market-log position of the cut's UsagePinned
@@ -113,22 +111,22 @@ class EpochSealed:
     chunks: int
     file_sha256: str  # of the canonical epoch file
     at_us: int
-    unissued: Amount | None = None  # what the hard cap had left
-    recyclable: Amount | None = None  # burned TOKEN that could come back, at the cut
-    release: Amount | None = None  # of it, minted again
-    returned: Amount | None = None  # of emission and release together, never minted
-    returned_release: Amount | None = None  # of `returned`, the part that the burned TOKEN keep
-    availability_carry_before: Amount | None = None
-    availability_carry: Amount | None = None
-    compute_weight: Big | None = None  # of all nodes together
-    availability_weight: Big | None = None
-    adjustments_open: tuple[Adjustment, ...] | None = None  # that this epoch could not settle
-    price_snapshot: int | None = None  # told, where there was a price; no reward depends on it
+    unissued: Amount  # what the hard cap had left
+    recyclable: Amount  # burned TOKEN that could come back, at the cut
+    release: Amount  # of it, minted again
+    returned: Amount  # of emission and release together, never minted
+    returned_release: Amount  # of `returned`, the part that the burned TOKEN keep
+    availability_carry_before: Amount
+    availability_carry: Amount
+    compute_weight: Big  # of all nodes together
+    availability_weight: Big
+    adjustments_open: tuple[Adjustment, ...]  # that this epoch could not settle
+    price_snapshot: int | None  # told, where there was a price; no reward depends on it
 
     @property
     def minted(self) -> int:
         """TOKEN units that this epoch brings into being."""
-        return self.emission.units + _or_zero(self.release) - _or_zero(self.returned)
+        return self.emission.units + self.release.units - self.returned.units
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -338,8 +336,8 @@ def openings(
     if before is None:
         carry = idle_carry = 0
     else:
-        carry, idle_carry = before.compute_carry.units, _or_zero(before.availability_carry)
-        for one in before.adjustments_open or ():
+        carry, idle_carry = before.compute_carry.units, before.availability_carry.units
+        for one in before.adjustments_open:
             adjusted[one.account_id] = adjusted.get(one.account_id, 0) + one.delta
     return Openings(
         unissued=unissued,
@@ -356,7 +354,7 @@ def open_adjustments(world: World, epoch: int) -> set[str]:
     for number in range(epoch, 0, -1):
         state = _state(world, number)
         if state.sealed is not None:
-            return accounts | {one.account_id for one in state.sealed.adjustments_open or ()}
+            return accounts | {one.account_id for one in state.sealed.adjustments_open}
         accounts |= state.changes.adjusted.keys()
     return accounts
 
@@ -513,6 +511,7 @@ def sealed_fact(settlement: Settlement, at_us: int, file_hash: str | None = None
         compute_weight=s.compute_weight,
         availability_weight=s.availability_weight,
         adjustments_open=tuple(Adjustment(who, delta) for who, delta in s.adjustments),
+        price_snapshot=None,
     )
 
 

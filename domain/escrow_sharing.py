@@ -102,7 +102,7 @@ def decide_fund(command: FundEscrow, world: World) -> list[Change]:
         escrow_id=command.job_id, account_id=spec.account_id,
         depositor_account_id=command.account_id, parts=parts,
         put_in=credit(escrow.put_in + total(parts)), ends_us=None, at_us=command.at_us,
-        counted=counted or None,
+        counted=counted,
     )  # fmt: skip
     ends_us = end_of(evolve(escrow, fact), command.at_us)
     funded = Change(stream_of(command.job_id), replace(fact, ends_us=ends_us))

@@ -52,17 +52,17 @@ class JobSubmitted:
     models: tuple[str, ...]  # allowed models; empty: any
     max_price_per_gpu_hour: Amount
     at_us: int
-    federated: str | None = None  # FEDERATED_KINDS: it runs across projects (C-21)
-    participants: tuple[str, ...] | None = None  # accounts that may lease for it, beside its own
-    sla_class: str | None = None  # of the tariff: what availability its leases are promised
-    auto_restart: bool | None = None  # goes on by itself when money is back after its funds ended
-    constraints: Constraints | None = None  # what else its nodes must be
-    work: str | None = None  # "training" or "inference"
-    references: tuple[Reference, ...] | None = None  # keys, checkpoints, datasets: by name
-    plan: JobPlan | None = None  # which leases are opened for it
-    parent_job_id: str | None = None  # the job it is a part of: their costs add up
-    instance_id: str | None = None  # of the compute client: which one submitted it
-    key_id: str | None = None  # of the API key: what its plan opens counts for the key's budget
+    federated: str | None  # FEDERATED_KINDS: it runs across projects (C-21)
+    participants: tuple[str, ...]  # accounts that may lease for it, beside its own
+    sla_class: str | None  # of the tariff: what availability its leases are promised
+    auto_restart: bool  # goes on by itself when money is back after its funds ended
+    constraints: Constraints | None  # what else its nodes must be
+    work: str | None  # "training" or "inference"
+    references: tuple[Reference, ...]  # keys, checkpoints, datasets: by name
+    plan: JobPlan | None  # which leases are opened for it
+    parent_job_id: str | None  # the job it is a part of: their costs add up
+    instance_id: str | None  # of the compute client: which one submitted it
+    key_id: str | None  # of the API key: what its plan opens counts for the key's budget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,12 +168,12 @@ class SubmitJob:
     max_price_per_gpu_hour: Amount
     at_us: int
     federated: str | None = None
-    participants: tuple[str, ...] | None = None
+    participants: tuple[str, ...] = ()
     sla_class: str | None = None
     auto_restart: bool = False
     constraints: Constraints | None = None
     work: str | None = None
-    references: tuple[Reference, ...] | None = None
+    references: tuple[Reference, ...] = ()
     plan: JobPlan | None = None
     parent_job_id: str | None = None
     key_id: str | None = None  # of the API key that asks: a compute client's acts for an instance
@@ -364,7 +364,7 @@ def decide_submit(command: SubmitJob, world: World) -> list[Change]:
         raise Refused(Reason.UNKNOWN_MODE, kind=command.kind)
     _require_participants(command)
     require_work(command.kind, command.work, command.federated)
-    require_references(command.references or ())
+    require_references(command.references)
     require_plan(command.kind, command.plan)
     _require_no_restart(command)
     _require_parent(command, world)
@@ -428,7 +428,7 @@ def _require_text(command: SubmitJob) -> None:
     parties = (command.client_id, command.project_id, command.end_user_ref)
     work = (command.image, command.command, command.env_refs, command.models)
     demands = None if command.constraints is None else asdict(command.constraints)
-    references = [one.name for one in command.references or ()]
+    references = [one.name for one in command.references]
     work_bytes = len(json.dumps([*parties, *work, demands, references]))
     if work_bytes > WORK_BYTES_MAX:
         raise Refused(
@@ -438,7 +438,7 @@ def _require_text(command: SubmitJob) -> None:
 
 def _require_participants(command: SubmitJob) -> None:
     """Raises Refused: UNKNOWN_MODE, COUNT_OUT_OF_RANGE, DUPLICATE_ID."""
-    participants = command.participants or ()
+    participants = command.participants
     if command.federated is None and not participants:
         return
     if command.federated not in FEDERATED_KINDS:
@@ -483,7 +483,7 @@ def _submitted(command: SubmitJob) -> JobSubmitted:
         command=command.command,
         env_refs=command.env_refs,
         workload_sha256=workload_hash(
-            command.image, command.command, command.env_refs, command.references or ()
+            command.image, command.command, command.env_refs, command.references
         ),
         gpu_count=command.gpu_count,
         share_ppm=command.share_ppm,
@@ -494,13 +494,14 @@ def _submitted(command: SubmitJob) -> JobSubmitted:
         federated=command.federated,
         participants=command.participants,
         sla_class=command.sla_class,
-        auto_restart=True if command.auto_restart else None,
+        auto_restart=command.auto_restart,
         constraints=command.constraints,
         work=command.work,
-        references=command.references or None,
+        references=command.references,
         plan=command.plan,
         parent_job_id=command.parent_job_id,
         key_id=command.key_id,
+        instance_id=None,
     )
 
 

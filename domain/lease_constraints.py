@@ -13,7 +13,7 @@ from domain.host_kind import kernel_number
 from domain.lease import LeaseRequested
 from domain.match_dimensions import BY_NAME, Need, OfferedNode
 from domain.node import NodeState
-from domain.offer import OfferPublished, OfferTerms
+from domain.offer import OfferPublished
 from domain.provider import region_of
 from domain.refusal import Reason, Refused
 from domain.stream import World
@@ -60,11 +60,11 @@ def _seen(offer: OfferPublished, node: NodeState, device: DeviceState, world: Wo
         price=offer.price_per_gpu_hour.units, settlement=offer.settlement,
         fractions=offer.fractions, served_gpu_us=0, devices=(),
         model=device.registered.model, memory_mib=device.registered.memory_mib,
-        vendor=device.registered.vendor, kind=device.registered.kind or "gpu",
+        vendor=device.registered.vendor, kind=device.registered.kind,
         region_id=node.joined.region_id,
         setting="datacenter" if region.opened is None else region.opened.setting,
         refused_workloads=region.refused_workloads, security_tier=region.security_tier,
         arch=host.arch, os=host.os, cpu_cores=host.cpu_cores, ram_mib=host.ram_mib,
-        terms=offer.terms or OfferTerms(), kernel=kernel_number(host.kernel),
+        terms=offer.terms, kernel=kernel_number(host.kernel),
         substrate=host.substrate or (),
     )  # fmt: skip

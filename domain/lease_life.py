@@ -144,7 +144,7 @@ def decide_resume(command: ResumeLease, world: World) -> list[Change]:
         )
         for device_id in reserved.device_ids
     ]  # fmt: skip
-    starts = tuple(one.start for one in held if one.start is not None)
+    starts = tuple(one.mig.start for one in held if one.mig is not None)
     fact = LeaseResumed(
         lease_id=command.lease_id,
         by=command.by,

@@ -69,7 +69,7 @@ def _require_open_job(
 
     Raises Refused: JOB_UNKNOWN, ACCOUNT_CLOSED, JOB_STATE.
     """
-    if command.account_id not in (spec.account_id, *(spec.participants or ())):
+    if command.account_id not in (spec.account_id, *spec.participants):
         raise Refused(Reason.JOB_UNKNOWN, job_id=command.job_id)
     require_open(account_of(world, command.account_id), command.account_id)
     if not job.is_open:

@@ -57,15 +57,14 @@ def hold_devices(
 def shared(terms: LeaseReserved, held: Sequence[DeviceReserved]) -> LeaseReserved:
     """The terms with what the lease holds of each device, and the price that this has."""
     first = held[0]
-    assert first.mode is not None
-    starts = [one.start for one in held if one.start is not None]
+    starts = [one.mig.start for one in held if one.mig is not None]
     return replace(
         terms,
         device_ids=tuple(one.device_id for one in held),
         share_ppm=first.share_ppm,
         mem_ppm=first.mem_ppm,
         mode=first.mode,
-        mig_profile=first.profile,
+        mig_profile=None if first.mig is None else first.mig.profile,
         mig_starts=tuple(starts) or None,
         price_per_gpu_hour=_price(terms, Held(first.share_ppm, first.mem_ppm, first.mode)),
     )

@@ -184,7 +184,7 @@ def _terms(
         owners=_owners_with_a_share(offer.node_id, world),
         federated=_federated(asked, tariff, world),
         sla_class=None if asked.sla_class is None else sla_class(tariff, asked.sla_class).name,
-        reclaim_window_us=None if offer.terms is None else offer.terms.reclaim_window_us,
+        reclaim_window_us=offer.terms.reclaim_window_us,
         interruptible=True if _is_interruptible(asked, offer) else None,
         gang_id=asked.gang_id,
     )
@@ -193,7 +193,7 @@ def _terms(
 def _is_interruptible(asked: LeaseRequested, offer: OfferPublished) -> bool:
     """Whether the lease may be paused: the renter asked for it, and the offer takes such leases."""
     wants = asked.constraints is not None and bool(asked.constraints.interruptible)
-    return wants and offer.terms is not None and bool(offer.terms.interruptible)
+    return wants and bool(offer.terms.interruptible)
 
 
 def _client_with_a_share(

@@ -78,7 +78,7 @@ class EarningsMatured:
     reduced: Amount  # of it, taken out of holdback before it matured
     amount: Amount  # holdback to payable
     at_us: int
-    clients: tuple[ClientGross, ...] | None = None  # of `gross`: who brought the work
+    clients: tuple[ClientGross, ...]  # of `gross`: who brought the work
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +113,7 @@ class PaymentModeSet:
     destination: str | None  # the payee's account at the payment processor
     by: str
     at_us: int
-    destination_from_us: int | None = None  # nothing is paid to it before
+    destination_from_us: int | None  # nothing is paid to it before; None: at once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -381,7 +381,7 @@ def decide_mature(command: MatureEarnings, world: World) -> list[Change]:
         reduced=credit(reduced),
         amount=credit(command.gross - reduced),
         at_us=command.at_us,
-        clients=_by_client(command) or None,
+        clients=_by_client(command),
     )
     gathered = gather(
         world, command.account_id, command.regional, command.through_position, command.at_us

@@ -17,6 +17,7 @@ from domain.device import DeviceRegistered, DeviceRetired, DeviceState, device_o
 from domain.hardware_admission import Verdict
 from domain.hardware_facts import HardwareFacts
 from domain.licence import licence_of, seat_of
+from domain.money import Asset
 from domain.node_hardware import NodeHardwareJudged, judged, verdict_of
 from domain.node_key import (
     NodeBootsAlternated,
@@ -27,7 +28,7 @@ from domain.node_key import (
 from domain.pool_node import PoolNodeAdded, PoolNodeRemoved
 from domain.provider import existing_provider, existing_region, region_of
 from domain.refusal import Reason, Refused
-from domain.resource_kind import SEAT, class_in_force, kind_in_force
+from domain.resource_kind import GPU, SEAT, class_in_force, kind_in_force
 from domain.storage_node import require_storage
 from domain.stream import Change, Stream, World
 
@@ -100,8 +101,8 @@ class NodeSpecReported:
     devices: tuple[DeviceSpec, ...]
     host: HostSpec
     at_us: int
-    hardware: HardwareFacts | None = None
-    agent: str | None = None  # version of its reporter; None: as told before
+    hardware: HardwareFacts | None
+    agent: str  # version of its reporter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +119,7 @@ class NodeAdmitted:
     node_id: str
     by: str
     at_us: int
-    waived: tuple[str, ...] | None = None  # rules of hardware that stop this node nothing
+    waived: tuple[str, ...]  # rules of hardware that do not stop this node
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -362,9 +363,7 @@ def evolve(state: NodeState, fact: NodeFact) -> NodeState:
                 public_key=fact.public_key, agent=fact.agent,
             )  # fmt: skip
         case NodeSpecReported():
-            return replace(
-                state, specs=fact, specs_at_us=fact.at_us, agent=fact.agent or state.agent
-            )
+            return replace(state, specs=fact, specs_at_us=fact.at_us, agent=fact.agent)
         case NodeSpecConfirmed():
             return replace(state, specs_at_us=fact.at_us)
         case NodeKeyConfirmed():
@@ -373,8 +372,9 @@ def evolve(state: NodeState, fact: NodeFact) -> NodeState:
             assert state.specs is not None
             ids = (*state.device_ids, *(device.device_id for device in state.specs.devices))
             phase = state.phase if state.is_admitted else "maintenance"
-            waived = state.waived if fact.waived is None else fact.waived
-            return replace(state, phase=phase, device_ids=tuple(dict.fromkeys(ids)), waived=waived)
+            return replace(
+                state, phase=phase, device_ids=tuple(dict.fromkeys(ids)), waived=fact.waived
+            )
         case NodeActivated():
             return replace(state, phase="active")
         case NodeMaintenanceStarted():
@@ -485,7 +485,13 @@ def decide_join(command: JoinNode, world: World) -> list[Change]:
     return [
         Change(join_stream(command.code_sha256), used),
         _on(command.node_id, joined),
-        *_described(command, code.issued.region_id, NodeState(), world),
+        *_described(
+            command,
+            code.issued.region_id,
+            NodeState(),
+            world,
+            _specs(command, command.agent),
+        ),
     ]
 
 
@@ -495,16 +501,15 @@ def decide_specs(command: ReportSpecs, world: World) -> list[Change]:
     assert state.joined is not None
     if state.phase == "retired" or state.is_revoked:
         raise Refused(Reason.NODE_STATE, node_id=command.node_id, phase=_told(state))
-    reported = _specs(command)
-    is_same_agent = command.agent in (None, state.agent)
+    reported = _specs(command, command.agent or state.agent)
+    is_same_agent = reported.agent == state.agent
     if is_same_agent and state.specs is not None and _is_same(reported, state.specs):
         if command.at_us < state.specs_at_us + SPEC_CONFIRM_US:
             return []
         again = NodeSpecConfirmed(node_id=command.node_id, at_us=command.at_us)
         region_id = state.joined.region_id
         return [_on(command.node_id, again), *_judged(command, state, region_id, reported, world)]
-    told = None if is_same_agent else command.agent
-    return _described(command, state.joined.region_id, state, world, told)
+    return _described(command, state.joined.region_id, state, world, reported)
 
 
 def decide_confirm_key(command: ConfirmNodeKey, world: World) -> list[Change]:
@@ -560,7 +565,7 @@ def decide_admit(command: AdmitNode, world: World) -> list[Change]:
     if state.is_admitted and not registered and not gone and is_same:
         return []
     admitted = NodeAdmitted(
-        node_id=command.node_id, by=command.by, at_us=command.at_us, waived=command.waived
+        node_id=command.node_id, by=command.by, at_us=command.at_us, waived=waived
     )
     judgements = [_on(command.node_id, fact) for fact in told]
     return [_on(command.node_id, admitted), *judgements, *registered, *gone]
@@ -622,13 +627,14 @@ def _on(node_id: str, fact: NodeFact) -> Change:
     return Change(node_stream(node_id), fact)
 
 
-def _specs(command: JoinNode | ReportSpecs) -> NodeSpecReported:
+def _specs(command: JoinNode | ReportSpecs, agent: str) -> NodeSpecReported:
     return NodeSpecReported(
         node_id=command.node_id,
         devices=command.devices,
         host=command.host,
         at_us=command.at_us,
         hardware=command.hardware,
+        agent=agent,
     )
 
 
@@ -642,10 +648,9 @@ def _described(
     region_id: str,
     state: NodeState,
     world: World,
-    agent: str | None = None,
+    reported: NodeSpecReported,
 ) -> list[Change]:
     """A new inventory, and its verdicts where they are others than before."""
-    reported = replace(_specs(command), agent=agent)
     changes = [_on(command.node_id, reported)]
     return [*changes, *_judged(command, state, region_id, reported, world)]
 
@@ -719,24 +724,23 @@ def _registrations(
 
 def _kind_terms(spec: DeviceSpec, at_us: int, world: World) -> dict[str, Any]:
     """What the registry of kinds adds to a device that names its kind, or that shares its memory
-    with the host, by itself or as all of its vendor's do. A kind that no row knows has no class.
+    with the host, by itself or as all of its vendor's do. A kind that no row knows has no class,
+    and is counted like a GPU.
     """
     known = kind_in_force(world, spec.kind, spec.vendor, at_us)
-    if known is None and spec.kind is not None:
-        return {"gpu_class": None, "kind": spec.kind}
-    gpu_class = class_in_force(world, spec.model, at_us)
-    if known is None:
-        return {"gpu_class": gpu_class}
-    memory = spec.memory or known.memory
-    if spec.kind is None and memory == "dedicated":
-        return {"gpu_class": gpu_class}
-    return {
-        "gpu_class": gpu_class,
-        "kind": known.kind,
-        "memory": memory,
-        "is_divisible": known.is_divisible,
-        "capacity_asset": known.capacity_asset,
+    has_class = known is not None or spec.kind is None
+    terms: dict[str, Any] = {
+        "gpu_class": class_in_force(world, spec.model, at_us) if has_class else None,
+        "kind": spec.kind or GPU,
+        "memory": "dedicated",
+        "is_divisible": True,
+        "capacity_asset": Asset.GPU_MS,
     }
+    memory = "dedicated" if known is None else spec.memory or known.memory
+    if known is None or (spec.kind is None and memory == "dedicated"):
+        return terms
+    of_kind = {"is_divisible": known.is_divisible, "capacity_asset": known.capacity_asset}
+    return {**terms, "memory": memory, **of_kind}
 
 
 def _unlicensed(command: AdmitNode, state: NodeState, world: World) -> tuple[str, ...]:

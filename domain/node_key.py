@@ -32,7 +32,7 @@ class NodeKeyRotated:
     previous_signature: str  # hex, by the previous key over `rotation`
     signature: str  # hex, by the new key over the same
     at_us: int
-    token_sha256: str | None = None  # of the bearer token that goes with the new key
+    token_sha256: str | None  # of the bearer token that goes with the new key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

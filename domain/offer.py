@@ -66,7 +66,7 @@ class OfferPublished:
     fractions: bool  # shares of a device, or whole devices only
     available_until_us: int | None
     at_us: int
-    terms: OfferTerms | None = None
+    terms: OfferTerms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,7 +170,7 @@ def existing_offer(world: World, offer_id: str) -> OfferPublished:
 
 def modes_of(offer: OfferPublished) -> tuple[str, ...]:
     """The modes of sharing in which leases may hold its devices, where these can do them."""
-    if offer.terms is not None and offer.terms.modes is not None:
+    if offer.terms.modes is not None:
         return offer.terms.modes
     return SHARING_MODES if offer.fractions else (WHOLE,)
 
@@ -253,7 +253,7 @@ def _published(command: PublishOffer) -> OfferPublished:
         fractions=command.fractions,
         available_until_us=command.available_until_us,
         at_us=command.at_us,
-        terms=command.terms,
+        terms=command.terms or OfferTerms(),
     )
 
 

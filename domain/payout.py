@@ -95,7 +95,7 @@ class PayoutConfirmed:
     log_index: int
     block_number: int
     at_us: int
-    set_aside: Big | None = None  # of it: waits for grants, in the wallet of the treasury
+    set_aside: Big  # of it: waits for grants, in the wallet of the treasury
 
 
 PayoutFact = EpochMintConfirmed | PayoutRootBuilt | RootProposed | RootVetoed | RootAccepted
@@ -364,7 +364,7 @@ def decide_payout(command: ConfirmPayout, world: World) -> list[Change]:
 
 def _confirmed(command: ConfirmPayout, matured: int) -> PayoutConfirmed:
     told = {name: value for name, value in _content(command).items() if name != "granted"}
-    return PayoutConfirmed(**told, set_aside=max(0, command.amount.units - matured) or None)
+    return PayoutConfirmed(**told, set_aside=max(0, command.amount.units - matured))
 
 
 def _content(command: Any) -> dict[str, Any]:

@@ -64,9 +64,9 @@ class PolicyPublished:
     effective_from_epoch: int
     by: str
     at_us: int
-    rewards: RewardTerms | None = None  # of versions before there were terms: NO_TERMS
-    governance: PolicyGovernance | None = None  # None: the default
-    proposal: int | None = None  # its number; None: published at the start, by an operator
+    rewards: RewardTerms | None  # None: NO_TERMS
+    governance: PolicyGovernance | None  # None: the default
+    proposal: int | None  # its number; None: published at the start, by an operator
 
 
 # Commands.

@@ -76,8 +76,8 @@ class PriceSnapshotTaken:
     health: str
     by: str
     at_us: int
-    median_micro_usd: int | None = None
-    deviation_bps: int | None = None
+    median_micro_usd: int | None
+    deviation_bps: int | None
 
 
 FeedFact: TypeAlias = PriceSourcesSet | PriceObserved | PriceSnapshotTaken

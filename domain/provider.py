@@ -40,7 +40,7 @@ class RegionOpened:
     admission: str  # "operator" or "permissionless"
     allow_public_jobs: bool
     at_us: int
-    hardware_rules: tuple[str, ...] | None = None  # of hardware_admission; absent: none waivable
+    hardware_rules: tuple[str, ...]  # of hardware_admission: those it insists on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,9 +59,9 @@ class RegionPolicySet:
     allow_public_jobs: bool
     by: str
     at_us: int
-    refused_workloads: tuple[str, ...] | None = None  # absent: as the region's setting has it
-    down_ranked_workloads: tuple[str, ...] | None = None  # matched after every other node
-    security_tier: int | None = None  # SECURITY_TIERS
+    refused_workloads: tuple[str, ...]
+    down_ranked_workloads: tuple[str, ...]  # matched after every other node
+    security_tier: int  # SECURITY_TIERS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,17 +186,23 @@ def evolve_region(state: RegionState, fact: RegionFact) -> RegionState:
                 fact.allow_public_jobs,
                 REFUSED_AT_EDGE if is_edge else (),
                 DOWN_RANKED_AT_EDGE if is_edge else (),
-                hardware_rules=fact.hardware_rules or (),
+                hardware_rules=fact.hardware_rules,
             )
         case RegionPolicySet():
-            return _under(state, fact)
+            return replace(
+                state,
+                allow_public_jobs=fact.allow_public_jobs,
+                refused_workloads=fact.refused_workloads,
+                down_ranked_workloads=fact.down_ranked_workloads,
+                security_tier=fact.security_tier,
+            )
         case RegionHardwareSet():
             return replace(state, hardware_rules=fact.rules)
         case _:
             assert_never(fact)
 
 
-def _under(state: RegionState, policy: RegionPolicySet | SetRegionPolicy) -> RegionState:
+def _under(state: RegionState, policy: SetRegionPolicy) -> RegionState:
     """The region with this policy: what it does not name stays as it is."""
     refused, down_ranked = policy.refused_workloads, policy.down_ranked_workloads
     tier = policy.security_tier
@@ -289,7 +295,7 @@ def decide_open_region(command: OpenRegion, world: World) -> list[Change]:
         admission=command.admission,
         allow_public_jobs=command.allow_public_jobs,
         at_us=command.at_us,
-        hardware_rules=command.hardware_rules,
+        hardware_rules=command.hardware_rules or (),
     )
     present = region_of(world, command.region_id).opened
     if present is not None and replace(opened, at_us=present.at_us) == present:
@@ -314,16 +320,17 @@ def decide_region_policy(command: SetRegionPolicy, world: World) -> list[Change]
     existing_region(world, command.region_id)
     state = region_of(world, command.region_id)
     _require_policy(command)
-    if _under(state, command) == state:
+    told = _under(state, command)
+    if told == state:
         return []
     policy = RegionPolicySet(
         region_id=command.region_id,
-        allow_public_jobs=command.allow_public_jobs,
+        allow_public_jobs=told.allow_public_jobs,
         by=command.by,
         at_us=command.at_us,
-        refused_workloads=command.refused_workloads,
-        down_ranked_workloads=command.down_ranked_workloads,
-        security_tier=command.security_tier,
+        refused_workloads=told.refused_workloads,
+        down_ranked_workloads=told.down_ranked_workloads,
+        security_tier=told.security_tier,
     )
     return [Change(region_stream(command.region_id), policy)]
 

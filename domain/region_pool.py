@@ -71,7 +71,7 @@ class RegionDayShared:
     nodes: int  # with a share, be it 0
     chunks: int  # of RegionSharesPaid in this append
     at_us: int
-    infra_book: str | None = None  # where it waits if the operator's account was closed
+    infra_book: str | None  # where it waits if the operator's account was closed
 
 
 @dataclass(frozen=True, slots=True)

@@ -236,7 +236,7 @@ def _require_room(count: int) -> None:
 def _require_notice(world: World, effective_from_us: int, at_us: int) -> None:
     """A row never starts in the past, and not before the notice of the tariff in force."""
     published = tariff_of(world).published
-    notice_us = (published[-1].notice_us or 0) if published else 0
+    notice_us = published[-1].notice_us if published else 0
     if effective_from_us < at_us + notice_us:
         raise Refused(Reason.TARIFF_NOTICE, earliest_us=at_us + notice_us)
 

@@ -38,7 +38,7 @@ class EscrowFunded:
     put_in: Amount  # so far, these parts included
     ends_us: int | None  # None: none of its leases runs
     at_us: int
-    counted: tuple[Counted, ...] | None = None
+    counted: tuple[Counted, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +173,7 @@ def evolve(escrow: Escrow, fact: Fact) -> Escrow:
                 escrow, account_id=fact.account_id, held=(*escrow.held, *fact.parts),
                 deposits=max(escrow.deposits, deposits_of(fact.parts)),
                 put_in=fact.put_in.units, ends_us=fact.ends_us or escrow.ends_us,
-                counted=(*escrow.counted, *(fact.counted or ())),
+                counted=(*escrow.counted, *fact.counted),
             )  # fmt: skip
         case EscrowMemberTold():
             return _with_member(escrow, fact)

@@ -51,7 +51,7 @@ class SlaAssessed:
     charge: Amount
     credit: Amount
     at_us: int
-    excused_gpu_us: Big | None = None  # announced maintenance, already taken off `promised_gpu_us`
+    excused_gpu_us: Big  # announced maintenance, already taken off `promised_gpu_us`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,7 +191,7 @@ def _assess(lease: Lease, command: CreditSla, world: World) -> SlaAssessed:
         charge=credit(lease.charge_units),
         credit=credit(lease.charge_units * credit_ppm // PPM),
         at_us=command.at_us,
-        excused_gpu_us=excused or None,
+        excused_gpu_us=excused,
     )
 
 

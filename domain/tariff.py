@@ -91,13 +91,13 @@ class TariffPublished:
     effective_from_us: int
     by: str
     at_us: int
-    split: Split | None = None
-    federated: FederatedFees | None = None
-    device_fee_per_month: Amount | None = None  # edge devices, by the UTC day (C-22)
-    storage_node_per_hour: Amount | None = None  # C-30
-    meters: tuple[MeterRate, ...] | None = None
-    sla: tuple[SlaClass, ...] | None = None
-    notice_us: int | None = None  # how long before its start the next version is published
+    split: Split | None
+    federated: FederatedFees | None
+    device_fee_per_month: Amount | None  # edge devices, by the UTC day (C-22)
+    storage_node_per_hour: Amount | None  # C-30
+    meters: tuple[MeterRate, ...]
+    sla: tuple[SlaClass, ...]
+    notice_us: int  # how long before its start the next version is published
 
 
 # Commands.
@@ -118,9 +118,9 @@ class PublishTariff:
     federated: FederatedFees | None = None
     device_fee_per_month: Amount | None = None
     storage_node_per_hour: Amount | None = None
-    meters: tuple[MeterRate, ...] | None = None
-    sla: tuple[SlaClass, ...] | None = None
-    notice_us: int | None = None
+    meters: tuple[MeterRate, ...] = ()
+    sla: tuple[SlaClass, ...] = ()
+    notice_us: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,9 +134,9 @@ class Terms:
     federated: FederatedFees | None = None
     device_fee_per_month: Amount | None = None
     storage_node_per_hour: Amount | None = None
-    meters: tuple[MeterRate, ...] | None = None
-    sla: tuple[SlaClass, ...] | None = None
-    notice_us: int | None = None
+    meters: tuple[MeterRate, ...] = ()
+    sla: tuple[SlaClass, ...] = ()
+    notice_us: int = 0
 
 
 METERS = {"cpu": "core-second", "memory": "GB-second", "storage": "GB-second", "network": "byte"}
@@ -235,12 +235,12 @@ def tariff_version(world: World, version: int) -> TariffPublished:
 
 def meter_rate(tariff: TariffPublished, meter: str) -> MeterRate | None:
     """The price of another resource; None: it costs nothing under this version."""
-    return next((row for row in tariff.meters or () if row.meter == meter), None)
+    return next((row for row in tariff.meters if row.meter == meter), None)
 
 
 def sla_class(tariff: TariffPublished, name: str) -> SlaClass:
     """The promise of a class. Raises Refused: SLA_CLASS_UNKNOWN."""
-    for row in tariff.sla or ():
+    for row in tariff.sla:
         if row.name == name:
             return row
     raise Refused(Reason.SLA_CLASS_UNKNOWN, sla_class=name)
@@ -268,8 +268,8 @@ def decide_publish(command: PublishTariff, world: World) -> list[Change]:
     _check_order(fact, published)
     _check_fees(fact)
     _check_split(fact)
-    _check_meters(fact.meters or ())
-    _check_sla(fact.sla or ())
+    _check_meters(fact.meters)
+    _check_sla(fact.sla)
     return [Change(NETWORK, fact)]
 
 
@@ -280,7 +280,7 @@ def _same(one: TariffPublished, other: TariffPublished) -> bool:
 def _check_order(fact: TariffPublished, published: tuple[TariffPublished, ...]) -> None:
     if fact.version != len(published) + 1:
         raise Refused(Reason.TARIFF_VERSION, version=fact.version, expected=len(published) + 1)
-    if not 0 <= (fact.notice_us or 0) <= NOTICE_US_MAX:
+    if not 0 <= fact.notice_us <= NOTICE_US_MAX:
         raise Refused(Reason.COUNT_OUT_OF_RANGE, field="notice_us", at_most=NOTICE_US_MAX)
     if not published:
         return
@@ -288,7 +288,7 @@ def _check_order(fact: TariffPublished, published: tuple[TariffPublished, ...]) 
     earliest = max(fact.at_us, published[-1].effective_from_us)
     if fact.effective_from_us < earliest:
         raise Refused(Reason.TARIFF_VERSION, effective_from_us=fact.effective_from_us)
-    earliest = fact.at_us + (published[-1].notice_us or 0)
+    earliest = fact.at_us + published[-1].notice_us
     if fact.effective_from_us < earliest:
         raise Refused(Reason.TARIFF_NOTICE, earliest_us=earliest)
 
@@ -306,7 +306,7 @@ def _check_fees(fact: TariffPublished) -> None:
         ("storage_node_per_hour", fact.storage_node_per_hour),
     )
     fees += [(row, fee) for row, fee in fixed if fee is not None]
-    fees += [(row.meter, row.price) for row in fact.meters or ()]
+    fees += [(row.meter, row.price) for row in fact.meters]
     for row, fee in fees:
         if fee.asset is not Asset.CREDIT or not 0 <= fee.units <= FEE_UNITS_MAX:
             raise Refused(Reason.AMOUNT_OUT_OF_RANGE, row=row)

@@ -148,7 +148,7 @@ class EpochReplay:
         epoch = self._epoch(fact.epoch)
         epoch.sealed = fact
         before = self.released
-        self.released += _units(fact.release) - _units(fact.returned_release)
+        self.released += fact.release.units - fact.returned_release.units
         data = self.file_of(fact.epoch)
         if data is None:
             yield f"epoch {fact.epoch}: its file is not in the bundle"

@@ -524,14 +524,11 @@ def _sealed(fact: EpochSealed) -> Iterable[Entry]:
     """Minted is drawn from what was never issued and from what was burned; what the seal returned
     is never drawn. The pools keep their carries.
     """
-    rewards, returned_release = fact.rewards.units, _units(fact.returned_release)
-    emission = fact.emission.units - (_units(fact.returned) - returned_release)
-    released = _units(fact.release) - returned_release
+    rewards, returned_release = fact.rewards.units, fact.returned_release.units
+    emission = fact.emission.units - (fact.returned.units - returned_release)
+    released = fact.release.units - returned_release
     kept = fact.compute_carry.units - fact.compute_carry_before.units
-    if fact.availability_carry is None:  # a seal that paid nobody for being available
-        kept_idle = fact.availability_pool.units
-    else:
-        kept_idle = fact.availability_carry.units - _units(fact.availability_carry_before)
+    kept_idle = fact.availability_carry.units - fact.availability_carry_before.units
     assert emission + released == fact.minted == rewards + kept + kept_idle, fact
     yield from entry(
         Asset.TOKEN,
@@ -583,7 +580,7 @@ def _mint(fact: EpochMintConfirmed) -> Iterable[Entry]:
 
 def _payout(fact: PayoutConfirmed) -> Iterable[Entry]:
     """What the treasury claims of grants is still theirs, and now in its wallet."""
-    units, set_aside = fact.amount.units, fact.set_aside or 0
+    units, set_aside = fact.amount.units, fact.set_aside
     return entry(
         Asset.TOKEN,
         (f"party:{fact.account_id}:matured", units - set_aside),

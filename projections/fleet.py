@@ -54,7 +54,7 @@ _TABLES = """
     CREATE TABLE own.offer (
         offer_id text COLLATE "C" PRIMARY KEY, provider_id text COLLATE "C" NOT NULL,
         node_id text COLLATE "C" NOT NULL, price_units bigint NOT NULL, settlement text NOT NULL,
-        fractions boolean NOT NULL, available_until_us bigint, terms json,
+        fractions boolean NOT NULL, available_until_us bigint, terms json NOT NULL,
         withdrawn_at_us bigint, at_us bigint NOT NULL, position bigint NOT NULL);
     CREATE TABLE own.fee (
         version int, gpu_class text COLLATE "C", units bigint NOT NULL,
@@ -140,19 +140,11 @@ _RULES = (
     ),
     Rule(
         ("node.spec_reported.v1",),
-        "node_id text, devices json, host json, hardware json, at_us bigint",
-        """UPDATE own.node n SET specs_at_us = f.at_us,
+        "node_id text, devices json, host json, hardware json, agent text, at_us bigint",
+        """UPDATE own.node n SET specs_at_us = f.at_us, agent = f.agent,
             specs = json_build_object('devices', f.devices, 'host', f.host,
                 'hardware', f.hardware)
         FROM (SELECT DISTINCT ON (node_id) * FROM facts ORDER BY node_id, position DESC) f
-        WHERE n.node_id = f.node_id""",
-    ),
-    Rule(  # of the reporter only a version that is another is told
-        ("node.spec_reported.v1",),
-        "node_id text, agent text",
-        """UPDATE own.node n SET agent = f.agent FROM (
-            SELECT DISTINCT ON (node_id) * FROM facts WHERE agent IS NOT NULL
-            ORDER BY node_id, position DESC) f
         WHERE n.node_id = f.node_id""",
     ),
     Rule(
@@ -210,9 +202,8 @@ _RULES = (
         " is_divisible boolean, capacity_asset text",
         """INSERT INTO own.device
         SELECT DISTINCT ON (device_id) device_id, node_id, provider_id, vendor, model, gpu_class,
-            memory_mib, false, 1000000, 1000000, NULL, at_us, position, coalesce(kind, 'gpu'),
-            coalesce(memory, 'dedicated'), coalesce(is_divisible, true),
-            coalesce(capacity_asset, 'GPU_MS')
+            memory_mib, false, 1000000, 1000000, NULL, at_us, position, kind, memory,
+            is_divisible, capacity_asset
         FROM facts ORDER BY device_id, position DESC
         ON CONFLICT (device_id) DO UPDATE SET node_id = excluded.node_id,
             provider_id = excluded.provider_id, vendor = excluded.vendor, model = excluded.model,
@@ -231,7 +222,7 @@ _RULES = (
     Rule(
         _HELD,
         "device_id text, lease_id text, share_ppm int, mem_ppm int, at_us bigint, mode text,"
-        " profile text, start int",
+        " mig json",
         """, last AS (
             SELECT DISTINCT ON (device_id, lease_id) * FROM facts
             ORDER BY device_id, lease_id, position DESC
@@ -240,9 +231,8 @@ _RULES = (
                 AND h.device_id = f.device_id AND h.lease_id = f.lease_id
         )
         INSERT INTO own.holding
-        SELECT device_id, lease_id, share_ppm, mem_ppm, at_us, coalesce(mode, CASE
-            WHEN share_ppm = 1000000 AND mem_ppm = 1000000 THEN 'whole' ELSE 'memory' END),
-            profile, start
+        SELECT device_id, lease_id, share_ppm, mem_ppm, at_us, mode, mig->>'profile',
+            (mig->>'start')::int
         FROM last WHERE topic = 'device.reserved.v1'
         ON CONFLICT (device_id, lease_id) DO UPDATE SET share_ppm = excluded.share_ppm,
             mem_ppm = excluded.mem_ppm, at_us = excluded.at_us, mode = excluded.mode,
@@ -404,7 +394,7 @@ class Offer:
     settlement: str
     fractions: bool
     available_until_us: int | None
-    terms: dict[str, Any] | None
+    terms: dict[str, Any]
     withdrawn_at_us: int | None
     models: list[str]
     gpu_classes: list[str]

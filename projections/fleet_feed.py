@@ -322,5 +322,5 @@ def _row(
         gpu_class=gpu_class or None, vendor=vendor, kind=kind, offer_id=offer_id,
         is_offered=offer_id != "", price=price, settlement=settlement, fractions=fractions,
         available_until_us=until_us,
-        terms=OfferTerms() if terms is None else _terms_of(terms),
+        terms=_terms_of(terms),
     )  # fmt: skip

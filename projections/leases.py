@@ -140,7 +140,7 @@ _RULES = (
         SELECT job_id, account_id, client_id, project_id, end_user_ref, kind, image, command,
             env_refs, workload_sha256, gpu_count, share_ppm, mem_ppm, models,
             (max_price_per_gpu_hour->>'units')::bigint, federated, participants, sla_class,
-            coalesce(auto_restart, false), constraints, work, "references", plan, parent_job_id,
+            auto_restart, constraints, work, "references", plan, parent_job_id,
             instance_id, 'open', NULL, at_us, position
         FROM facts""",
     ),
@@ -349,7 +349,7 @@ class Job:
     models: list[str]
     price_max_units: int
     federated: str | None
-    participants: list[str] | None
+    participants: list[str]
     sla_class: str | None
     auto_restart: bool
     constraints: dict[str, Any] | None

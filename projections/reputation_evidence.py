@@ -458,11 +458,7 @@ EVIDENCE = (
                 div(1000 * (p.promised_ms - p.lost_ms), d.count)::bigint AS good,
                 div(1000 * p.promised_ms, d.count)::bigint AS total
             FROM facts f CROSS JOIN LATERAL (
-                SELECT coalesce(f.node_id, (
-                    SELECT a.node_id FROM own.device_at a
-                    WHERE a.device_id = f.device_id AND a.from_position < f.position
-                        AND a.node_id IS NOT NULL
-                    ORDER BY a.from_position DESC LIMIT 1)) AS node_id) n
+                SELECT f.node_id) n
             JOIN own.subject s ON s.kind = 'node' AND s.subject_id = n.node_id
             CROSS JOIN LATERAL (
                 SELECT {_DEVICES.format(node="n.node_id")} AS count) d

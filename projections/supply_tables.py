@@ -67,8 +67,7 @@ RULES = (
         SELECT region_id, setting,
             CASE setting WHEN 'edge' THEN ARRAY['ip_lease'] ELSE '{{}}' END,
             CASE setting WHEN 'edge' THEN ARRAY['large_storage'] ELSE '{{}}' END, 0,
-            CASE WHEN hardware_rules IS NULL THEN '{{}}'
-                ELSE {_WORDS.format("hardware_rules")} END
+            {_WORDS.format("hardware_rules")}
         FROM facts""",
     ),
     Rule(
@@ -78,21 +77,15 @@ RULES = (
             SELECT DISTINCT ON (region_id) * FROM facts ORDER BY region_id, position DESC) f
         WHERE r.region_id = f.region_id""",
     ),
-    # What a policy does not name stays as it is: each field by the newest fact that names it.
-    *(
-        Rule(
-            ("region.policy_set.v1",),
-            f"region_id text, {field} {kind}",
-            f"""UPDATE own.region_policy r SET {field} = {value} FROM (
-                SELECT DISTINCT ON (region_id) * FROM facts WHERE {field} IS NOT NULL
-                ORDER BY region_id, position DESC) f
-            WHERE r.region_id = f.region_id""",
-        )
-        for field, kind, value in (
-            ("refused_workloads", "json", _WORDS.format("f.refused_workloads")),
-            ("down_ranked_workloads", "json", _WORDS.format("f.down_ranked_workloads")),
-            ("security_tier", "int", "f.security_tier"),
-        )
+    Rule(
+        ("region.policy_set.v1",),
+        "region_id text, refused_workloads json, down_ranked_workloads json, security_tier int",
+        f"""UPDATE own.region_policy r SET
+            refused_workloads = {_WORDS.format("f.refused_workloads")},
+            down_ranked_workloads = {_WORDS.format("f.down_ranked_workloads")},
+            security_tier = f.security_tier
+        FROM (SELECT DISTINCT ON (region_id) * FROM facts ORDER BY region_id, position DESC) f
+        WHERE r.region_id = f.region_id""",
     ),
     Rule(
         ("node.maintenance_scheduled.v1",),

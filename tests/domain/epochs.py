@@ -31,6 +31,9 @@ POLICY = PolicyPublished(
     effective_from_epoch=1,
     by="key_op",
     at_us=START_US - 5,
+    rewards=None,
+    governance=None,
+    proposal=None,
 )
 
 

@@ -79,6 +79,8 @@ def scene(balances: dict[str, int] | None = None) -> Scene:
                     effective_from_us=0,
                     by="op",
                     at_us=at["at_us"],
+                    split=None, federated=None, device_fee_per_month=None,
+                    storage_node_per_hour=None, meters=(), sla=(), notice_us=0,
                 ),
             ),
             (

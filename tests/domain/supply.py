@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from domain.account import AccountOpened, MemberAdded
 from domain.device import DeviceRegistered
-from domain.money import credit
+from domain.money import Asset, credit
 from domain.node import (
     DeviceSpec,
     HostSpec,
@@ -52,6 +52,7 @@ region_opened = RegionOpened(
     admission="operator",
     allow_public_jobs=True,
     at_us=NOON_US,
+    hardware_rules=(),
 )
 code_issued = JoinCodeIssued(
     code_sha256=CODE,
@@ -80,11 +81,18 @@ def gpu(device_id: str, model: str = "NVIDIA A100-SXM4-80GB") -> DeviceSpec:
 
 
 HOST = HostSpec(arch="x86_64", os="linux")
-specs = NodeSpecReported(node_id=NODE, devices=(gpu(GPU_0), gpu(GPU_1)), host=HOST, at_us=NOON_US)
+specs = NodeSpecReported(
+    node_id=NODE,
+    devices=(gpu(GPU_0), gpu(GPU_1)),
+    host=HOST,
+    at_us=NOON_US,
+    hardware=None,
+    agent="0.1.0",
+)
 confirmed = NodeKeyConfirmed(
     node_id=NODE, key_id="nk_1", public_key="ab" * 32, by="mem_alice", at_us=NOON_US
 )
-admitted = NodeAdmitted(node_id=NODE, by="mem_ops", at_us=NOON_US)
+admitted = NodeAdmitted(node_id=NODE, by="mem_ops", at_us=NOON_US, waived=())
 activated = NodeActivated(node_id=NODE, by="mem_alice", at_us=NOON_US)
 
 
@@ -105,6 +113,10 @@ def device_registered(
         gpu_class=gpu_class,
         memory_mib=81_920,
         at_us=at_us,
+        kind="gpu",
+        memory="dedicated",
+        is_divisible=True,
+        capacity_asset=Asset.GPU_MS,
     )
 
 
@@ -120,6 +132,13 @@ tariff = TariffPublished(
     effective_from_us=NOON_US,
     by="mem_ops",
     at_us=NOON_US,
+    split=None,
+    federated=None,
+    device_fee_per_month=None,
+    storage_node_per_hour=None,
+    meters=(),
+    sla=(),
+    notice_us=0,
 )
 
 with_account = Scene().given((ALICE_STREAM, opened), (ALICE_STREAM, owned))

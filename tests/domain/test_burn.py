@@ -42,6 +42,7 @@ INTENDED = BurnIntended(
     price_round=3,
     tokens=token(1_016_042_781),
     at_us=10,
+    price_snapshot=None,
 )
 CONFIRM = ConfirmBurn(burn_id=1, tokens=INTENDED.tokens, tx_hash="0xab", block_number=8, at_us=20)
 CONFIRMED = BurnConfirmed(

@@ -148,7 +148,13 @@ def test_without_a_destination_or_an_open_account_there_is_no_cash_out() -> None
 def test_held_is_neither_asked_for_nor_started_until_every_hold_is_released() -> None:
     """Nothing leaves that is disputed: a dispute names itself as a hold."""
     one = CashOutsHeld(
-        account_id=OWNER, hold_id="operator", reason="a look", by="op", at_us=NOON_US
+        account_id=OWNER,
+        hold_id="operator",
+        reason="a look",
+        by="op",
+        at_us=NOON_US,
+        amount=None,
+        also_on=None,
     )
     scene().when(hold()).then((holds_stream(OWNER), one))
     scene().after(hold()).when(hold()).then_nothing()

@@ -197,6 +197,8 @@ def test_four_quarters_for_an_hour_are_one_gpu_hour() -> None:
                 unavailable_ppm_us=0,
                 at_us=LATER_US,
                 node_id=NODE,
+                lane=None,
+                usage_position=None,
             ),
         )
     )

@@ -298,6 +298,7 @@ def test_a_seal_tells_a_snapshot_of_the_price_that_decides_nothing() -> None:
     taken = PriceSnapshotTaken(
         number=4, sources=(), window_us=1, max_age_us=1, max_deviation_bps=1, min_sources=1,
         health="healthy", by="job", at_us=END_US, median_micro_usd=2_000_000,
+        deviation_bps=None,
     )  # fmt: skip
     priced = CLOSING.given((FEED, taken))
     fact = replace(sealed_fact(SETTLED, END_US + 9), price_snapshot=4)

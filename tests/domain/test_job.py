@@ -68,6 +68,17 @@ submitted = JobSubmitted(
     models=(),
     max_price_per_gpu_hour=credit(3_000_000),
     at_us=NOON_US,
+    federated=None,
+    participants=(),
+    sla_class=None,
+    auto_restart=False,
+    constraints=None,
+    work=None,
+    references=(),
+    plan=None,
+    parent_job_id=None,
+    instance_id=None,
+    key_id=None,
 )
 cancel = CancelJob(job_id=JOB, by="mem_alice", at_us=NOON_US + 1)
 cancelled = JobCancelled(job_id=JOB, by="mem_alice", at_us=NOON_US + 1)

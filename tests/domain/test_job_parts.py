@@ -134,6 +134,8 @@ def scheduled(text: str, last_due_us: int) -> JobState:
         kind="scheduled", image="i", command=(), env_refs=(), workload_sha256="", gpu_count=1,
         share_ppm=1, mem_ppm=1, models=(), max_price_per_gpu_hour=job().max_price_per_gpu_hour,
         at_us=last_due_us, plan=JobPlan(schedule=text),
+        federated=None, participants=(), sla_class=None, auto_restart=False, constraints=None,
+        work=None, references=(), parent_job_id=None, instance_id=None, key_id=None,
     )  # fmt: skip
     return JobState(submitted, "submitted", last_due_us=last_due_us)
 

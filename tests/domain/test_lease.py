@@ -149,6 +149,8 @@ def test_an_offer_below_the_usage_fee_of_a_later_tariff_takes_no_new_leases() ->
         version=2, usage_fees=(UsageFee("datacenter", credit(2_780_001)),),
         provider_share_ppm=500_000, burn_share_ppm=0, effective_from_us=NOON_US, by="op",
         at_us=NOON_US,
+        split=None, federated=None, device_fee_per_month=None, storage_node_per_hour=None,
+        meters=(), sla=(), notice_us=0,
     )  # fmt: skip
     asked = scene().given((Stream("tariff", "network"), dearer)).after(job()).after(request())
     asked.when(reserve()).then_refused(Reason.OFFER_MISMATCH, usage_fee=2_780_001)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from domain.constraints import Constraints
-from domain.device import DeviceRegistered, DeviceReserved
+from domain.device import DeviceRegistered, DeviceReserved, MigPart
 from domain.duration import HOUR_US
 from domain.lease import LeaseReserved
 from domain.mig import asked_ppm
@@ -62,14 +62,15 @@ def test_a_lease_of_two_devices_has_an_instance_on_each_where_the_device_puts_it
             Stream("device", DEVICES[1]),
             DeviceReserved(
                 device_id=DEVICES[1], lease_id="lease_other", share_ppm=428_571, mem_ppm=500_000,
-                at_us=0, mode="mig", profile="3g.40gb", start=4,
+                at_us=0, mode="mig", mig=MigPart("3g.40gb", 4),
             ),
         )
     )  # fmt: skip
     lease, held = reserved(here, gpus=2)
     assert (lease.mode, lease.mig_profile, lease.mig_starts) == ("mig", "3g.40gb", (4, 0))
     assert (lease.share_ppm, lease.mem_ppm) == (428_571, 500_000)
-    assert [(one.device_id, one.start) for one in held] == [(DEVICES[0], 4), (DEVICES[1], 0)]
+    told = [(one.device_id, one.mig) for one in held]
+    assert told == [(DEVICES[0], MigPart("3g.40gb", 4)), (DEVICES[1], MigPart("3g.40gb", 0))]
 
 
 @pytest.mark.parametrize(

@@ -75,6 +75,7 @@ def matured(after: int, through: int, gross: int, reduced: int = 0) -> tuple[Str
     return EARNED, EarningsMatured(
         account_id=OWNER, after_position=after, through_position=through, gross=credit(gross),
         reduced=credit(reduced), amount=credit(gross - reduced), at_us=DAY_ZERO_US,
+        clients=(),
     )  # fmt: skip
 
 
@@ -244,6 +245,7 @@ def test_a_payment_mode_names_an_open_account_and_cash_its_destination() -> None
     fact = PaymentModeSet(
         account_id=OWNER, mode="credits", billing_account_id=BILLING, destination=None,
         by="mem", at_us=DAY_ZERO_US,
+        destination_from_us=None,
     )  # fmt: skip
     scene().when(mode()).then((EARNED, fact))
     scene().after(mode()).when(mode()).then_nothing()

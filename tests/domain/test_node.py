@@ -103,7 +103,13 @@ def device_retired(device_id: str) -> DeviceRetired:
 
 def reserved(device_id: str) -> DeviceReserved:
     return DeviceReserved(
-        device_id=device_id, lease_id="lease_1", share_ppm=1, mem_ppm=1, at_us=NOON_US
+        device_id=device_id,
+        lease_id="lease_1",
+        share_ppm=1,
+        mem_ppm=1,
+        at_us=NOON_US,
+        mode="memory",
+        mig=None,
     )
 
 
@@ -176,7 +182,14 @@ def test_a_new_inventory_is_recorded_and_an_equal_one_is_not() -> None:
     with_joined_node.when(fewer).then(
         (
             NODE_STREAM,
-            NodeSpecReported(node_id=NODE, devices=(gpu(GPU_0),), host=HOST, at_us=LATER_US),
+            NodeSpecReported(
+                node_id=NODE,
+                devices=(gpu(GPU_0),),
+                host=HOST,
+                at_us=LATER_US,
+                hardware=None,
+                agent="0.1.0",
+            ),
         )
     )
 

@@ -14,6 +14,7 @@ from domain.node import NodeEquivocated
 from domain.offer import (
     PRICE_UNITS_MAX,
     OfferPublished,
+    OfferTerms,
     OfferWithdrawn,
     PublishOffer,
     WithdrawOffer,
@@ -62,6 +63,7 @@ published = OfferPublished(
     fractions=True,
     available_until_us=None,
     at_us=NOON_US,
+    terms=OfferTerms(),
 )
 withdraw = WithdrawOffer(offer_id=OFFER, by="mem_alice", at_us=NOON_US + 1)
 withdrawn = OfferWithdrawn(offer_id=OFFER, by="mem_alice", at_us=NOON_US + 1)

@@ -48,7 +48,13 @@ close_doors = SetRegionPolicy(
     region_id=REGION, allow_public_jobs=False, by="mem_alice", at_us=NOON_US + 1
 )
 doors_closed = RegionPolicySet(
-    region_id=REGION, allow_public_jobs=False, by="mem_alice", at_us=NOON_US + 1
+    region_id=REGION,
+    allow_public_jobs=False,
+    by="mem_alice",
+    at_us=NOON_US + 1,
+    refused_workloads=(),
+    down_ranked_workloads=(),
+    security_tier=0,
 )
 
 

@@ -205,6 +205,7 @@ def test_what_matures_under_terms_is_gathered_in_the_same_append_and_the_rest_is
     matured = EarningsMatured(
         account_id=OPERATOR, after_position=0, through_position=9, gross=credit(100),
         reduced=credit(0), amount=credit(100), at_us=command.at_us,
+        clients=(),
     )  # fmt: skip
     where, fact = gathered({"node_a": 70, "node_b": 5})
     scene.when(command).then((earnings_stream(OPERATOR), matured), (where, fact))

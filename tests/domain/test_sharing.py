@@ -18,6 +18,7 @@ from domain.device import (
     CapacityAccrued,
     DeviceReserved,
     DeviceState,
+    MigPart,
     decide_accrue,
     device_of,
     evolve,
@@ -124,20 +125,12 @@ def refused(state: DeviceState, ask: Ask) -> tuple[Reason, Any]:
 def test_a_device_says_in_which_mode_and_how_much_of_it_a_lease_holds(ask: Ask, held: Held) -> None:
     fact = ask.of(idle, "lease_1")
     assert (fact.share_ppm, fact.mem_ppm) == (held.share_ppm, held.mem_ppm)
-    assert (fact.mode, fact.profile, fact.start) == (held.mode, held.profile, held.start)
+    assert fact.mode == held.mode
+    assert fact.mig == (None if held.profile is None else MigPart(held.profile, held.start or 0))
     state = evolve(idle, fact)
     assert state.holders == {"lease_1": held}
     assert state.mode == held.mode
     assert evolve(state, release(state, "lease_1", NOON_US)).mode is None
-
-
-def test_a_fact_from_before_the_modes_is_the_whole_device_or_a_part_of_its_memory() -> None:
-    for share_ppm, mode in ((PPM, WHOLE), (250_000, MEMORY)):
-        old = DeviceReserved(
-            device_id=GPU_0, lease_id="lease_1", share_ppm=share_ppm, mem_ppm=share_ppm,
-            at_us=NOON_US,
-        )  # fmt: skip
-        assert evolve(idle, old).mode == mode
 
 
 def test_a_profile_has_the_memory_that_this_gpu_gives_it() -> None:
@@ -248,7 +241,7 @@ def test_a_freed_instance_leaves_the_others_where_they_are() -> None:
     state = holding(*[instance("1g.5gb")] * 3)
     state = evolve(state, release(state, "lease_1", NOON_US))
     assert {who: held.start for who, held in state.holders.items()} == {"lease_0": 6, "lease_2": 4}
-    assert instance("1g.5gb").of(state, "lease_9").start == 5
+    assert instance("1g.5gb").of(state, "lease_9").mig == MigPart("1g.5gb", 5)
 
 
 def test_threads_of_mps_clients_add_up_to_a_hundred_percent() -> None:

@@ -41,6 +41,9 @@ POLICY = PolicyPublished(
     effective_from_epoch=1,
     by="test",
     at_us=0,
+    rewards=None,
+    governance=None,
+    proposal=None,
 )
 
 

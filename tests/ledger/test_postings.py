@@ -194,6 +194,7 @@ def escrow_funded(units: int) -> shared_escrow.EscrowFunded:
     return shared_escrow.EscrowFunded(
         escrow_id="job_1", account_id=RENTER, depositor_account_id=OWNER,
         parts=topped_up(units).parts, put_in=credit(units + 1), ends_us=None, at_us=AT_US,
+        counted=(),
     )  # fmt: skip
 
 
@@ -214,6 +215,7 @@ def capacity(physical: int, leased: int, stranded: int, unavailable: int) -> dev
         physical=Amount(Asset.GPU_MS, physical), leased=Amount(Asset.GPU_MS, leased),
         stranded=Amount(Asset.GPU_MS, stranded),
         unavailable=Amount(Asset.GPU_MS, unavailable),
+        lane=None, usage_position=None,
     )  # fmt: skip
 
 
@@ -223,6 +225,7 @@ def policy(version: int, cap: int) -> PolicyPublished:
         hard_cap=token(cap), compute_ppm=700_000, availability_ppm=200_000, treasury_ppm=100_000,
         compute_base="burned_value", holdback_epochs=0, effective_from_epoch=1, by="op",
         at_us=AT_US,
+        rewards=None, governance=None, proposal=None,
     )  # fmt: skip
 
 
@@ -234,6 +237,10 @@ def sealed(compute: int, availability: int, treasury: int, before: int, carry: i
         treasury_pool=token(treasury), compute_carry_before=token(before),
         rewards=token(compute + before + treasury - carry), compute_carry=token(carry),
         recipients=1, chunks=1, file_sha256="22" * 32, at_us=AT_US,
+        unissued=token(0), recyclable=token(0), release=token(0), returned=token(0),
+        returned_release=token(0), availability_carry_before=token(0),
+        availability_carry=token(availability), compute_weight=0, availability_weight=0,
+        adjustments_open=(), price_snapshot=None,
     )  # fmt: skip
 
 
@@ -272,6 +279,7 @@ def earnings_matured(gross: int, reduced: int) -> maturity.EarningsMatured:
     return maturity.EarningsMatured(
         account_id=OWNER, after_position=0, through_position=9, gross=credit(gross + reduced),
         reduced=credit(reduced), amount=credit(gross), at_us=AT_US,
+        clients=(),
     )  # fmt: skip
 
 
@@ -330,7 +338,7 @@ def minted(amount: int) -> payout.EpochMintConfirmed:
     )  # fmt: skip
 
 
-def paid(amount: int, set_aside: int | None = None) -> payout.PayoutConfirmed:
+def paid(amount: int, set_aside: int = 0) -> payout.PayoutConfirmed:
     return payout.PayoutConfirmed(
         distributor="0xd", account_id=OWNER, address="0xab", seq=1, amount=token(amount),
         cumulative=token(amount), tx_hash="0x8", log_index=0, block_number=7, at_us=AT_US,
@@ -825,6 +833,7 @@ def test_the_time_of_a_device_is_booked_whatever_its_own_name_is(device_id: str)
         physical=Amount(Asset.GPU_MS, 10), stranded=Amount(Asset.GPU_MS, 2),
         unavailable=Amount(Asset.GPU_MS, 1), physical_us=10_000, leased_ppm_us=4 * 10**9,
         stranded_ppm_us=2 * 10**9, unavailable_ppm_us=10**9, at_us=AT_US,
+        node_id="node_1", lane=None, usage_position=None,
     )  # fmt: skip
     check(entries_for(fact))
     booked = lines(fact, Asset.GPU_MS)

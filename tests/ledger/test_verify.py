@@ -63,6 +63,17 @@ def sealed(cut: int) -> EpochSealed:
         chunks=0,
         file_sha256=sha256(EPOCH_FILE).hexdigest(),
         at_us=0,
+        unissued=token(0),
+        recyclable=token(0),
+        release=token(0),
+        returned=token(0),
+        returned_release=token(0),
+        availability_carry_before=token(0),
+        availability_carry=token(0),
+        compute_weight=0,
+        availability_weight=0,
+        adjustments_open=(),
+        price_snapshot=None,
     )
 
 

@@ -9,6 +9,7 @@ import psycopg
 
 from domain import challenge, device, epoch, node, pin, provider, report
 from domain.gpu_time import GPU_HOUR_US
+from domain.money import Asset
 from domain.report import Device, Report, Row, lane_of
 from domain.stream import Stream
 from projections import tables
@@ -77,6 +78,7 @@ class Network:
                 device_id=device_id, node_id=name, provider_id="prov_a", vendor="nvidia",
                 model="H200", gpu_class="datacenter", memory_mib=141_000,
                 at_us=START_US + hour * GPU_HOUR_US,
+                kind="gpu", memory="dedicated", is_divisible=True, capacity_asset=Asset.GPU_MS,
             )  # fmt: skip
             self.tell((Stream("device", device_id), fact))
 

@@ -21,6 +21,7 @@ FIRST = PolicyPublished(
     version=1, epoch_length_us=604_800_000_000, segments=(EmissionSegment(1, 4, 400),),
     hard_cap=token(400), compute_ppm=700_000, availability_ppm=200_000, treasury_ppm=100_000,
     compute_base="burned_value", holdback_epochs=0, effective_from_epoch=1, by="mem_a", at_us=0,
+    rewards=None, governance=None, proposal=None,
 )  # fmt: skip
 
 

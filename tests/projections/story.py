@@ -7,7 +7,7 @@ tests and benchmarks of what follows the log; what may happen at all is tested e
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
@@ -164,6 +164,7 @@ def _shared_escrow() -> Iterator[Told]:
     yield stream, shared_escrow.EscrowFunded(
         escrow_id=job_id, account_id=who, depositor_account_id=who, parts=parts,
         put_in=credit(8), ends_us=None, at_us=at,
+        counted=(),
     )  # fmt: skip
     yield (
         stream,
@@ -228,6 +229,8 @@ def _founding() -> Iterator[Told]:
     yield Stream("tariff", "network"), TariffPublished(
         version=1, usage_fees=fees, provider_share_ppm=500_000, burn_share_ppm=200_000,
         effective_from_us=0, by="acct_operator", at_us=at,
+        split=None, federated=None, device_fee_per_month=None, storage_node_per_hour=None,
+        meters=(), sla=(), notice_us=0,
     )  # fmt: skip
 
 
@@ -268,11 +271,18 @@ def _supply(size: Size) -> Iterator[Told]:
     yield region, provider.RegionOpened(
         region_id="region_1", provider_id="prov_1", name="north", storage_mode="local",
         setting="datacenter", admission="operator", allow_public_jobs=False, at_us=at,
+        hardware_rules=(),
     )  # fmt: skip
     yield (
         region,
         provider.RegionPolicySet(
-            region_id="region_1", allow_public_jobs=True, by="acct_provider", at_us=at
+            region_id="region_1",
+            allow_public_jobs=True,
+            by="acct_provider",
+            at_us=at,
+            refused_workloads=(),
+            down_ranked_workloads=(),
+            security_tier=0,
         ),
     )
     for index in range(size.nodes):
@@ -301,7 +311,7 @@ def _node(size: Size, index: int, at: int) -> Iterator[Told]:
             host=node.HostSpec(arch="x86_64", os="linux"),
             at_us=at,
             hardware=HardwareFacts(nvme_drives_gb=(1_000,), tpm_2_0=True) if index % 2 else None,
-            agent="0.2.0" if index % 2 else None,
+            agent="0.2.0" if index % 2 else "0.1.0",
         ),
     )
     yield (
@@ -310,23 +320,26 @@ def _node(size: Size, index: int, at: int) -> Iterator[Told]:
             node_id=node_id, key_id=f"key_{index}", public_key=f"{index:064x}", by="mem_a", at_us=at
         ),
     )
-    yield stream, node.NodeAdmitted(node_id=node_id, by="acct_operator", at_us=at)
+    yield stream, node.NodeAdmitted(node_id=node_id, by="acct_operator", at_us=at, waived=())
     for spec in specs:
         yield Stream("device", spec.device_id), device.DeviceRegistered(
             device_id=spec.device_id, node_id=node_id, provider_id="prov_1", vendor="nvidia",
             model=f"M{index % 7}", gpu_class="datacenter", memory_mib=40_960, at_us=at,
+            kind="gpu", memory="dedicated", is_divisible=True, capacity_asset=Asset.GPU_MS,
         )  # fmt: skip
     yield stream, node.NodeActivated(node_id=node_id, by="acct_operator", at_us=at)
     yield Stream("executor", node_id), executor_key.ExecutorKeyIssued(
         node_id=node_id, key_sha256=sha256(b"executor" + node_id.encode()).hexdigest(),
         by=node_id, at_us=at,
     )  # fmt: skip
-    yield stream, node.NodeAdmitted(node_id=node_id, by="acct_operator", at_us=at)
+    yield stream, node.NodeAdmitted(node_id=node_id, by="acct_operator", at_us=at, waived=())
     yield Stream("offer", f"offer_{index}"), offer.OfferPublished(
         offer_id=f"offer_{index}", provider_id="prov_1", node_id=node_id,
         price_per_gpu_hour=credit(PRICE + index % 3), settlement="burn" if index % 2 else "cash",
         fractions=True, available_until_us=None, at_us=at,
-        terms=offer.OfferTerms(isolation="vm", capabilities=("cuda",)) if index % 2 else None,
+        terms=offer.OfferTerms(isolation="vm", capabilities=("cuda",))
+        if index % 2
+        else offer.OfferTerms(),
     )  # fmt: skip
 
 
@@ -431,7 +444,7 @@ def _lease(size: Size, index: int) -> Iterator[Told]:
         "account_id": who, "client_id": "client_1", "project_id": "prj", "end_user_ref": "u1",
     }  # fmt: skip
     demands = Constraints(arch="x86_64", capabilities=("cuda",)) if index % 2 else None
-    mode = ("whole" if share == PPM else "memory") if index % 2 else None
+    mode = "whole" if share == PPM else "memory"
     demands = None
     if index % 2:
         demands = Constraints(arch="x86_64", capabilities=("cuda",), cpu_cores=8, pool_id=POOLS[0])
@@ -476,6 +489,7 @@ def _lease(size: Size, index: int) -> Iterator[Told]:
             mem_ppm=share,
             at_us=at,
             mode=mode,
+            mig=None,
         ),
     )
     yield stream, _acknowledged(lease_id, node_id, at)
@@ -512,8 +526,7 @@ def _lease(size: Size, index: int) -> Iterator[Told]:
         accrued = _accrual(index, hour, size, who, source, share, at)
         charged = accrued.charge.units
         yield stream, accrued
-        booked = _capacity(device_id, index, hour, size.hours, share)
-        yield here, replace(booked, node_id=node_id)
+        yield here, _capacity(node_id, device_id, index, hour, size.hours, share)
     yield stream, lease.LeaseSettled(
         lease_id=lease_id, account_id=who, charge=credit(charged), gpu_us=accrued.gpu_us,
         refund=(
@@ -613,6 +626,7 @@ def _sla(lease_id: str, credit_units: int) -> Iterator[Told]:
         sla_class="standard", tariff_version=1, metered_gpu_us=9, promised_gpu_us=10,
         availability_ppm=900_000, below_ppm=990_000, credit_ppm=100_000, charge=credit(1_000),
         credit=credit(credit_units), at_us=at,
+        excused_gpu_us=0,
     )  # fmt: skip
     for paid in range(0, credit_units, 50):
         yield stream, sla.SlaCredited(
@@ -759,7 +773,7 @@ def _accrual(
     )  # fmt: skip
 
 
-def _capacity(device_id: str, index: int, hour: int, hours: int, share: int) -> Any:
+def _capacity(node_id: str, device_id: str, index: int, hour: int, hours: int, share: int) -> Any:
     whole = GPU_HOUR_US // 1_000
     from_us = START_US + (index * hours + hour) * GPU_HOUR_US
     count = index * hours + hour + 1
@@ -770,6 +784,7 @@ def _capacity(device_id: str, index: int, hour: int, hours: int, share: int) -> 
         stranded=Amount(Asset.GPU_MS, 0), unavailable=Amount(Asset.GPU_MS, 0),
         physical_us=count * GPU_HOUR_US, leased_ppm_us=count * GPU_HOUR_US * share,
         stranded_ppm_us=0, unavailable_ppm_us=0, at_us=from_us + GPU_HOUR_US,
+        node_id=node_id, lane=None, usage_position=None,
     )  # fmt: skip
 
 
@@ -787,6 +802,7 @@ def _epoch_end() -> Iterator[Told]:
     yield price_feed.FEED, price_feed.PriceSnapshotTaken(
         number=1, sources=(), window_us=1, max_age_us=1, max_deviation_bps=1, min_sources=1,
         health="too_few_sources", by="job", at_us=at,
+        median_micro_usd=None, deviation_bps=None,
     )  # fmt: skip
     burned = Stream("burn", "1")
     amounts: dict[str, Any] = {"credits": credit(1_000), "tokens": token(55)}
@@ -805,6 +821,10 @@ def _epoch_end() -> Iterator[Told]:
         availability_pool=token(20), treasury_pool=token(10), compute_carry_before=token(0),
         rewards=token(86), compute_carry=token(3), recipients=3, chunks=1, file_sha256="22" * 32,
         at_us=at,
+        unissued=token(0), recyclable=token(0), release=token(0), returned=token(0),
+        returned_release=token(0), availability_carry_before=token(0),
+        availability_carry=token(20), compute_weight=0, availability_weight=0, adjustments_open=(),
+        price_snapshot=None,
     )  # fmt: skip
     worker, treasury = epoch.Reward("acct_provider", token(67)), epoch.Reward("treasury", token(10))
     rewards = (worker, epoch.Reward(WALLETLESS, token(9)), treasury)
@@ -846,6 +866,7 @@ def _epoch_end() -> Iterator[Told]:
     yield Stream("claim", "0xd/0xab/67"), payout.PayoutConfirmed(
         distributor="0xd", account_id="acct_provider", address="0xab", seq=1, amount=token(67),
         cumulative=token(67), tx_hash="0x8", log_index=0, block_number=7, at_us=at + 4,
+        set_aside=0,
     )  # fmt: skip
 
 
@@ -911,7 +932,8 @@ def _cash_outs(at: int) -> Iterator[Told]:
     holds = Stream("cash_out_holds", "acct_cash")
     for hold_id in ("operator", "dispute:1"):
         yield holds, cash_out.CashOutsHeld(
-            account_id="acct_cash", hold_id=hold_id, reason="a look", by="mem_a", at_us=at
+            account_id="acct_cash", hold_id=hold_id, reason="a look", by="mem_a", at_us=at,
+            amount=None, also_on=None,
         )  # fmt: skip
     yield (
         holds,
@@ -1133,6 +1155,7 @@ def _leaving(size: Size) -> Iterator[Told]:
         yield Stream("device", gone), device.DeviceRegistered(
             device_id=gone, node_id=size.node(0), provider_id="prov_1", vendor="nvidia",
             model="M0", gpu_class="datacenter", memory_mib=40_960, at_us=at,
+            kind="gpu", memory="dedicated", is_divisible=True, capacity_asset=Asset.GPU_MS,
         )  # fmt: skip
 
 

@@ -42,10 +42,10 @@ def _regions(at: dict[str, Any]) -> Iterator[tuple[Stream[Any], Any]]:
         hardware_rules=("tpm_2_0", "ram"),
     )  # fmt: skip
     yield region, provider.RegionHardwareSet(region_id="region_2", rules=("ram",), **at)
-    for refused, tier in ((("ip_lease", "cron"), None), (None, 2)):
+    for tier in (0, 2):
         yield region, provider.RegionPolicySet(
-            region_id="region_2", allow_public_jobs=True, refused_workloads=refused,
-            security_tier=tier, **at,
+            region_id="region_2", allow_public_jobs=True, refused_workloads=("ip_lease", "cron"),
+            down_ranked_workloads=("large_storage",), security_tier=tier, **at,
         )  # fmt: skip
 
 

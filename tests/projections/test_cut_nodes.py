@@ -239,6 +239,7 @@ def test_a_farm_of_spoofed_devices_earns_nothing_for_being_available(network: Ne
         hard_cap=token(1_000), compute_ppm=700_000, availability_ppm=200_000,
         treasury_ppm=100_000, compute_base="burned_value", holdback_epochs=0,
         effective_from_epoch=1, by="op", at_us=1, rewards=REWARD_TERMS,
+        governance=None, proposal=None,
     )  # fmt: skip
     cut = Cut(
         epoch=1, cut_position=1, policy=policy, openings=Openings(unissued=1_000),

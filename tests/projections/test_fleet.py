@@ -26,7 +26,13 @@ def connection(database: str) -> Any:
 
 def _reserve(free: FreeDevice, lease_id: str, share: int, mem: int) -> Told:
     return Stream("device", free.device_id), device.DeviceReserved(
-        device_id=free.device_id, lease_id=lease_id, share_ppm=share, mem_ppm=mem, at_us=START_US
+        device_id=free.device_id,
+        lease_id=lease_id,
+        share_ppm=share,
+        mem_ppm=mem,
+        at_us=START_US,
+        mode="memory",
+        mig=None,
     )
 
 
@@ -73,7 +79,7 @@ def test_a_device_shows_the_mode_of_those_who_hold_it_and_none_when_nobody_does(
     stream = Stream("device", gpu)
     three = device.DeviceReserved(
         device_id=gpu, lease_id="lease_1", share_ppm=428_571, mem_ppm=500_000, at_us=START_US,
-        mode="mig", profile="3g.40gb", start=4,
+        mode="mig", mig=device.MigPart("3g.40gb", 4),
     )  # fmt: skip
     gone = device.DeviceReleased(
         device_id=gpu, lease_id="lease_1", share_ppm=428_571, mem_ppm=500_000, at_us=START_US
@@ -82,7 +88,7 @@ def test_a_device_shows_the_mode_of_those_who_hold_it_and_none_when_nobody_does(
     assert _held(connection, gpu) == [("lease_1", "mig", "3g.40gb", 4)]
     assert fleet.read_devices(connection, device_id=gpu)[0].mode == "mig"
     # Released and held again, elsewhere on the device, between two looks.
-    writer.write([(stream, gone), (stream, replace(three, start=0))])
+    writer.write([(stream, gone), (stream, replace(three, mig=device.MigPart("3g.40gb", 0)))])
     assert _held(connection, gpu) == [("lease_1", "mig", "3g.40gb", 0)]
     writer.write([(stream, gone)])
     assert _held(connection, gpu) == []

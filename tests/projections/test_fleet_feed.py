@@ -48,7 +48,7 @@ def _changes() -> list[list[Told]]:
     return [
         [(Stream("device", gpu), device.DeviceReserved(
             device_id=gpu, lease_id="lease_x", share_ppm=142_857, mem_ppm=125_000, at_us=at,
-            mode="mig", profile="1g.10gb", start=6))],
+            mode="mig", mig=device.MigPart("1g.10gb", 6)))],
         [(Stream("node", first), node.NodeMaintenanceStarted(by="mem_a", **here))],
         [(Stream("node", first), node.NodeActivated(by="mem_a", **here)),
          (Stream("node", second), PoolNodeAdded(pool_id="pool_1", node_id=second, **by))],
@@ -200,7 +200,7 @@ def test_the_best_of_the_columns_is_the_best_of_the_whole_fleet(
         writer.write(
             (Stream("device", one), device.DeviceReserved(
                 device_id=one, lease_id=f"lease_{number}", share_ppm=need.share_ppm,
-                mem_ppm=need.mem_ppm, at_us=START_US, mode=mode))
+                mem_ppm=need.mem_ppm, at_us=START_US, mode=mode, mig=None))
             for one in got.device_ids
         )  # fmt: skip
     assert matched > 20
@@ -243,6 +243,8 @@ def test_an_offer_below_the_usage_fee_of_a_later_tariff_is_no_candidate(
         version=2, usage_fees=(UsageFee("datacenter", credit(PRICE + 1)),),
         provider_share_ppm=500_000, burn_share_ppm=0, effective_from_us=START_US + 10,
         by="op", at_us=START_US,
+        split=None, federated=None, device_fee_per_month=None, storage_node_per_hour=None,
+        meters=(), sla=(), notice_us=0,
     )  # fmt: skip
     writer.write([(Stream("tariff", "network"), dearer)])
     tables.step_all(connection, only=("fleet",))
