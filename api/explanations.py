@@ -153,7 +153,7 @@ class JobQuoteTold(Told):
 def match_told(fact: MatchDecided) -> MatchTold:
     """From the recorded decision, ranked again."""
     again = recompute(fact)
-    dimensions = None if fact.narrowed is None else list(map(dimension_told, fact.narrowed))
+    dimensions = list(map(dimension_told, fact.narrowed)) or None
     return MatchTold(
         lease_id=fact.lease_id, rule=fact.rule, fleet_position=fact.fleet_position,
         considered=fact.considered, node_id=fact.node_id, offer_id=fact.offer_id,
@@ -225,7 +225,7 @@ def _as_fact(found: Found, candidates: tuple[Candidate, ...]) -> MatchDecided:
         lease_id="", rule=found.rule, fleet_position=found.position, candidates=candidates,
         considered=match.considered, node_id=match.node_id, offer_id=match.offer_id,
         device_ids=match.device_ids, at_us=found.need.at_us,
-        weights=found.need.constraints.weights,
+        weights=found.need.constraints.weights, pricing=None, narrowed=(),
     )  # fmt: skip
 
 

@@ -395,11 +395,11 @@ def _wait(body: NewLease, call: Call, spec: SubmitJob | JobSubmitted, lease_id: 
 
 
 def _sharing(reserved: LeaseReserved) -> dict[str, Any]:
-    starts = None if reserved.mig_starts is None else list(reserved.mig_starts)
+    mig = reserved.mig
     return {
         "mode": mode_of(reserved.mode, reserved.share_ppm, reserved.mem_ppm),
-        "mig_profile": reserved.mig_profile,
-        "mig_starts": starts,
+        "mig_profile": None if mig is None else mig.profile,
+        "mig_starts": None if mig is None else list(mig.starts),
     }
 
 
@@ -647,12 +647,12 @@ def _charge(call: Call, row: tuple[int, bytes]) -> LeaseChargeTold:
         charge=money(fact.charge_new), fee=credits_(parts.fee), provider=credits_(parts.provider),
         platform=credits_(parts.platform), burn=credits_(parts.burn),
         client=credits_or_none(parts.client),
-        owners=None if fact.owners is None else [
+        owners=None if not fact.owners else [
             OwnerTold(account_id=one.account_id, amount=credits_(one.units_new))
             for one in fact.owners
             if sees_owners or may_see(one.account_id)
         ],
-        federated=None if fact.federated_new is None else money(fact.federated_new),
+        federated=None if fact.federated is None else money(fact.federated.new),
         drawn=[
             DrawnTold(
                 source=one.source, amount=money(one.amount), purpose=one.purpose,
@@ -714,12 +714,12 @@ def _lease(row: leases.LeaseRow) -> LeaseTold:
         reclaim_window_seconds=(
             None if row.reclaim_window_us is None else row.reclaim_window_us // SECOND_US
         ),
-        interruptible=row.interruptible, revised_close_code=row.revised_code,
+        interruptible=row.interruptible or None, revised_close_code=row.revised_code,
         sla_class=row.sla_class, client_account_id=row.client_account_id,
         federated_account_id=row.federated_account_id,
         federated_fee_per_hour=credits_or_none(row.federated_fee_units),
         part=row.job_part, attempt=row.attempt, run_due_at=moment_or_none(row.run_due_us),
-        overflow=row.overflow, restart_of=row.restart_of, restarted_as=row.restarted_as,
+        overflow=row.overflow or None, restart_of=row.restart_of, restarted_as=row.restarted_as,
         escrow_id=row.escrow_id,
         charge=credits_(row.charge_units), gpu_us=str(row.gpu_us), hours_accrued=row.hours,
         version=row.version,

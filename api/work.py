@@ -203,7 +203,7 @@ def end_work(node_id: NodeInPath, lease_id: LeaseInPath, body: WorkEnd, call: Ca
             lease_id=lease_id, node_id=node_id, executor=body.executor, outcome=body.outcome,
             exit_code=body.exit_code, at_us=call.now_us,
         )  # fmt: skip
-        if reserved is not None and reserved.months is not None and body.outcome != LOST:
+        if reserved is not None and reserved.prepaid is not None and body.outcome != LOST:
             return [ended]
         close = CloseLease(
             lease_id=lease_id, closed_at_us=call.now_us, party="job",

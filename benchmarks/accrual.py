@@ -175,6 +175,7 @@ def _lease(number: int, node: BenchNode) -> Iterator[Told]:
         lease_id=lease_id(number), rule="lowest_cost/1", fleet_position=1,
         candidates=(lease.Candidate(node.id, offer_id, PRICE, 0, 0),), considered=1,
         node_id=node.id, offer_id=offer_id, device_ids=(device,), at_us=at_us,
+        pricing=None, weights=None, narrowed=(),
     )  # fmt: skip
     provider = number // DEVICES % PROVIDERS
     yield stream, lease.LeaseReserved(
@@ -187,7 +188,9 @@ def _lease(number: int, node: BenchNode) -> Iterator[Told]:
     )  # fmt: skip
     yield (
         stream,
-        lease.LeaseReady(lease_id=lease_id(number), node_id=node.id, endpoint=None, at_us=at_us),
+        lease.LeaseReady(
+            lease_id=lease_id(number), node_id=node.id, endpoint=None, at_us=at_us, credentials=None
+        ),
     )
     yield stream, lease.LeaseOpened(
         lease_id=lease_id(number), price_per_gpu_hour=credit(PRICE), opened_at_us=at_us,

@@ -48,9 +48,9 @@ def steps(lease: Lease, fact: UsageAccrued) -> list[Step]:
         told = getattr(lease.parts, name) or 0, getattr(fact.parts, name) or 0
         assert values.get(name, (0, 0)) == told, (name, fact)
     owners = [step.after for step in found if step.name.startswith(OWNER)]
-    assert owners == [part.units for part in fact.owners or ()], fact
+    assert owners == [part.units for part in fact.owners], fact
     if fact.federated is not None:
-        assert values["federated_fee"][1] == fact.federated.units, fact
+        assert values["federated_fee"][1] == fact.federated.total.units, fact
     return found
 
 
@@ -140,7 +140,7 @@ def _residual(reserved: LeaseReserved) -> str:
 
 def _owners(reserved: LeaseReserved, provider: Pair) -> Iterator[Step]:
     """The provider's part among the owners of the node (row K-1)."""
-    if reserved.owners is None:
+    if not reserved.owners:
         return
     before, after = (
         split_among(units, reserved.owners, reserved.provider_account_id) for units in provider

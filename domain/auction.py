@@ -140,7 +140,6 @@ class WinnerDepositForfeited:
 
     lease_id: str
     forfeited: DepositBack  # whose it was
-    to_account_id: str | None  # whose it is now; None: the network's
     code: int
     at_us: int
 
@@ -439,7 +438,6 @@ def deposits_at_cancelling(world: World, lease: Lease, code: int, at_us: int) ->
     forfeited = WinnerDepositForfeited(
         lease_id=asked.lease_id,
         forfeited=back([auction.winner])[0],
-        to_account_id=None,
         code=code,
         at_us=at_us,
     )

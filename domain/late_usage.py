@@ -151,7 +151,7 @@ def credits_of(accrued: UsageAccrued, burned: int) -> list[BookLine]:
     """
     new = accrued.parts_new
     owners = [(accrued.provider_account_id, new.provider)]
-    if accrued.owners is not None:
+    if accrued.owners:
         owners = [(part.account_id, part.units_new) for part in accrued.owners]
     if new.client:
         assert accrued.client_account_id is not None, accrued

@@ -130,23 +130,23 @@ class LeaseRequested:
     term_us: int | None  # fixed term, or open end
     funds: Amount | None  # open end: what to hold; fixed term: the largest possible charge
     at_us: int
-    refill: bool | None = None  # topped up from the balance before its funds end
-    sla_class: str | None = None
-    key_id: str | None = None  # of the API key that asked: its budget counts
-    restart_of: str | None = None  # the lease of the same job whose funds ended
-    constraints: Constraints | None = None  # the job's
-    encryption_key: str | None = None  # hex, X25519: what the node's credentials are sealed to
-    remoting_session_id: str | None = None  # of the layer that forwards calls to the device; no fee
-    split_label: str | None = None  # which part of the program is forwarded; no fee
-    pricing: str | None = None  # the module that prices it; None: "posted/1"
-    months: int | None = None  # of a reserved term
-    part: int | None = None  # which chunk or member of the job
-    attempt: int | None = None  # of the part: 1, and one more for each lease it gets
-    run_due_us: int | None = None  # of a scheduled job: the due time it runs for
-    overflow: bool | None = None  # its quotas were full: rented elsewhere, and not counted
-    gang_id: str | None = None  # a member of this gang: with it or not at all
-    start_timeout_us: int | None = None  # the gang's; None: START_TIMEOUT_US
-    escrow_id: str | None = None  # the job's escrow, which it draws on with others
+    refill: bool  # topped up from the balance before its funds end
+    sla_class: str | None
+    key_id: str | None  # of the API key that asked: its budget counts
+    restart_of: str | None  # the lease of the same job whose funds ended
+    constraints: Constraints | None  # the job's
+    encryption_key: str | None  # hex, X25519: what the node's credentials are sealed to
+    remoting_session_id: str | None  # of the layer that forwards calls to the device; no fee
+    split_label: str | None  # which part of the program is forwarded; no fee
+    pricing: str | None  # the module that prices it; None: "posted/1"
+    months: int | None  # of a reserved term
+    part: int | None  # which chunk or member of the job
+    attempt: int | None  # of the part: 1, and one more for each lease it gets
+    run_due_us: int | None  # of a scheduled job: the due time it runs for
+    overflow: bool  # its quotas were full: rented elsewhere, and not counted
+    gang_id: str | None  # a member of this gang: with it or not at all
+    start_timeout_us: int | None  # the gang's; None: START_TIMEOUT_US
+    escrow_id: str | None  # the job's escrow, which it draws on with others
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,9 +170,25 @@ class MatchDecided:
     offer_id: str
     device_ids: tuple[str, ...]
     at_us: int
-    pricing: str | None = None  # the module and its version; None: "posted/1"
-    weights: Weights | None = None
-    narrowed: tuple[Narrowed, ...] | None = None  # by each demand, in the order of asking
+    pricing: str | None  # the module and its version; None: "posted/1"
+    weights: Weights | None
+    narrowed: tuple[Narrowed, ...]  # by each demand, in the order of asking
+
+
+@dataclass(frozen=True, slots=True)
+class PrepaidTerm:
+    """A reserved term: it is paid beforehand."""
+
+    months: int
+    refund_ppm: int  # of what is unused, where the term is ended early
+
+
+@dataclass(frozen=True, slots=True)
+class MigInstances:
+    """One instance of a profile on each device, and where each begins, as `device_ids` has them."""
+
+    profile: str
+    starts: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,24 +216,22 @@ class LeaseReserved:
     burn_share_ppm: int
     escrow: tuple[EscrowPart, ...]  # for usage, and for the federated fee where there is one
     at_us: int
-    split: Split | None = None  # of the tariff; None: by the two shares above
-    client_account_id: str | None = None  # the compute client that has a share
-    owners: tuple[OwnerShare, ...] | None = None  # who shares the provider's part
-    federated: FederatedTerms | None = None
-    sla_class: str | None = None
-    counted: tuple[Counted, ...] | None = None  # budgets with a cap that it counts against
-    months: int | None = None  # a reserved term of so many months
-    refund_ppm: int | None = None  # of what is unused, where such a term is ended early
-    quotas: tuple[str, ...] | None = None  # of groups and clients that it counts in
-    gang_id: str | None = None
-    pool_id: str | None = None  # of the node, when it was reserved
-    mode: str | None = None  # SHARING_MODES: how it shares each of its devices
-    mig_profile: str | None = None
-    mig_starts: tuple[int, ...] | None = None  # of its instances, in the order of `device_ids`
-    reclaim_window_us: int | None = None  # quoted: how long the provider waits to take it back
-    interruptible: bool | None = None  # may be paused
-    quote_id: str | None = None  # the quote that was accepted
-    by: str | None = None  # the member whose call it was; None: a timer, by the request's rule
+    split: Split | None  # of the tariff; None: by the two shares above
+    client_account_id: str | None  # the compute client that has a share
+    owners: tuple[OwnerShare, ...]  # who shares the provider's part; empty: its own account alone
+    federated: FederatedTerms | None
+    sla_class: str | None
+    counted: tuple[Counted, ...]  # budgets with a cap that it counts against
+    prepaid: PrepaidTerm | None  # a reserved term
+    quotas: tuple[str, ...]  # of groups and clients that it counts in
+    gang_id: str | None
+    pool_id: str | None  # of the node, when it was reserved
+    mode: str  # SHARING_MODES: how it shares each of its devices
+    mig: MigInstances | None
+    reclaim_window_us: int | None  # quoted: how long the provider waits to take it back
+    interruptible: bool  # may be paused
+    quote_id: str | None  # the quote that was accepted
+    by: str | None  # the member whose call it was; None: a timer, by the request's rule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,7 +240,7 @@ class LeaseReady:
     node_id: str
     endpoint: str | None
     at_us: int
-    credentials: str | None = None  # base64, sealed to the renter's key: only the renter reads it
+    credentials: str | None  # base64, sealed to the renter's key: only the renter reads it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,7 +266,7 @@ class LeaseToppedUp:
     put_in: Amount  # into the escrow so far, these parts included
     funds_end_us: int | None  # None: the lease has not opened yet
     at_us: int
-    counted: tuple[Counted, ...] | None = None  # budgets with a cap that these parts count against
+    counted: tuple[Counted, ...]  # budgets with a cap that these parts count against
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,6 +275,14 @@ class Unfunded:
 
     account_id: str  # whose
     amount: Amount
+
+
+@dataclass(frozen=True, slots=True)
+class FederatedCharge:
+    """The federated fee of a lease, all of it so far and what is new."""
+
+    total: Amount
+    new: Amount
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -290,12 +312,11 @@ class UsageAccrued:
     watermarks: tuple[Watermark, ...]
     refused: tuple[RefusedTime, ...]  # new: time that earned nothing
     at_us: int
-    client_account_id: str | None = None
-    owners: tuple[OwnerPart, ...] | None = None  # the provider's part, where several own it
-    federated: Amount | None = None  # cumulative; paid by the job's creator, beside the charge
-    federated_new: Amount | None = None
-    owed: Unfunded | None = None  # new: of the charge, what the escrow was short of
-    escrow_id: str | None = None  # the one that paid; None: the lease's own
+    client_account_id: str | None
+    owners: tuple[OwnerPart, ...]  # the provider's part, where several own it
+    federated: FederatedCharge | None  # paid by the job's creator, beside the charge
+    owed: Unfunded | None  # new: of the charge, what the escrow was short of
+    escrow_id: str | None  # the one that paid; None: the lease's own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -307,8 +328,8 @@ class LeaseClosed:
     code: int  # its range names the party at fault
     refund: tuple[EscrowPart, ...]  # above the largest still possible charge
     at_us: int
-    by: str | None = None  # the account or key of that party
-    evidence: str | None = None  # SHA-256 of what the party can show, in hexadecimal
+    by: str | None  # the account or key of that party; None: a timer
+    evidence: str | None  # SHA-256 of what the party can show, in hexadecimal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -319,7 +340,7 @@ class LeaseSettled:
     gpu_us: Big
     refund: tuple[EscrowPart, ...]
     at_us: int
-    disputed: bool | None = None  # a dispute of one of its lines is still open
+    disputed: bool  # a dispute of one of its lines is still open
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -704,7 +725,7 @@ def _reserved(lease: Lease, fact: LeaseReserved) -> Lease:
         reserved=fact,
         held=fact.escrow,
         deposits=deposits_of(fact.escrow),
-        counted=fact.counted or (),
+        counted=fact.counted,
         quotes=(),
     )
 
@@ -727,7 +748,7 @@ def _with_deposits(lease: Lease, fact: LeaseToppedUp | LeaseExtended) -> Lease:
         held=(*lease.held, *fact.parts),
         deposits=max(lease.deposits, deposits_of(fact.parts)),
         funds_end_us=fact.funds_end_us or lease.funds_end_us,
-        counted=(*lease.counted, *(fact.counted or ())),
+        counted=(*lease.counted, *fact.counted),
     )
 
 
@@ -763,7 +784,9 @@ def _turned(lease: Lease, fact: Turn) -> Lease:
         case LeaseResumed():
             lease = _paused_until(lease, fact.resumed_at_us)
             assert lease.reserved is not None
-            reserved = replace(lease.reserved, mig_starts=fact.mig_starts)
+            reserved, mig = lease.reserved, lease.reserved.mig
+            if mig is not None:
+                reserved = replace(reserved, mig=replace(mig, starts=fact.mig_starts))
             return replace(
                 lease, status="active", reserved=reserved, funds_end_us=fact.funds_end_us
             )

@@ -28,6 +28,7 @@ from domain.lease import (
     LATE_WINDOW_US,
     AccrueUsage,
     CloseLease,
+    FederatedCharge,
     Lease,
     LeaseClosed,
     LeaseReserved,
@@ -137,14 +138,15 @@ def _ended_early(
     """
     reserved, term_us = lease.reserved, lease.term_us
     assert reserved is not None
+    prepaid = reserved.prepaid
     is_renters = command.party in ("renter", "client") and lease.status != "reclaiming"
-    if reserved.months is None or reserved.refund_ppm is None or not is_renters:
+    if prepaid is None or not is_renters:
         return None
     assert term_us is not None
     price = reserved.price_per_gpu_hour.units
     whole = charge_for(lease.gpu_ppm_total * term_us // PPM, price)
     unused = whole - charge_for(lease.gpu_ppm_total * lease.ran_us(closed_at_us) // PPM, price)
-    kept = kept_of(max(0, unused), reserved.refund_ppm)
+    kept = kept_of(max(0, unused), prepaid.refund_ppm)
     if not kept:
         return None
     parts = _parts(reserved, kept)
@@ -153,8 +155,8 @@ def _ended_early(
         lease_id=command.lease_id,
         account_id=reserved.account_id,
         provider_account_id=reserved.provider_account_id,
-        months=reserved.months,
-        refund_ppm=reserved.refund_ppm,
+        months=prepaid.months,
+        refund_ppm=prepaid.refund_ppm,
         unused=credit(unused),
         refunded=credit(unused - kept),
         kept=credit(kept),
@@ -199,7 +201,7 @@ def decide_settle(command: SettleLease, world: World) -> list[Change]:
         gpu_us=after.gpu_us,
         refund=after.held,
         at_us=command.at_us,
-        disputed=True if lease.disputes else None,
+        disputed=bool(lease.disputes),
     )
     budgets = uncount_budgets(
         world, command.lease_id, lease.counted, settled.refund, command.at_us, is_final=True
@@ -268,7 +270,7 @@ def _accrued(
     federated = lease.federated_units(ppm_us)
     federated_new = federated - lease.federated_units(lease.ppm_us)
     assert federated_new >= 0, (federated, federated_new)
-    has_fee = reserved.federated is not None
+    fee = FederatedCharge(credit(federated), credit(federated_new))
     paid_units, owed = _unfunded(lease, new_units)
     return UsageAccrued(
         lease_id=command.lease_id,
@@ -301,8 +303,7 @@ def _accrued(
         at_us=command.at_us,
         client_account_id=reserved.client_account_id,
         owners=_owners(reserved, parts.provider, lease.parts.provider),
-        federated=credit(federated) if has_fee else None,
-        federated_new=credit(federated_new) if has_fee else None,
+        federated=None if reserved.federated is None else fee,
         owed=owed,
         escrow_id=lease.escrow_id,
     )
@@ -346,10 +347,10 @@ def _nobodys() -> Held:
     )
 
 
-def _owners(reserved: LeaseReserved, provider: int, before: int) -> tuple[OwnerPart, ...] | None:
-    """The provider's cumulative part among the owners, and what is new of it; None: it has one."""
-    if reserved.owners is None:
-        return None
+def _owners(reserved: LeaseReserved, provider: int, before: int) -> tuple[OwnerPart, ...]:
+    """The provider's cumulative part among the owners, and what is new of it; empty: it has one."""
+    if not reserved.owners:
+        return ()
     now = split_among(provider, reserved.owners, reserved.provider_account_id)
     earlier = dict(split_among(before, reserved.owners, reserved.provider_account_id))
     parts = tuple(OwnerPart(who, units, units - earlier[who]) for who, units in now)
@@ -397,6 +398,7 @@ def cancelled(lease: Lease, command: CloseLease, world: World) -> list[Change]:
         gpu_us=0,
         refund=lease.held,
         at_us=command.at_us,
+        disputed=False,
     )
     stream = lease_stream(command.lease_id)
     released = _released(lease, command.at_us, world)
@@ -428,7 +430,7 @@ def _released(lease: Lease, at_us: int, world: World) -> list[Change]:
     """Its devices, and what it held of quotas: paused or not, it counts in them until it ends."""
     if lease.reserved is None:
         return []
-    quotas = lease.reserved.quotas or ()
+    quotas = lease.reserved.quotas
     devices = released_devices(lease, at_us, world)
     return [*devices, *release_quotas(world, quotas, lease.reserved.lease_id, at_us)]
 

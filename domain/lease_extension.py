@@ -55,7 +55,7 @@ def extended(
         term_end_us=term_end_us,
         funds_end_us=ends_us,
         at_us=command.at_us,
-        counted=counted or None,
+        counted=counted,
     )
     return fact, budgets
 
@@ -64,14 +64,15 @@ def _require_listed(reserved: LeaseReserved, more_us: int, world: World) -> None
     """Raises Refused: TERM_NOT_OFFERED, for more of a reserved term than whole months of the list,
     or at another price or refund.
     """
-    if reserved.months is None:
+    prepaid = reserved.prepaid
+    if prepaid is None:
         return
     months = more_us // MONTH_US
     line = prices_of(world, reserved.offer_id).reserved(months)
     if more_us % MONTH_US or line is None:
         raise Refused(Reason.TERM_NOT_OFFERED, months=months, offer_id=reserved.offer_id)
     is_same = reserved.own or line.price_per_gpu_hour == reserved.price_per_gpu_hour
-    if not is_same or line.refund_ppm != reserved.refund_ppm:
+    if not is_same or line.refund_ppm != prepaid.refund_ppm:
         raise Refused(
             Reason.TERM_NOT_OFFERED, months=months, rule="the list has changed: reserve anew",
             price=line.price_per_gpu_hour.units, locked=reserved.price_per_gpu_hour.units,

@@ -137,10 +137,11 @@ def decide_resume(command: ResumeLease, world: World) -> list[Change]:
     assert reserved is not None
     assert paused_us is not None
     resumed_us = max(command.at_us, paused_us)
+    profile = None if reserved.mig is None else reserved.mig.profile
     held = [
         reserve(
             device_of(world, device_id), command.lease_id, reserved.share_ppm, reserved.mem_ppm,
-            command.at_us, mode=reserved.mode, profile=reserved.mig_profile,
+            command.at_us, mode=reserved.mode, profile=profile,
         )
         for device_id in reserved.device_ids
     ]  # fmt: skip
@@ -151,7 +152,7 @@ def decide_resume(command: ResumeLease, world: World) -> list[Change]:
         resumed_at_us=resumed_us,
         funds_end_us=lease.funds_end_us + resumed_us - paused_us,
         at_us=command.at_us,
-        mig_starts=starts or None,
+        mig_starts=starts,
     )
     devices = [Change(device_stream(one.device_id), one) for one in held]
     return [*_turned(command.lease_id, fact), *devices]

@@ -108,7 +108,7 @@ def _asked_for(command: RequestLease, spec: JobSubmitted, world: World) -> Lease
         term_us=command.term_us,
         funds=command.funds,
         at_us=command.at_us,
-        refill=True if command.refill and not shares else None,
+        refill=command.refill and not shares,
         sla_class=spec.sla_class,
         key_id=command.key_id,
         restart_of=command.restart_of,
@@ -123,7 +123,7 @@ def _asked_for(command: RequestLease, spec: JobSubmitted, world: World) -> Lease
         part=command.part,
         attempt=command.attempt,
         run_due_us=command.run_due_us,
-        overflow=True if command.overflow else None,
+        overflow=command.overflow,
         escrow_id=command.job_id if shares else None,
     )
 
@@ -180,14 +180,14 @@ def asked_again(asked: LeaseRequested, lease_id: str, at_us: int) -> RequestLeas
         at_us=at_us,
         settlement=asked.settlement,
         project_id=asked.project_id,
-        refill=bool(asked.refill),
+        refill=asked.refill,
         key_id=asked.key_id,
         restart_of=asked.lease_id,
         encryption_key=asked.encryption_key,
         remoting_session_id=asked.remoting_session_id,
         split_label=asked.split_label,
         pricing=asked.pricing,
-        overflow=bool(asked.overflow),
+        overflow=asked.overflow,
     )
 
 

@@ -58,7 +58,7 @@ def decide_reserve(command: ReserveLease, world: World) -> list[Change]:
     if quote is not None:
         reserved = replace(reserved, reclaim_window_us=quote.reclaim_window_us)
     price_rule = priced(world, asked, reserved, quote, command.at_us)
-    reserved = replace(reserved, months=price_rule.months, refund_ppm=price_rule.refund_ppm)
+    reserved = replace(reserved, prepaid=price_rule.prepaid)
     if asked.escrow_id is None:
         reserved = replace(reserved, escrow=hold_for_terms(asked, reserved, world))
     reserved, budgets = _counted(asked, reserved, world)
@@ -76,7 +76,7 @@ def decide_reserve(command: ReserveLease, world: World) -> list[Change]:
         at_us=command.at_us,
         pricing=price_rule.pricing,
         weights=command.weights,
-        narrowed=command.narrowed,
+        narrowed=command.narrowed or (),
     )
     holding = [Change(device_stream(one.device_id), one) for one in held]
     carried = _fee_carried(asked, reserved)
@@ -137,7 +137,7 @@ def _counted(
         creator, fee = reserved.federated.account_id, for_purpose(escrow, FEDERATED)
         theirs, more = count_budgets(world, party, creator, fee, at_us)
         counted, changes = (*counted, *theirs), [*changes, *more]
-    return replace(reserved, counted=counted or None), changes
+    return replace(reserved, counted=counted), changes
 
 
 def _within_quotas(
@@ -158,7 +158,7 @@ def _within_quotas(
     quota_ids = quotas_of(world, holder)
     changes = hold(world, quota_ids, asked.lease_id, gpu_ppm, reserved.at_us)
     counted = tuple(change.fact.quota_id for change in changes)
-    return replace(reserved, quotas=counted or None), changes
+    return replace(reserved, quotas=counted), changes
 
 
 def holder_of(asked: LeaseRequested, pool_id: str | None) -> Holder:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from domain.device import DeviceReserved, DeviceState, reserve
-from domain.lease import LeaseRequested, LeaseReserved
+from domain.lease import LeaseRequested, LeaseReserved, MigInstances
 from domain.money import Amount
 from domain.offer import OfferPublished, modes_of
 from domain.refusal import Reason, Refused
@@ -57,15 +57,14 @@ def hold_devices(
 def shared(terms: LeaseReserved, held: Sequence[DeviceReserved]) -> LeaseReserved:
     """The terms with what the lease holds of each device, and the price that this has."""
     first = held[0]
-    starts = [one.mig.start for one in held if one.mig is not None]
+    starts = tuple(one.mig.start for one in held if one.mig is not None)
     return replace(
         terms,
         device_ids=tuple(one.device_id for one in held),
         share_ppm=first.share_ppm,
         mem_ppm=first.mem_ppm,
         mode=first.mode,
-        mig_profile=None if first.mig is None else first.mig.profile,
-        mig_starts=tuple(starts) or None,
+        mig=None if first.mig is None else MigInstances(first.mig.profile, starts),
         price_per_gpu_hour=_price(terms, Held(first.share_ppm, first.mem_ppm, first.mode)),
     )
 

@@ -35,6 +35,7 @@ from domain.offer import OfferPublished, existing_offer, offer_of
 from domain.provider import existing_provider
 from domain.refusal import Reason, Refused
 from domain.revenue_share import OwnerShare, shares_of
+from domain.sharing import WHOLE
 from domain.stream import World
 from domain.tariff import TariffPublished, sla_class, tariff_in_force, usage_fee
 
@@ -185,8 +186,16 @@ def _terms(
         federated=_federated(asked, tariff, world),
         sla_class=None if asked.sla_class is None else sla_class(tariff, asked.sla_class).name,
         reclaim_window_us=offer.terms.reclaim_window_us,
-        interruptible=True if _is_interruptible(asked, offer) else None,
+        interruptible=_is_interruptible(asked, offer),
         gang_id=asked.gang_id,
+        mode=WHOLE,  # and what `shared` says, as the devices and the parts
+        mig=None,
+        counted=(),
+        quotas=(),
+        prepaid=None,
+        pool_id=None,
+        quote_id=None,
+        by=None,
     )
 
 
@@ -207,12 +216,12 @@ def _client_with_a_share(
     return asked.client_id if client.kind == "client" and client.is_open else None
 
 
-def _owners_with_a_share(node_id: str, world: World) -> tuple[OwnerShare, ...] | None:
+def _owners_with_a_share(node_id: str, world: World) -> tuple[OwnerShare, ...]:
     """The owners the revenue is split among (K-1). What was a closed account's is the provider's:
     nobody could ever spend what such an account earns.
     """
     shares = shares_of(world, node_id)
-    return tuple(one for one in shares if account_of(world, one.account_id).is_open) or None
+    return tuple(one for one in shares if account_of(world, one.account_id).is_open)
 
 
 def _federated(

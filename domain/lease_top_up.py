@@ -71,7 +71,7 @@ def decide_top_up(command: TopUpLease, world: World) -> list[Change]:
         put_in=credit(lease.put_in_units + total(parts)),
         funds_end_us=ends_us,
         at_us=command.at_us,
-        counted=counted or None,
+        counted=counted,
     )
     return [Change(lease_stream(command.lease_id), topped), *budgets]
 

@@ -32,7 +32,7 @@ class LeaseQuoted:
     expires_at_us: int
     open_until_us: int  # the latest expiry of all quotes of the lease
     at_us: int
-    bid_id: str | None = None  # the bid it came from, in an auction
+    bid_id: str | None  # the bid it came from, in an auction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +55,7 @@ class LeaseResumed:
     resumed_at_us: int
     funds_end_us: int
     at_us: int
-    mig_starts: tuple[int, ...] | None = None  # of its instances now, which may be others
+    mig_starts: tuple[int, ...]  # of its instances now, which may be others
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +67,7 @@ class LeaseDegraded:
     lane: int
     usage_position: int  # reports of the lane were read up to here
     at_us: int
-    kept_until_us: int | None = None  # announced maintenance that keeps leases: no limit before
+    kept_until_us: int | None  # announced maintenance that keeps leases: no limit before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +110,7 @@ class LeaseExtended:
     term_end_us: int | None  # None: the lease has not opened yet
     funds_end_us: int | None
     at_us: int
-    counted: tuple[Counted, ...] | None = None
+    counted: tuple[Counted, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

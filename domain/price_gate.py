@@ -22,7 +22,7 @@ from domain.auction import (
     stream_of,
 )
 from domain.constraints import Constraints
-from domain.lease import LeaseRequested, LeaseReserved, RequestLease
+from domain.lease import LeaseRequested, LeaseReserved, PrepaidTerm, RequestLease
 from domain.lease_turns import LeaseQuoted
 from domain.money import credit
 from domain.offer_prices import prices_of
@@ -51,8 +51,7 @@ class Priced:
     """What the module adds to a reservation."""
 
     pricing: str | None = None
-    months: int | None = None
-    refund_ppm: int | None = None
+    prepaid: PrepaidTerm | None = None
     changes: tuple[Change, ...] = ()
 
 
@@ -176,4 +175,4 @@ def _reserved(world: World, asked: LeaseRequested, terms: LeaseReserved) -> Pric
         raise Refused(Reason.TERM_NOT_OFFERED, months=asked.months, offer_id=terms.offer_id)
     if not terms.own and terms.price_per_gpu_hour != line.price_per_gpu_hour:
         raise Refused(Reason.OFFER_MISMATCH, offer_id=terms.offer_id, rule="price of the months")
-    return Priced(asked.pricing, months=line.months, refund_ppm=line.refund_ppm)
+    return Priced(asked.pricing, prepaid=PrepaidTerm(line.months, line.refund_ppm))

@@ -56,9 +56,9 @@ class TermEndedEarly:
     parts: Parts  # where what is kept goes
     drawn: tuple[EscrowPart, ...]
     at_us: int
-    client_account_id: str | None = None
-    owners: tuple[OwnerPart, ...] | None = None
-    node_id: str | None = None
+    client_account_id: str | None
+    owners: tuple[OwnerPart, ...]
+    node_id: str
 
 
 def term_us(months: int) -> int:

@@ -293,9 +293,9 @@ def _accrued(fact: UsageAccrued) -> Iterable[Entry]:
     assert burned in (0, new.burn), fact
     if fact.owed is not None:
         drawn.append((f"party:{fact.owed.account_id}:owed", fact.owed.amount.units))
-    federated = 0 if fact.federated_new is None else fact.federated_new.units
+    federated = 0 if fact.federated is None else fact.federated.new.units
     owners = [(fact.provider_account_id, new.provider)]
-    if fact.owners is not None:
+    if fact.owners:
         owners = [(part.account_id, part.units_new) for part in fact.owners]
     assert sum(units for _, units in owners) == new.provider, fact
     if new.client:
@@ -346,13 +346,10 @@ def _deposits_back(
 
 
 def _deposit_forfeited(fact: WinnerDepositForfeited) -> Iterable[Entry]:
-    """To the network; in old facts to the renter, in the source that it came from."""
+    """To the network."""
     whose = fact.forfeited
-    if fact.to_account_id is None:
-        held = [(deposit_book(whose.account_id, one.source), one.amount.units)
-                for one in whose.parts]  # fmt: skip
-        return entry(Asset.CREDIT, *held, ("network:revenue:take", -sum(u for _, u in held)))
-    return entry(Asset.CREDIT, *_bid_lines(whose.account_id, whose.parts, fact.to_account_id, -1))
+    held = [(deposit_book(whose.account_id, one.source), one.amount.units) for one in whose.parts]
+    return entry(Asset.CREDIT, *held, ("network:revenue:take", -sum(units for _, units in held)))
 
 
 def _term_ended_early(fact: TermEndedEarly) -> Iterable[Entry]:
@@ -362,7 +359,7 @@ def _term_ended_early(fact: TermEndedEarly) -> Iterable[Entry]:
     burned = sum(part.amount.units for part in fact.drawn if part.source == "burned")
     assert burned in (0, parts.burn), fact
     owners = [(fact.provider_account_id, parts.provider)]
-    if fact.owners is not None:
+    if fact.owners:
         owners = [(part.account_id, part.units_new) for part in fact.owners]
     assert sum(units for _, units in owners) == parts.provider, fact
     if parts.client:

@@ -61,7 +61,8 @@ _RECEIVED = f"""received AS (
             (f.parts_new->>'platform')::bigint AS platform,
             (f.parts_new->>'burn')::bigint AS burn,
             coalesce((f.parts_new->>'client')::bigint, 0) AS client,
-            CASE WHEN f.owners IS NULL THEN (f.parts_new->>'provider')::bigint ELSE 0 END AS earned
+            CASE WHEN json_array_length(f.owners) = 0
+                THEN (f.parts_new->>'provider')::bigint ELSE 0 END AS earned
         UNION ALL
         SELECT p->>'account_id', 0, 0, 0, 0, 0, 0, 0, (p->>'units_new')::bigint
         FROM json_array_elements(f.owners) p
@@ -99,7 +100,8 @@ _EARLY = f"""received AS (
             (f.parts->>'provider')::bigint AS provider,
             (f.parts->>'platform')::bigint AS platform, (f.parts->>'burn')::bigint AS burn,
             coalesce((f.parts->>'client')::bigint, 0) AS client,
-            CASE WHEN f.owners IS NULL THEN (f.parts->>'provider')::bigint ELSE 0 END AS earned
+            CASE WHEN json_array_length(f.owners) = 0
+                THEN (f.parts->>'provider')::bigint ELSE 0 END AS earned
         UNION ALL
         SELECT p->>'account_id', 0, 0, 0, 0, 0, 0, 0, (p->>'units_new')::bigint
         FROM json_array_elements(f.owners) p

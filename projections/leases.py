@@ -186,13 +186,11 @@ _RULES = (
         " device_ids text[], gpu_class text, price_per_gpu_hour json, settlement text,"
         " own boolean, tariff_version int, fee_per_gpu_hour json, at_us bigint,"
         " sla_class text, client_account_id text, federated json, share_ppm int, mem_ppm int,"
-        " mode text, mig_profile text, mig_starts int[], reclaim_window_us bigint,"
-        " interruptible boolean, gang_id text",
+        " mode text, mig json, reclaim_window_us bigint, interruptible boolean, gang_id text",
         """UPDATE own.lease l SET reserved_position = f.position, node_id = f.node_id,
-            share_ppm = f.share_ppm, mem_ppm = f.mem_ppm, mode = coalesce(f.mode, CASE
-                WHEN f.share_ppm = 1000000 AND f.mem_ppm = 1000000 THEN 'whole'
-                ELSE 'memory' END),
-            mig_profile = f.mig_profile, mig_starts = f.mig_starts,
+            share_ppm = f.share_ppm, mem_ppm = f.mem_ppm, mode = f.mode,
+            mig_profile = f.mig->>'profile', mig_starts = (
+                SELECT array_agg(one::int) FROM json_array_elements_text(f.mig->'starts') one),
             provider_id = f.provider_id, provider_account_id = f.provider_account_id,
             offer_id = f.offer_id, device_ids = f.device_ids, gpu_class = f.gpu_class,
             price_units = (f.price_per_gpu_hour->>'units')::bigint, settlement = f.settlement,
@@ -255,7 +253,7 @@ _RULES = (
     Rule(
         ("lease.resumed.v1",),
         "lease_id text, mig_starts int[]",
-        """UPDATE own.lease l SET mig_starts = f.mig_starts
+        """UPDATE own.lease l SET mig_starts = nullif(f.mig_starts, '{}')
         FROM (SELECT DISTINCT ON (lease_id) * FROM facts ORDER BY lease_id, position DESC) f
         WHERE l.lease_id = f.lease_id""",
     ),

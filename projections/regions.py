@@ -76,7 +76,7 @@ def _owed(at: str, new: str) -> str:
                 THEN coalesce((f.{new}->>'client')::bigint, 0) ELSE 0 END
         FROM facts f CROSS JOIN LATERAL (
             SELECT f.provider_account_id AS account_id, (f.{new}->>'provider')::bigint AS units
-            WHERE f.owners IS NULL
+            WHERE json_array_length(f.owners) = 0
             UNION ALL
             SELECT p->>'account_id', (p->>'units_new')::bigint
             FROM json_array_elements(f.owners) p) o

@@ -10,7 +10,7 @@ import pytest
 from domain.constraints import Constraints
 from domain.device import DeviceRegistered, DeviceReserved, MigPart
 from domain.duration import HOUR_US
-from domain.lease import LeaseReserved
+from domain.lease import LeaseReserved, MigInstances
 from domain.mig import asked_ppm
 from domain.money import PPM, credit
 from domain.offer import OfferTerms, modes_of
@@ -67,7 +67,7 @@ def test_a_lease_of_two_devices_has_an_instance_on_each_where_the_device_puts_it
         )
     )  # fmt: skip
     lease, held = reserved(here, gpus=2)
-    assert (lease.mode, lease.mig_profile, lease.mig_starts) == ("mig", "3g.40gb", (4, 0))
+    assert (lease.mode, lease.mig) == ("mig", MigInstances("3g.40gb", (4, 0)))
     assert (lease.share_ppm, lease.mem_ppm) == (428_571, 500_000)
     told = [(one.device_id, one.mig) for one in held]
     assert told == [(DEVICES[0], MigPart("3g.40gb", 4)), (DEVICES[1], MigPart("3g.40gb", 0))]
@@ -81,7 +81,7 @@ def test_every_other_mode_costs_its_share_of_the_offer(mode: str, share_ppm: int
     lease, (held,) = reserved(sharing(mode, share_ppm=share_ppm))
     assert (lease.mode, held.mode) == (mode, mode)
     assert lease.price_per_gpu_hour == credit(PRICE)
-    assert lease.mig_starts is None
+    assert lease.mig is None
     assert sum(part.amount.units for part in lease.escrow) == PRICE * share_ppm // PPM
 
 

@@ -161,6 +161,7 @@ def test_a_recorded_decision_is_recomputed_and_a_changed_one_is_found(
         lease_id="lease_1", rule=rule_of(asked), fleet_position=1, candidates=match.candidates,
         considered=match.considered, node_id=match.node_id, offer_id=match.offer_id,
         device_ids=match.device_ids, at_us=1, weights=asked.constraints.weights,
+        pricing=None, narrowed=(),
     )  # fmt: skip
     again = recompute(fact)
     assert again.differences == ()

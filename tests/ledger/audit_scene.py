@@ -124,7 +124,13 @@ class Scene:
             [
                 (
                     Stream("lease", name),
-                    LeaseReady(lease_id=name, node_id="test", endpoint=None, at_us=self.now_us),
+                    LeaseReady(
+                        lease_id=name,
+                        node_id="test",
+                        endpoint=None,
+                        at_us=self.now_us,
+                        credentials=None,
+                    ),
                 )
                 for name in names
             ]

@@ -37,7 +37,8 @@ def ended_early(draw: st.DrawFn) -> Any:
         lease_id=LEASE, account_id=RENTER, provider_account_id=OWNER, months=3,
         refund_ppm=500_000, unused=credit(2 * kept), refunded=credit(kept), kept=credit(kept),
         parts=parts, drawn=(EscrowPart("cash", credit(kept)),), at_us=AT_US,
-        owners=owners if draw(st.booleans()) else None,
+        owners=owners if draw(st.booleans()) else (),
+        client_account_id=None, node_id="node_1",
     )  # fmt: skip
 
 

@@ -105,6 +105,9 @@ def reservations(draw: st.DrawFn) -> Any:
         price_per_gpu_hour=credit(1), settlement="cash", own=False, tariff_version=1,
         fee_per_gpu_hour=credit(1), provider_share_ppm=500_000, burn_share_ppm=0,
         escrow=draw(escrows), at_us=AT_US,
+        split=None, client_account_id=None, owners=(), federated=None, sla_class=None, counted=(),
+        prepaid=None, quotas=(), gang_id=None, pool_id=None, mode="whole", mig=None,
+        reclaim_window_us=None, interruptible=False, quote_id=None, by=None,
     )  # fmt: skip
 
 
@@ -113,6 +116,7 @@ def closings(draw: st.DrawFn) -> Any:
     return lease.LeaseClosed(
         lease_id=LEASE, account_id=RENTER, closed_at_us=AT_US, party="renter", code=1,
         refund=draw(escrows), at_us=AT_US,
+        by=None, evidence=None,
     )  # fmt: skip
 
 
@@ -121,6 +125,7 @@ def settlements(draw: st.DrawFn) -> Any:
     return lease.LeaseSettled(
         lease_id=LEASE, account_id=RENTER, charge=credit(draw(units)), gpu_us=draw(units),
         refund=draw(escrows), at_us=AT_US,
+        disputed=False,
     )  # fmt: skip
 
 
@@ -134,6 +139,7 @@ def accrued(drawn: dict[str, int], new: Parts) -> lease.UsageAccrued:
         charge=credit(charge), charge_new=credit(charge), parts=new, parts_new=new,
         drawn=tuple(lease.EscrowPart(source, credit(part)) for source, part in drawn.items()),
         watermarks=(), refused=(), at_us=AT_US,
+        client_account_id=None, owners=(), federated=None, owed=None, escrow_id=None,
     )  # fmt: skip
 
 
@@ -172,7 +178,8 @@ def shared(draw: st.DrawFn, fact: lease.UsageAccrued) -> lease.UsageAccrued:
         fact = replace(fact, drawn=fact.drawn[:-1], owed=unfunded)
     return replace(
         fact, parts=parts, parts_new=parts, client_account_id="client_1", owners=owners,
-        federated=credit(federated), federated_new=credit(federated), drawn=(*fact.drawn, paid),
+        federated=lease.FederatedCharge(credit(federated), credit(federated)),
+        drawn=(*fact.drawn, paid),
     )  # fmt: skip
 
 
@@ -180,6 +187,7 @@ def extended(units: int) -> lease_turns.LeaseExtended:
     return lease_turns.LeaseExtended(
         lease_id=LEASE, account_id=RENTER, term_us=2, parts=topped_up(units).parts,
         put_in=credit(units + 1), term_end_us=None, funds_end_us=None, at_us=AT_US,
+        counted=(),
     )  # fmt: skip
 
 
@@ -205,6 +213,7 @@ def topped_up(units: int) -> lease.LeaseToppedUp:
     return lease.LeaseToppedUp(
         lease_id=LEASE, account_id=RENTER, depositor_account_id=OWNER, parts=parts,
         put_in=credit(units + 1), funds_end_us=None, at_us=AT_US,
+        counted=(),
     )  # fmt: skip
 
 

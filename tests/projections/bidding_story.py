@@ -53,6 +53,10 @@ def _request(lease_id: str, pricing: str, at_us: int, months: int | None = None)
             client_id="direct", project_id="p", end_user_ref="u", gpu_count=1, share_ppm=PPM,
             mem_ppm=PPM, models=(), max_price_per_gpu_hour=credit(3_000_000), settlement=None,
             term_us=None, funds=None, at_us=at_us, pricing=pricing, months=months,
+            refill=False, sla_class=None, key_id=None, restart_of=None, constraints=None,
+            encryption_key=None, remoting_session_id=None, split_label=None, part=None,
+            attempt=None, run_due_us=None, overflow=False, gang_id=None, start_timeout_us=None,
+            escrow_id=None,
         ),
     )  # fmt: skip
 
@@ -113,7 +117,7 @@ def _auction(lease_id: str, at_us: int, *, forfeited: bool) -> Iterator[Told]:
         yield (
             stream,
             auction.WinnerDepositForfeited(
-                lease_id=lease_id, forfeited=held, to_account_id="acct_spot", code=10_003,
+                lease_id=lease_id, forfeited=held, code=10_003,
                 at_us=at_us + 70,
             ),
         )  # fmt: skip
@@ -151,10 +155,12 @@ def _standing(lease_id: str, at_us: int, last: str) -> Iterator[Told]:
         lease_turns.LeaseResumed(
             lease_id=lease_id, by="matcher", resumed_at_us=at_us + 3, funds_end_us=at_us + 99,
             at_us=at_us + 3,
+            mig_starts=(),
         ),
         lease.LeaseClosed(
             lease_id=lease_id, account_id="acct_spot", closed_at_us=at_us + 4, party="renter",
             code=1, refund=(), at_us=at_us + 4,
+            by=None, evidence=None,
         ),
     ]  # fmt: skip
     for turn in turns[: ("requested", "reserved", "paused", "resumed", "closed").index(last)]:
@@ -171,6 +177,9 @@ def _reserved(
         share_ppm=PPM, mem_ppm=PPM, gpu_class="datacenter", price_per_gpu_hour=credit(1_200_000),
         settlement="cash", own=False, tariff_version=1, fee_per_gpu_hour=credit(250_000),
         provider_share_ppm=500_000, burn_share_ppm=0, escrow=escrow, at_us=at_us,
+        split=None, client_account_id=None, owners=(), federated=None, sla_class=None, counted=(),
+        prepaid=None, quotas=(), gang_id=None, pool_id=None, mode="whole", mig=None,
+        reclaim_window_us=None, interruptible=False, quote_id=None, by=None,
     )  # fmt: skip
 
 
@@ -186,6 +195,7 @@ def _early_end(lease_id: str, at_us: int) -> Iterator[Told]:
             months=3, refund_ppm=500_000, unused=credit(10), refunded=credit(5), kept=credit(5),
             parts=parts, node_id=f"node_{0:032x}", at_us=at_us + 2,
             drawn=(lease.EscrowPart("cash", credit(5)),),
+            client_account_id=None, owners=(),
         ),
     )  # fmt: skip
     yield (
@@ -193,10 +203,12 @@ def _early_end(lease_id: str, at_us: int) -> Iterator[Told]:
         lease.LeaseClosed(
             lease_id=lease_id, account_id="acct_spot", closed_at_us=at_us + 2, party="renter",
             code=1, refund=(lease.EscrowPart("cash", credit(5)),), at_us=at_us + 2,
+            by=None, evidence=None,
         ),
     )  # fmt: skip
     settled = lease.LeaseSettled(
         lease_id=lease_id, account_id="acct_spot", charge=credit(0), gpu_us=0, refund=(),
         at_us=at_us + 3,
+        disputed=False,
     )  # fmt: skip
     yield stream, settled

@@ -465,6 +465,7 @@ def _lease(size: Size, index: int) -> Iterator[Told]:
         lease_id=lease_id, rule="lowest_cost/1", fleet_position=index, candidates=(candidate,),
         considered=1, node_id=node_id, offer_id=candidate.offer_id, device_ids=(device_id,),
         at_us=at,
+        pricing=None, weights=None, narrowed=(),
     )  # fmt: skip
     escrow = charge_for(GPU_HOUR_US * share // PPM * (size.hours + 1), PRICE)
     yield stream, lease.LeaseReserved(
@@ -476,7 +477,7 @@ def _lease(size: Size, index: int) -> Iterator[Told]:
         escrow=(lease.EscrowPart(source, credit(escrow)),), at_us=at,
         sla_class=None if index % 2 else "standard",
         client_account_id="client_story" if index == 5 else None, mode=mode,
-        quotas=(INNER, GROUP, "acct_client|") if index % 2 else None,
+        quotas=(INNER, GROUP, "acct_client|") if index % 2 else (),
         pool_id=POOLS[0] if index % 2 else None, **common,
     )  # fmt: skip
     here = Stream("device", device_id)
@@ -493,7 +494,12 @@ def _lease(size: Size, index: int) -> Iterator[Told]:
         ),
     )
     yield stream, _acknowledged(lease_id, node_id, at)
-    yield stream, lease.LeaseReady(lease_id=lease_id, node_id=node_id, endpoint=None, at_us=at)
+    yield (
+        stream,
+        lease.LeaseReady(
+            lease_id=lease_id, node_id=node_id, endpoint=None, at_us=at, credentials=None
+        ),
+    )
     yield stream, lease.LeaseOpened(
         lease_id=lease_id, price_per_gpu_hour=credit(PRICE), opened_at_us=at,
         funds_end_us=at + GPU_HOUR_US * (size.hours + 1), term_end_us=None, at_us=at,
@@ -504,6 +510,7 @@ def _lease(size: Size, index: int) -> Iterator[Told]:
         yield stream, lease.LeaseToppedUp(
             lease_id=lease_id, account_id=who, depositor_account_id=who, parts=more,
             put_in=credit(escrow + 5), funds_end_us=at + GPU_HOUR_US * (size.hours + 2), at_us=at,
+            counted=(),
         )  # fmt: skip
     if index == 4:
         more = (lease.EscrowPart(source, credit(7), 2),)
@@ -517,6 +524,7 @@ def _lease(size: Size, index: int) -> Iterator[Told]:
             yield stream, lease.LeaseClosed(
                 lease_id=lease_id, account_id=who, closed_at_us=at + size.hours * GPU_HOUR_US,
                 party="renter", code=1, refund=(), at_us=at + size.hours * GPU_HOUR_US,
+                by=None, evidence=None,
             )  # fmt: skip
             yield from _work_ended(stream, lease_id, node_id, at + size.hours * GPU_HOUR_US)
             yield here, device.DeviceReleased(
@@ -534,6 +542,7 @@ def _lease(size: Size, index: int) -> Iterator[Told]:
             *more,
         ),
         at_us=at + size.hours * GPU_HOUR_US,
+        disputed=False,
     )  # fmt: skip
     if index == 4:
         yield from _afterwards(stream, who, at)
@@ -554,6 +563,7 @@ def _quoted(lease_id: str, node_id: str, device_id: str, at: int) -> lease_turns
         node_id=node_id, offer_id="offer_1", device_ids=(device_id,),
         price_per_gpu_hour=credit(PRICE), reclaim_window_us=GPU_HOUR_US,
         expires_at_us=at + 60, open_until_us=at + 60, at_us=at,
+        bid_id=None,
     )  # fmt: skip
 
 
@@ -569,9 +579,11 @@ def _turns(
         lease_turns.LeaseResumed(
             lease_id=lease_id, by="job", resumed_at_us=at + 2,
             funds_end_us=at + 6 * GPU_HOUR_US, at_us=at + 2,
+            mig_starts=(),
         ),
         lease_turns.LeaseDegraded(
-            lease_id=lease_id, since_us=at + 3, lane=0, usage_position=0, at_us=at + 4
+            lease_id=lease_id, since_us=at + 3, lane=0, usage_position=0, at_us=at + 4,
+            kept_until_us=None,
         ),
         lease_turns.LeaseRecovered(lease_id=lease_id, healthy_us=at + 4, gap_us=1, at_us=at + 4),
         lease_turns.ReclaimStarted(
@@ -582,6 +594,7 @@ def _turns(
             lease_id=lease_id, account_id=who, term_us=2 * GPU_HOUR_US, parts=more,
             put_in=credit(put_in), term_end_us=at + 2 * GPU_HOUR_US,
             funds_end_us=at + 7 * GPU_HOUR_US, at_us=at + 7,
+            counted=(),
         ),
         lease_turns.LeaseFundsMoved(
             lease_id=lease_id, escrow_id="job_none", funds_end_us=at + 5 * GPU_HOUR_US, at_us=at + 7
@@ -770,6 +783,7 @@ def _accrual(
         ),
         refused=_REFUSED if hour == 1 else (), at_us=until_us,
         owed=lease.Unfunded(who, credit(0)) if index == 1 else None,
+        client_account_id=None, owners=(), federated=None, escrow_id=None,
     )  # fmt: skip
 
 

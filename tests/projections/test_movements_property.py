@@ -74,6 +74,7 @@ def _told(number: int, run: dict[str, Any], owners: Owners) -> Iterator[Told]:
                 lease_id=lease_id, account_id=mine, depositor_account_id=who, parts=added,
                 put_in=credit(sum(part.amount.units for part in held)), funds_end_us=None,
                 at_us=START_US,
+                counted=(),
             )  # fmt: skip
     before = 0
     for hour, charge in enumerate(run["charges"]):
@@ -83,6 +84,7 @@ def _told(number: int, run: dict[str, Any], owners: Owners) -> Iterator[Told]:
     yield stream, LeaseSettled(
         lease_id=lease_id, account_id=mine, charge=credit(before), gpu_us=0, refund=tuple(held),
         at_us=START_US,
+        disputed=False,
     )  # fmt: skip
 
 
@@ -106,6 +108,9 @@ def _reserved(lease_id: str, mine: str, escrow: tuple[EscrowPart, ...]) -> Lease
         gpu_class="datacenter", price_per_gpu_hour=credit(PRICE), settlement="cash", own=False,
         tariff_version=1, fee_per_gpu_hour=credit(FEE), provider_share_ppm=500_000,
         burn_share_ppm=0, escrow=escrow, at_us=START_US,
+        split=None, client_account_id=None, owners=(), federated=None, sla_class=None, counted=(),
+        prepaid=None, quotas=(), gang_id=None, pool_id=None, mode="whole", mig=None,
+        reclaim_window_us=None, interruptible=False, quote_id=None, by=None,
     )  # fmt: skip
 
 
@@ -120,6 +125,7 @@ def _accrued(
         charge=credit(charge), charge_new=credit(charge - before), parts=after,
         parts_new=after - peel(before, PRICE, FEE, 500_000, 0), drawn=drawn, watermarks=(),
         refused=(), at_us=START_US,
+        client_account_id=None, owners=(), federated=None, owed=None, escrow_id=None,
     )  # fmt: skip
 
 
