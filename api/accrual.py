@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 import psycopg
 
-from domain.accrual import UsageRow
+from domain.accrual import Passed, UsageRow, is_ahead
 from domain.capacity import Span
 from domain.close_reason import EXPIRED, FUNDS_ENDED, START_TIMEOUT, TERM_REACHED, UNREACHABLE
 from domain.duration import HOUR_US
@@ -135,14 +135,34 @@ def rows_of(report: StoredReport) -> dict[str, list[UsageRow]]:
 
     The form was checked when the report came in; a flagged report earns nothing.
     """
+    return _told(report).rows
+
+
+def passed_by(report: StoredReport) -> dict[str, int]:
+    """The moments that a clean report has passed, by device: how far it tells of its time."""
+    return _told(report).passed
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What a report tells of leases, and the moments up to which it tells of devices at all."""
+
+    position: int
+    rows: dict[str, list[UsageRow]]
+    passed: dict[str, int]
+
+
+def _told(report: StoredReport) -> _Told:
+    found: dict[str, list[UsageRow]] = {}
+    told = _Told(report.position, found, {})
     if report.flags:
-        return {}
+        return told
     read = _decode(report.signed)
     cols, n = read.cols, read.n
     if cols is None:
-        return {}
+        return told
     offset_us = read.clock_offset_us or 0
-    found: dict[str, list[UsageRow]] = {}
+    passed: dict[int, int] = {}
     start_us = 0
     for device, lease, step_us, len_us, wall_us, slew_us, available_us in zip(
         *(_column(value, n) for value in (
@@ -152,9 +172,11 @@ def rows_of(report: StoredReport) -> dict[str, list[UsageRow]]:
         strict=True,
     ):  # fmt: skip
         start_us += step_us
-        if lease is None:
-            continue
         wall_start_us = start_us + wall_us + offset_us
+        if lease is None:
+            passed[device] = wall_start_us + len_us + slew_us
+            continue
+        passed[device] = wall_start_us
         found.setdefault(read.leases[lease], []).append(
             UsageRow(
                 position=report.position,
@@ -169,7 +191,11 @@ def rows_of(report: StoredReport) -> dict[str, list[UsageRow]]:
                 received_us=report.recorded_us,
             )
         )
-    return found
+    for device, at_us in passed.items():
+        # The time of one instance says nothing of the others on its board.
+        if read.devices[device].parent is None and not is_ahead(at_us, report.recorded_us):
+            told.passed[read.devices[device].id] = at_us
+    return told
 
 
 def _column(value: Any, n: int) -> Sequence[Any]:
@@ -182,7 +208,7 @@ class NodeReader:
 
     connection: psycopg.Connection[Any]
     _stored: dict[str, list[StoredReport]] = field(default_factory=dict)
-    _reports: dict[str, list[tuple[int, dict[str, list[UsageRow]]]]] = field(default_factory=dict)
+    _reports: dict[str, list[_Told]] = field(default_factory=dict)
     _read_from: dict[str, int] = field(default_factory=dict)
     _heads: dict[int, int] = field(default_factory=dict)
     _received: dict[tuple[int, int], int] = field(default_factory=dict)
@@ -240,19 +266,23 @@ class NodeReader:
 
     def rows(self, node_id: str, lease_id: str, after_position: int) -> tuple[UsageRow, ...]:
         """The lease's rows of every report of the node after a lane position, in lane order."""
-        if self._read_from.get(node_id, after_position + 1) > after_position:
-            self._read(node_id, after_position)
-        elif node_id not in self._reports:
-            self._reports[node_id] = [
-                (one.position, rows_of(one)) for one in self._stored.get(node_id, ())
-            ]
-            self._stored.pop(node_id, None)
         return tuple(
             row
-            for position, by_lease in self._reports[node_id]
-            if position > after_position
-            for row in by_lease.get(lease_id, ())
+            for one in self._read(node_id, after_position)
+            if one.position > after_position
+            for row in one.rows.get(lease_id, ())
         )
+
+    def passed(
+        self, node_id: str, device_ids: Iterable[str], after_position: int
+    ) -> tuple[Passed, ...]:
+        """How far the node's reports after a lane position tell of each device, where they do."""
+        told = [one for one in self._read(node_id, after_position) if one.position > after_position]
+        found = []
+        for device_id in device_ids:
+            moments = [one.passed[device_id] for one in told if device_id in one.passed]
+            found += [Passed(device_id, max(moments))] if moments else []
+        return tuple(found)
 
     def reports(
         self, node_id: str, after_position: int, until_position: int
@@ -267,10 +297,15 @@ class NodeReader:
                 return
             after_seq = batch[-1].node_seq
 
-    def _read(self, node_id: str, after_position: int) -> None:
-        found = self.reports(node_id, after_position, self.head(lane_of(node_id)))
-        self._reports[node_id] = [(one.position, rows_of(one)) for one in found]
-        self._read_from[node_id] = after_position
+    def _read(self, node_id: str, after_position: int) -> list[_Told]:
+        """The node's reports after this position, and perhaps some before it."""
+        if self._read_from.get(node_id, after_position + 1) > after_position:
+            found = self.reports(node_id, after_position, self.head(lane_of(node_id)))
+            self._reports[node_id] = [_told(one) for one in found]
+            self._read_from[node_id] = after_position
+        elif node_id not in self._reports:
+            self._reports[node_id] = [_told(one) for one in self._stored.pop(node_id, ())]
+        return self._reports[node_id]
 
 
 def due_commands(
@@ -309,10 +344,14 @@ def due_commands(
     if is_over:
         commands.append(
             SettleLease(
-                lease_id=lease_id, lane=command.lane, usage_position=command.usage_position,
-                rows=command.rows, at_us=now_us,
+                lease_id=lease_id,
+                lane=command.lane,
+                usage_position=command.usage_position,
+                rows=command.rows,
+                at_us=now_us,
+                passed=_passed(lease, reader),
             )
-        )  # fmt: skip
+        )
     return commands
 
 
@@ -362,6 +401,12 @@ def unread(lease: Lease, lease_id: str, reader: NodeReader, now_us: int) -> Accr
         lease_id=lease_id, lane=lane, usage_position=max(reader.head(lane), lease.usage_position),
         rows=reader.rows(node_id, lease_id, first_unread(lease, reader)), at_us=now_us,
     )  # fmt: skip
+
+
+def _passed(lease: Lease, reader: NodeReader) -> tuple[Passed, ...]:
+    assert lease.reserved is not None
+    node_id, device_ids = lease.reserved.node_id, lease.reserved.device_ids
+    return reader.passed(node_id, device_ids, first_unread(lease, reader))
 
 
 def _reached(lease: Lease, rows: Iterable[UsageRow]) -> int:

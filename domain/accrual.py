@@ -56,6 +56,17 @@ class UsageRow:
 
 
 @dataclass(frozen=True, slots=True)
+class Passed:
+    """The reports of a node have passed this moment of a device: a row without a lease ends there,
+    or a row of some lease begins there. A node tells a device's time in order, so nothing earlier
+    is still to come.
+    """
+
+    device_id: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True)
 class Watermark:
     """How far a device's time has been counted for this lease."""
 
@@ -240,7 +251,12 @@ def most_us(elapsed_us: int) -> int:
 
 
 def _is_ahead(row: UsageRow) -> bool:
-    return row.wall_end_us > row.received_us + CLOCK_TOLERANCE_US
+    return is_ahead(row.wall_end_us, row.received_us)
+
+
+def is_ahead(at_us: int, received_us: int) -> bool:
+    """Whether a moment lies so far after its own receipt that a clock must have jumped."""
+    return at_us > received_us + CLOCK_TOLERANCE_US
 
 
 def _overlaps(row: UsageRow, mark: Watermark) -> bool:

@@ -28,7 +28,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, assert_never
 
-from domain.accrual import Pause, RefusedTime, UsageRow, Watermark
+from domain.accrual import Passed, Pause, RefusedTime, UsageRow, Watermark
 from domain.close_reason import CANCELLED_BEFORE_START as CANCELLED_BEFORE_START
 from domain.close_reason import COMPLETED as COMPLETED
 from domain.close_reason import FUNDS_ENDED as FUNDS_ENDED
@@ -483,13 +483,17 @@ class CloseLease:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettleLease:
-    """Fold the last rows of a closed lease, charge them and give back what is left."""
+    """Fold the last rows of a closed lease, charge them and give back what is left.
+
+    `passed`: how far the same reports tell of its devices beyond its own rows.
+    """
 
     lease_id: str
     lane: int
     usage_position: int
     rows: tuple[UsageRow, ...]
     at_us: int
+    passed: tuple[Passed, ...] = ()
 
 
 # What is remembered.

@@ -10,11 +10,12 @@ hours changes a total. Facts, commands and state are those of `domain/lease.py`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 from domain import escrow_sharing
-from domain.accrual import Pause, Reach, Watermark, Window, count, due
+from domain.accrual import Passed, Pause, Reach, Watermark, Window, count, due
 from domain.auction import deposits_at_cancelling
 from domain.close_reason import may_give
 from domain.device import device_of, device_stream, release
@@ -188,7 +189,8 @@ def decide_settle(command: SettleLease, world: World) -> list[Change]:
     stream, changes = lease_stream(command.lease_id), []
     accrued = _accrued(drawing(lease, world), command, closed_at_us, rows_until_us=None)
     after, shared = evolve(lease, accrued), _drawn(lease, accrued)
-    if not _is_complete(after, closed_at_us) and command.at_us < closed_at_us + LATE_WINDOW_US:
+    is_complete = _is_complete(after, command.passed, closed_at_us)
+    if not is_complete and command.at_us < closed_at_us + LATE_WINDOW_US:
         raise Refused(Reason.USAGE_INCOMPLETE, lease_id=command.lease_id, until_us=closed_at_us)
     if accrued.gpu_us_new or accrued.refused or lease.accrued_until_us < closed_at_us:
         changes += [Change(stream, accrued), *shared]
@@ -235,14 +237,23 @@ def window_of(lease: Lease) -> Window:
     )  # fmt: skip
 
 
-def _is_complete(lease: Lease, until_us: int) -> bool:
-    """A pause that lasts until then is no time to be reported."""
+def _is_complete(lease: Lease, passed: Iterable[Passed], until_us: int) -> bool:
+    """Whether nothing of the lease is still to come:
+
+        for each device   max(end of its last counted row, moments passed) >= end of the lease
+
+    A row may end a little before the lease did by the server's clock; where the device's own time
+    goes on behind it, that is all there is. A pause that lasts until the end is no time to be
+    reported.
+    """
     assert lease.reserved is not None
     if lease.pauses and lease.pauses[-1].to_us >= until_us:
         until_us = min(until_us, lease.pauses[-1].from_us)
     elif lease.paused_at_us is not None:
         until_us = min(until_us, lease.paused_at_us)
     reached = {mark.device_id: mark.wall_end_us for mark in lease.marks}
+    for one in passed:
+        reached[one.device_id] = max(one.at_us, reached.get(one.device_id, 0))
     return all(reached.get(device, 0) >= until_us for device in lease.reserved.device_ids)
 
 

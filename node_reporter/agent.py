@@ -386,7 +386,8 @@ class Reporter:
         windows = self._tenants.of(device, self.devices)
         now = self._clock.now()
         wall_minus_boot_us = now.wall_us - now.boot_us
-        return rows.rows_of(device, steps, windows, self._offset_us(), reason, wall_minus_boot_us)
+        clock = self._client.offset
+        return rows.rows_of(device, steps, windows, clock, reason, wall_minus_boot_us)
 
     def _end(self, metered: _Metered) -> DeviceEnd | None:
         last = metered.meter.last

@@ -28,10 +28,10 @@ from urllib.parse import urlsplit
 from domain import report
 from domain.nesting import is_too_deep
 from node_reporter import reports
-from node_reporter.clock import Clock, Moment
+from node_reporter.clock import WALL_JITTER_US, Clock, ClockOffset, Moment
 from node_reporter.identity import Rotation
 from node_reporter.leases import AssignmentsUnreadable, Window, parse_windows
-from node_reporter.reports import ClockOffset, SignedReport
+from node_reporter.reports import SignedReport
 from node_reporter.terminal import printable
 
 TIMEOUT_S = 10
@@ -196,19 +196,26 @@ class UsageClient:
         if node_key:
             self.use(node_key)
         self._measured: list[_ServerClock] = []
+        self._server_minus_boot_us: int | None = None
+        self._wall_minus_boot_us = 0
         self._assigned: tuple[str, tuple[Window, ...]] | None = None  # the list's tag, the list
 
     @property
     def offset(self) -> ClockOffset | None:
-        """Server minus this node's wall clock as it stands now, by the smallest round trip of the
-        last eight."""
-        best = min(self._measured, key=lambda each: each.rtt_us, default=None)
-        if best is None:
+        """Server minus this node's wall clock as it stands now.
+
+        It stays what it was until the wall clock is set, or a measurement says otherwise: an offset
+        that follows the noise would cut and date time by another clock at every look.
+        """
+        if self._server_minus_boot_us is None:
             return None
         now = self._clock.now()
         wall_minus_boot_us = now.wall_us - now.boot_us
+        if abs(wall_minus_boot_us - self._wall_minus_boot_us) > WALL_JITTER_US:
+            self._wall_minus_boot_us = wall_minus_boot_us
         return ClockOffset(
-            offset_us=best.server_minus_boot_us - wall_minus_boot_us, rtt_us=best.rtt_us
+            offset_us=self._server_minus_boot_us - self._wall_minus_boot_us,
+            rtt_us=self._best.rtt_us,
         )
 
     @property
@@ -292,6 +299,15 @@ class UsageClient:
             _ServerClock(server_minus_boot_us=server_us - middle_us, rtt_us=rtt_us)
         )
         del self._measured[:-OFFSETS_KEPT]
+        best, held_us = self._best, self._server_minus_boot_us
+        doubt_us = max(WALL_JITTER_US, (best.rtt_us + 1) // 2)
+        if held_us is None or abs(best.server_minus_boot_us - held_us) > doubt_us:
+            self._server_minus_boot_us = best.server_minus_boot_us
+
+    @property
+    def _best(self) -> _ServerClock:
+        """Of the last eight, by the smallest round trip: the server is within half of it."""
+        return min(self._measured, key=lambda each: each.rtt_us)
 
     def _call(
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]

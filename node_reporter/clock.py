@@ -22,6 +22,14 @@ class Moment:
     wall_us: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClockOffset:
+    """Server minus node's wall clock in microseconds, and the round trip it was measured over."""
+
+    offset_us: int
+    rtt_us: int
+
+
 class Clock(Protocol):
     """Where time comes from."""
 
@@ -31,6 +39,10 @@ class Clock(Protocol):
         ...
 
     def now(self) -> Moment: ...
+
+
+WALL_JITTER_US = 1_000
+"""Two clocks are never read at one instant: within this, their last difference is repeated."""
 
 
 class SystemClock:

@@ -13,13 +13,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from node_reporter.clock import Moment
+from node_reporter.clock import WALL_JITTER_US, Moment
 from node_reporter.gpus import PPM, Health, Reading
 
 POWER_MW_MAX = 2_000_000
 """Bound of the energy rule where the device does not tell its limit: no board draws 2 kW."""
-WALL_JITTER_US = 1_000
-"""Two clocks are never read at one instant: within this, the last wall offset is repeated."""
+
 
 
 THROTTLES = ("throttle_power_ns", "throttle_thermal_ns")

@@ -19,6 +19,7 @@ from typing import Any
 from nacl.signing import SigningKey
 
 from domain import report
+from node_reporter.clock import ClockOffset
 from node_reporter.identity import key_id, public_key
 
 AGENT = "0.1.0"
@@ -41,14 +42,6 @@ class SignedReport:
     hash: bytes
     prev: bytes
     key_id: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClockOffset:
-    """Server minus node in microseconds, and the round trip it was measured over."""
-
-    offset_us: int
-    rtt_us: int
 
 
 class ReportChain:

@@ -16,6 +16,7 @@ from itertools import pairwise
 
 from domain import report
 from node_reporter import leases
+from node_reporter.clock import ClockOffset
 from node_reporter.gpus import Device
 from node_reporter.leases import Window
 from node_reporter.meter import Bucket, Step, split
@@ -39,6 +40,8 @@ class Stretch:
     lease: str | None
     row: report.Row
     boot_minus_mono_us: int | None = None
+    clock: ClockOffset | None = None
+    """The offset its edges were found by, which its report has to tell; None: none was known."""
 
     @property
     def wall_minus_boot_us(self) -> int | None:
@@ -54,52 +57,47 @@ def rows_of(
     device: Device,
     steps: Sequence[Step],
     windows: Sequence[Window],
-    clock_offset_us: int,
+    clock: ClockOffset | None,
     reason: str,
     wall_minus_boot_us: int | None = None,
 ) -> list[Stretch]:
     """The rows of one device for these adjoining steps; the last one ends for `reason`.
 
-    `windows` are in server time; `clock_offset_us` is server minus node by the wall clock as it
-    stands against the boot clock now, `wall_minus_boot_us`: steps from before it was set are placed
-    by the clock of their own time. None: it was never set.
+    `windows` are in server time; `clock` is server minus node by the wall clock as it stands
+    against the boot clock now, `wall_minus_boot_us`: steps from before it was set are placed by the
+    clock of their own time. None: it was never set.
     """
     if not steps:
         return []
     own = leases.of_device(windows, device.id)
     stretches: list[Stretch] = []
-    server = ServerTime(clock_offset_us, wall_minus_boot_us)
-    for part, why in _parts(steps, own, server, reason):
-        server_us = part[0].start_us + server.minus_mono_us(part[0])
+    server = ServerTime(0 if clock is None else clock.offset_us, wall_minus_boot_us)
+    for part, why, offset_us in _parts(steps, own, server, reason):
+        server_us = part[0].start_us + part[0].wall_from_us + offset_us
+        cut_by = None if clock is None else replace(clock, offset_us=offset_us)
         tenants = [window for window in own if window.covers(server_us)]
-        stretches += [_leased(device, window, part, why) for window in tenants]
+        stretches += [_leased(device, window, part, why, cut_by) for window in tenants]
         if not tenants:
             row = _row(part, why, report.PPM)
-            stretches.append(
-                Stretch(
-                    device=device.reported(),
-                    lease=None,
-                    row=row,
-                    boot_minus_mono_us=part[0].boot_from_us,
-                )
-            )
+            stretches.append(_stretch(device.reported(), None, row, part, cut_by))
     return stretches
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ServerTime:
-    """The server's time of a step, whatever was done to the wall clock since."""
+    """The server's time of steps in their order, whatever was done to the wall clock since."""
 
     clock_offset_us: int
     wall_minus_boot_us: int | None
+    _set_by_us: int = 0
 
-    def minus_mono_us(self, step: Step) -> int:
-        """Server time minus monotonic time at the start of the step."""
-        if self.wall_minus_boot_us is None:
-            return step.wall_from_us + self.clock_offset_us
-        set_by_us = self.wall_minus_boot_us - (step.wall_from_us - step.boot_from_us)
-        was_set = abs(set_by_us) > WALL_JUMP_US
-        return step.wall_from_us + self.clock_offset_us + (set_by_us if was_set else 0)
+    def offset_us(self, step: Step) -> int:
+        """Server time minus the wall clock of the step: one value until somebody sets the clock."""
+        if self.wall_minus_boot_us is not None:
+            set_by_us = self.wall_minus_boot_us - (step.wall_from_us - step.boot_from_us)
+            if abs(set_by_us - self._set_by_us) > WALL_JUMP_US:
+                self._set_by_us = set_by_us if abs(set_by_us) > WALL_JUMP_US else 0
+        return self.clock_offset_us + self._set_by_us
 
 
 def place(
@@ -126,21 +124,23 @@ def place(
 def merge(first: Stretch, second: Stretch) -> Stretch | None:
     """Both as one row where nothing that anybody files or pays by separates them, else None.
 
-    Never across the edge of a lease or an hour, a gap, a reshape, or a wall clock that was set.
+    Never across the edge of a lease or an hour, a gap, a reshape, or a wall clock that was set. The
+    server's times of the ends stay what they were.
     """
     a, b = first.row, second.row
+    moved_us = apart_us(second, first.clock)
     if (first.device, first.lease, a.driver_epoch) != (second.device, second.lease, b.driver_epoch):
         return None
     if a.reason not in ENDED_BY_NOTHING or a.mono_end_us != b.mono_start_us:
         return None
-    if max(abs(a.wall_slew_us), abs(b.wall_slew_us)) > WALL_JUMP_US:
+    if max(abs(a.wall_slew_us), abs(b.wall_slew_us), abs(moved_us)) > WALL_JUMP_US:
         return None
     if a.len_us + b.len_us > leases.HOUR_US:
         return None
     row = replace(
         a,
         len_us=a.len_us + b.len_us,
-        wall_slew_us=b.wall_end_us - a.wall_start_us - a.len_us - b.len_us,
+        wall_slew_us=b.wall_end_us + moved_us - a.wall_start_us - a.len_us - b.len_us,
         available_us=a.available_us + b.available_us,
         unavailable_us=a.unavailable_us + b.unavailable_us,
         unknown_us=a.unknown_us + b.unknown_us,
@@ -157,39 +157,52 @@ def merge(first: Stretch, second: Stretch) -> Stretch | None:
     return replace(first, row=row)
 
 
+def apart_us(stretch: Stretch, clock: ClockOffset | None) -> int:
+    """How much later than by `clock` the server's times of a row are by the one it was cut by."""
+    if stretch.clock is None or clock is None:
+        return 0
+    return stretch.clock.offset_us - clock.offset_us
+
+
 def _parts(
     steps: Sequence[Step], windows: Sequence[Window], server: ServerTime, reason: str
-) -> list[tuple[list[Step], str]]:
-    """Runs of steps that make one row each, and why each run ends."""
+) -> list[tuple[list[Step], str, int]]:
+    """Runs of steps that make one row each, why each run ends, and its clock's offset.
+
+    A wall clock that is set leaps within one step, which ends its run: a run has one offset.
+    """
     at_lease = leases.lease_edges(windows)
-    parts: list[tuple[list[Step], str]] = []
+    parts: list[tuple[list[Step], str, int]] = []
     open_part: list[Step] = []
+    offset_us = open_offset_us = 0
     for step in steps:
-        for piece, edge_us in _pieces(step, windows, server):
+        offset_us = server.offset_us(step)
+        for piece, edge_us in _pieces(step, windows, step.wall_from_us + offset_us):
             jumped = abs(piece.wall_to_us - piece.wall_from_us) > WALL_JUMP_US
             if jumped and open_part:
-                parts.append((open_part, "tick"))
+                parts.append((open_part, "tick", open_offset_us))
                 open_part = []
+            open_offset_us = open_offset_us if open_part else offset_us
             open_part.append(piece)
             at_edge = None if edge_us is None else "lease" if edge_us in at_lease else "hour"
             why = "gap" if step.closes == "gap" else at_edge or piece.closes
             why = why or ("tick" if jumped else None)
             if why:
-                parts.append((open_part, why))
+                parts.append((open_part, why, open_offset_us))
                 open_part = []
     if open_part:
-        parts.append((open_part, reason))
+        parts.append((open_part, reason, open_offset_us))
     return parts
 
 
 def _pieces(
-    step: Step, windows: Sequence[Window], server: ServerTime
+    step: Step, windows: Sequence[Window], to_server_us: int
 ) -> list[tuple[Step, int | None]]:
     """The step cut at every edge in it, each piece with the edge it ends at, if any.
 
-    An edge met exactly by the end of a step ends its row too.
+    An edge met exactly by the end of a step ends its row too. `to_server_us`: from its monotonic
+    time to the server's.
     """
-    to_server_us = server.minus_mono_us(step)
     start_us, end_us = step.start_us + to_server_us, step.end_us + to_server_us
     pieces: list[tuple[Step, int | None]] = []
     for edge_us in leases.edges(windows, start_us, end_us + 1):
@@ -200,7 +213,9 @@ def _pieces(
     return [*pieces, (step, None)]
 
 
-def _leased(device: Device, window: Window, part: Sequence[Step], why: str) -> Stretch:
+def _leased(
+    device: Device, window: Window, part: Sequence[Step], why: str, clock: ClockOffset | None
+) -> Stretch:
     shared = window.share_ppm != report.PPM
     described = replace(device.reported(), shape=_shape(device.reported().shape, window))
     if shared:
@@ -216,11 +231,22 @@ def _leased(device: Device, window: Window, part: Sequence[Step], why: str) -> S
         row = replace(
             row, busy_us=None, mem_byte_s=None, throttle_power_ns=None, throttle_thermal_ns=None
         )
+    return _stretch(described, window.lease_id, row, part, clock)
+
+
+def _stretch(
+    device: report.Device,
+    lease: str | None,
+    row: report.Row,
+    part: Sequence[Step],
+    clock: ClockOffset | None,
+) -> Stretch:
     return Stretch(
-        device=described,
-        lease=window.lease_id,
+        device=device,
+        lease=lease,
         row=row,
         boot_minus_mono_us=part[0].boot_from_us,
+        clock=clock,
     )
 
 

@@ -24,10 +24,10 @@ from nacl.signing import SigningKey
 
 from domain import report
 from node_reporter import rows
-from node_reporter.clock import Moment
+from node_reporter.clock import ClockOffset, Moment
 from node_reporter.identity import Rotation, key_id, public_key
 from node_reporter.leases import Window
-from node_reporter.reports import BODY_BYTES_SOFT, ClockOffset, ReportChain, SignedReport
+from node_reporter.reports import BODY_BYTES_SOFT, ReportChain, SignedReport
 from node_reporter.rows import WALL_JUMP_US, Stretch
 from node_reporter.spool_file import (
     DeviceEnd,
@@ -570,15 +570,17 @@ class Spool:
         chain = ReportChain(
             self.node_id, self._key, seq=self.seq, head=self.head if self.seq else None
         )
-        devices, leases, placed = rows.place(stretch for _, stretch in picked)
-        devices = tuple(dict.fromkeys([*devices, *(e.device for _, e in events if e.device)]))
         mono_us, wall_us, offset = signing.now.mono_us, signing.now.wall_us, signing.clock
         if signing.of_boot != signing.boot:
-            ends = [row.mono_end_us for row in placed] + [event.at.mono_us for _, event in events]
-            mono_us = max(ends)
+            ends = [stretch.row.mono_end_us for _, stretch in picked]
+            mono_us = max([*ends, *(event.at.mono_us for _, event in events)])
             offset = self._offset_in(signing.of_boot, picked[0][1] if picked else None)
         elif picked:
             wall_us, offset = _on_the_clock_of(picked[0][1], signing.now, signing.clock)
+        if picked and picked[0][1].clock is not None:
+            offset = picked[0][1].clock
+        devices, leases, placed = rows.place(_told_by(stretch, offset) for _, stretch in picked)
+        devices = tuple(dict.fromkeys([*devices, *(e.device for _, e in events if e.device)]))
         signed = chain.sign(
             placed,
             devices,
@@ -638,7 +640,8 @@ def _within_bounds(
         devices.add(stretch.device)
         leases |= {stretch.lease} if stretch.lease else set()
         too_many = len(devices) > report.DEVICES_MAX or len(leases) > report.LEASES_MAX
-        if too_many or _was_set(picked[0][1], stretch):
+        was_moved = abs(rows.apart_us(stretch, picked[0][1].clock)) > WALL_JUMP_US
+        if too_many or was_moved or _was_set(picked[0][1], stretch):
             return list(picked[:count])
     return list(picked)
 
@@ -647,6 +650,17 @@ def _was_set(first: Stretch, other: Stretch) -> bool:
     """Whether somebody set the wall clock between these rows of one boot."""
     a, b = first.wall_minus_boot_us, other.wall_minus_boot_us
     return a is not None and b is not None and abs(a - b) > WALL_JUMP_US
+
+
+def _told_by(stretch: Stretch, clock: ClockOffset | None) -> Stretch:
+    """The row as a report with this offset tells it: the server's times stay those of the cut."""
+    moved_us = rows.apart_us(stretch, clock)
+    if not moved_us:
+        return stretch
+    row = stretch.row
+    return replace(
+        stretch, row=replace(row, wall_minus_mono_us=row.wall_minus_mono_us + moved_us)
+    )
 
 
 def _on_the_clock_of(

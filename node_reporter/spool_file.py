@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from domain import report
-from node_reporter.clock import Moment
+from node_reporter.clock import ClockOffset, Moment
 from node_reporter.identity import give_to_owner_of
 from node_reporter.rows import Stretch
 
@@ -49,7 +49,12 @@ CREATE TABLE IF NOT EXISTS device_end(
   device TEXT PRIMARY KEY, boot TEXT NOT NULL, mono_end_us INTEGER NOT NULL,
   wall_minus_mono_us INTEGER NOT NULL, driver_epoch INTEGER NOT NULL) WITHOUT ROWID;
 """
-_LATER_COLUMNS = (("row", "boot_minus_mono_us"), ("device_end", "boot_minus_mono_us"))
+_LATER_COLUMNS = (
+    ("row", "boot_minus_mono_us"),
+    ("device_end", "boot_minus_mono_us"),
+    ("row", "clock_offset_us"),
+    ("row", "clock_rtt_us"),
+)
 """Added to files that an earlier version began."""
 EVENT_BYTES_MAX = 1_024
 
@@ -182,11 +187,14 @@ class SpoolFile:
             report.REASONS.index(stretch.row.reason),
             is_open,
             stretch.boot_minus_mono_us,
+            None if stretch.clock is None else stretch.clock.offset_us,
+            None if stretch.clock is None else stretch.clock.rtt_us,
             *(getattr(stretch.row, name) for name in COUNTERS),
         )
         marks = ", ".join("?" * len(values))
         cursor = self.db.execute(
             "INSERT INTO row(boot, device, lease, reason, is_open, boot_minus_mono_us,"
+            " clock_offset_us, clock_rtt_us,"
             f" {', '.join(COUNTERS)}) VALUES({marks})",
             values,
         )
@@ -198,8 +206,8 @@ class SpoolFile:
         """(row id, what stands in the row) of unsigned closed rows of a boot, by their start."""
         behind = "" if from_us is None else f" AND mono_start_us >= {from_us:d}"
         query = (
-            "SELECT id, device, lease, reason, boot_minus_mono_us,"  # noqa: S608
-            f" {', '.join(COUNTERS)} FROM row WHERE is_open = 0 AND boot = ?"
+            "SELECT id, device, lease, reason, boot_minus_mono_us, clock_offset_us,"  # noqa: S608
+            f" clock_rtt_us, {', '.join(COUNTERS)} FROM row WHERE is_open = 0 AND boot = ?"
             f"{behind} ORDER BY mono_start_us, device, lease LIMIT ?"
         )
         found = self.db.execute(query, (boot, limit))
@@ -207,16 +215,18 @@ class SpoolFile:
 
     def stretch(self, row: Sequence[Any]) -> Stretch:
         """What `closed_rows` found, read. Raises ValueError where it makes no sense."""
-        device, lease, reason, boot_minus_mono_us, *counters = row
+        device, lease, reason, boot_minus_mono_us, offset_us, rtt_us, *counters = row
         told = dict(zip(COUNTERS, counters, strict=True))
         absent = {name for name, value in told.items() if value is None}
-        if not all(map(_is_whole, (reason, boot_minus_mono_us, *counters))) or absent - NULLABLE:
+        whole = (reason, boot_minus_mono_us, offset_us, rtt_us, *counters)
+        if not all(map(_is_whole, whole)) or absent - NULLABLE:
             raise ValueError("something else stands where a number belongs")
         try:
             return Stretch(
                 device=self.device(device),
                 lease=None if lease is None else self.text(lease),
                 boot_minus_mono_us=boot_minus_mono_us,
+                clock=_clock(offset_us, rtt_us),
                 row=report.Row(
                     device=0,
                     lease=None,
@@ -305,6 +315,12 @@ def _errors() -> Iterator[None]:
         raise SpoolBlocked(f"the disk does not take the spool: {error}") from error
     except sqlite3.DatabaseError as error:
         raise SpoolUnreadable(f"the spool's file is damaged: {error}") from error
+
+
+def _clock(offset_us: int | None, rtt_us: int | None) -> ClockOffset | None:
+    if offset_us is None or rtt_us is None:
+        return None
+    return ClockOffset(offset_us=offset_us, rtt_us=rtt_us)
 
 
 def _is_whole(value: Any) -> bool:

@@ -286,6 +286,62 @@ def test_a_closed_lease_waits_a_day_for_its_reports_and_then_settles_without(
     assert stopped == [], "waiting is no failure"
 
 
+def test_a_row_that_ends_a_microsecond_short_is_all_there_is_where_the_device_goes_on_idle(
+    market: Market,
+) -> None:
+    """Rows were cut by one estimate of the server's clock and sealed by the next."""
+    lease = market.lease("a", "one", gpus=4)
+    closed_us = START_US + HOUR_US // 2
+    market.report("one", lease, START_US, closed_us - 1)
+    market.close(lease, closed_us)
+    assert run(market, closed_us, lease) == 0, "more may be on its way"
+    market.report("one", None, closed_us - 1, closed_us + MINUTE_US)
+    assert run(market, closed_us + MINUTE_US, lease) == 1
+    state = market.state(lease)
+    assert (state.status, state.gpu_us) == ("settled", 4 * (HOUR_US // 2 - 1))
+    assert [fact.refused for fact in market.facts(UsageAccrued)] == [()]
+
+
+def test_every_device_of_a_lease_has_to_go_on_before_it_settles(market: Market) -> None:
+    lease = market.lease("a", "one", gpus=2)
+    first, second = market.nodes["one"].device_ids[:2]
+    closed_us = START_US + HOUR_US // 2
+    market.report("one", lease, START_US, closed_us - 1, devices=(first, second))
+    market.close(lease, closed_us)
+    market.report("one", None, closed_us - 1, closed_us + MINUTE_US, devices=(first,))
+    assert run(market, closed_us + MINUTE_US, lease) == 0
+    market.report("one", None, closed_us - 1, closed_us + MINUTE_US, devices=(second,))
+    assert run(market, closed_us + MINUTE_US, lease) == 1
+
+
+def test_the_next_lease_of_a_device_ends_the_wait_once_a_row_of_it_begins_behind_the_end(
+    market: Market,
+) -> None:
+    """A row of another lease that began before may stand in a report of its own beside ours."""
+    share_ppm = PPM // 2
+    ends = market.lease("a", "one", share_ppm=share_ppm)
+    stays = market.lease("b", "one", share_ppm=share_ppm)
+    device = market.nodes["one"].device_ids[:1]
+    how: dict[str, Any] = {"devices": device, "share_ppm": share_ppm}
+    closed_us = START_US + HOUR_US // 2
+    market.close(ends, closed_us)
+    market.report("one", stays, START_US, closed_us + 1, **how)
+    assert run(market, closed_us + 1, ends) == 0, "the rows beside these are still to come"
+    market.report("one", ends, START_US, closed_us - 1, received_us=closed_us + 1, **how)
+    assert run(market, closed_us + 1, ends) == 0
+    market.report("one", stays, closed_us + 1, closed_us + MINUTE_US, **how)
+    assert run(market, closed_us + MINUTE_US, ends) == 1
+    assert market.state(ends).gpu_us == (HOUR_US // 2 - 1) // 2
+
+
+def test_idle_time_ahead_of_its_receipt_ends_no_wait(market: Market) -> None:
+    lease = market.lease("a", "one", gpus=4)
+    closed_us = START_US + HOUR_US // 2
+    market.report("one", None, START_US, closed_us + HOUR_US, received_us=START_US + MINUTE_US)
+    market.close(lease, closed_us)
+    assert run(market, closed_us, lease) == 0
+
+
 # --- what fails -------------------------------------------------------------------------------
 
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.accrual import UsageRow
+from domain.accrual import Passed, UsageRow
 from domain.device import DeviceReleased
 from domain.drain import DrainNode
-from domain.duration import HOUR_US
+from domain.duration import HOUR_US, MINUTE_US
 from domain.lease import (
     LATE_WINDOW_US,
     START_TIMEOUT,
@@ -378,6 +378,27 @@ def test_settling_waits_for_the_reports_of_every_device() -> None:
         HOUR_US // 2, (usage(0, HOUR_US // 2), usage(0, HOUR_US // 2, device="GPU-1", position=2))
     )
     assert facts(where.after(both), LeaseSettled)[0].charge == credit(2_780_000)
+
+
+@given(st.integers(1, 5), st.integers(-5, 5), st.integers(-5, 5))
+def test_a_lease_whose_device_goes_on_settles_at_the_time_that_was_reported_and_no_other(
+    length_us: int, ends_us: int, passed_us: int
+) -> None:
+    end_us = HOUR_US // 2 + length_us
+    where = opened(term_us=HOUR_US).after(close(end_us))
+    row = usage(0, end_us + ends_us)
+    behind = replace(row, received_us=row.wall_end_us + HOUR_US)
+    passed = Passed("GPU-0", NOON_US + end_us + passed_us)
+    asked = replace(settle(end_us + MINUTE_US, (behind,)), passed=(passed,))
+    if max(ends_us, passed_us) < 0:
+        where.when(asked).then_refused(Reason.USAGE_INCOMPLETE)
+        return
+    done = where.after(asked)
+    accrued = facts(done, UsageAccrued)[-1]
+    assert accrued.gpu_us == min(end_us, end_us + ends_us), "what both say, to the microsecond"
+    refused_us = sum(refused.us for refused in accrued.refused)
+    assert accrued.gpu_us + refused_us == row.available_us
+    assert facts(done, LeaseSettled)[0].gpu_us == accrued.gpu_us
 
 
 def test_settling_twice_gives_no_fact() -> None:

@@ -73,9 +73,10 @@ class Scene:
     said: list[str] = field(default_factory=list)
     key: SigningKey = KEY
     node_key: str = NODE_KEY
+    clocks: type[SteppedClock] = SteppedClock
 
     def __post_init__(self) -> None:
-        self.clock = SteppedClock(wall_us=WALL_US, mono_us=BEGIN_US)
+        self.clock = self.clocks(wall_us=WALL_US, mono_us=BEGIN_US)
         self.true_clock = TrueClock(self.clock)
         server = ModelServer(public_key=public_key(self.key), clock=self.true_clock)
         self.wire = self.shared or Wire(server)

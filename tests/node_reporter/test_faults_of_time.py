@@ -15,8 +15,8 @@ from nacl.signing import SigningKey
 
 from domain import accrual, report
 from domain.duration import DAY_US, MINUTE_US
-from node_reporter.clock import Moment, SystemClock
-from node_reporter.reports import ClockOffset, ReportChain
+from node_reporter.clock import ClockOffset, Moment, SystemClock
+from node_reporter.reports import ReportChain
 from tests.node_reporter.reporter_scene import BEGIN_US, TICK_US, WALL_US, Scene
 
 HOUR_US = 3_600_000_000

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from domain import report
 from node_reporter import rows
+from node_reporter.clock import ClockOffset
 from node_reporter.gpus import Device
 from node_reporter.leases import AssignmentsUnreadable, Window, edges, parse_windows
 from node_reporter.meter import Bucket, Step
@@ -59,7 +60,7 @@ def spans(stretches: list[Stretch]) -> list[tuple[int, int, str | None, str]]:
 
 
 def test_idle_time_is_cut_at_full_utc_hours_only() -> None:
-    found = rows_of(DEVICE, minutes(130), [], 0, "tick")
+    found = rows_of(DEVICE, minutes(130), [], None, "tick")
     assert spans(found) == [
         (0, 60, None, "hour"),
         (60, 120, None, "hour"),
@@ -70,7 +71,7 @@ def test_idle_time_is_cut_at_full_utc_hours_only() -> None:
 def test_rows_are_cut_at_the_edges_of_a_lease_and_at_its_own_hours() -> None:
     window = lease(1, 10, 100, report.PPM)
     name = window.lease_id
-    assert spans(rows_of(DEVICE, minutes(110), [window], 0, "tick")) == [
+    assert spans(rows_of(DEVICE, minutes(110), [window], None, "tick")) == [
         (0, 10, None, "lease"),
         (10, 60, name, "hour"),
         (60, 70, name, "hour"),
@@ -81,14 +82,15 @@ def test_rows_are_cut_at_the_edges_of_a_lease_and_at_its_own_hours() -> None:
 
 def test_a_lease_is_matched_in_server_time_not_in_the_nodes() -> None:
     window = lease(1, 10, 20, report.PPM)
-    found = rows_of(DEVICE, minutes(30), [window], 5 * MINUTE_US, "tick")
+    ahead = ClockOffset(offset_us=5 * MINUTE_US, rtt_us=0)
+    found = rows_of(DEVICE, minutes(30), [window], ahead, "tick")
     assert [span[:2] for span in spans(found) if span[2]] == [(5, 15)]
 
 
 def test_a_step_across_an_edge_is_cut_inside() -> None:
     long = minutes(1)[0]
     window = Window(lease_id="lease_12345678", device_id="GPU-1", from_us=WALL_US + 20_000_000)
-    found = rows_of(DEVICE, [long], [window], 0, "tick")
+    found = rows_of(DEVICE, [long], [window], None, "tick")
     assert [(s.lease, s.row.len_us, s.row.samples) for s in found] == [
         (None, 20_000_000, 0),
         ("lease_12345678", 40_000_000, 1),
@@ -97,7 +99,7 @@ def test_a_step_across_an_edge_is_cut_inside() -> None:
 
 def test_leases_that_share_a_device_each_get_a_row_at_their_share() -> None:
     windows = [lease(1, 0, None, 250_000), lease(2, 0, None, 500_000)]
-    found = rows_of(DEVICE, minutes(1), windows, 0, "tick")
+    found = rows_of(DEVICE, minutes(1), windows, None, "tick")
     assert [(s.device.share_ppm, s.device.shape, s.row.energy_mj) for s in found] == [
         (250_000, "ts:25000/100000", 250),
         (500_000, "ts:50000/100000", 500),
@@ -126,7 +128,7 @@ def test_a_row_says_how_its_lease_shares_the_board(
         "lease_id": "lease_12345678", "device_id": "GPU-1", "from_us": WALL_US, "mode": mode,
         "mig_profile": profile, "share_ppm": share_ppm,
     }  # fmt: skip
-    (found,) = rows_of(DEVICE, minutes(1), parse_windows({"data": [told]}), 0, "tick")
+    (found,) = rows_of(DEVICE, minutes(1), parse_windows({"data": [told]}), None, "tick")
     assert (found.device.shape, found.device.share_ppm) == (shape, share_ppm)
     assert re.fullmatch(report.SHAPE_PATTERN, shape)
 
@@ -141,19 +143,19 @@ def test_a_gap_says_so_in_every_row_it_is_cut_into() -> None:
         wall_to_us=WALL_US,
         closes="gap",
     )
-    found = rows_of(DEVICE, [gap, *minutes(1, 120)][:1], [], 0, "tick")
+    found = rows_of(DEVICE, [gap, *minutes(1, 120)][:1], [], None, "tick")
     assert [s.row.reason for s in found] == ["gap"] * 3
     assert all(s.row.unknown_us == s.row.len_us for s in found)
 
 
 def test_merging_adds_up_and_never_crosses_an_edge() -> None:
-    a, b = (rows_of(DEVICE, minutes(1, first), [], 0, "tick")[0] for first in (0, 1))
+    a, b = (rows_of(DEVICE, minutes(1, first), [], None, "tick")[0] for first in (0, 1))
     joined = rows.merge(a, b)
     assert joined is not None
     assert (joined.row.len_us, joined.row.samples, joined.row.energy_mj) == (120_000_000, 2, 2_000)
-    hour = rows_of(DEVICE, minutes(1, 59), [], 0, "tick")[0]
-    assert rows.merge(hour, rows_of(DEVICE, minutes(1, 60), [], 0, "tick")[0]) is None
-    assert rows.merge(a, rows_of(DEVICE, minutes(1, 2), [], 0, "tick")[0]) is None
+    hour = rows_of(DEVICE, minutes(1, 59), [], None, "tick")[0]
+    assert rows.merge(hour, rows_of(DEVICE, minutes(1, 60), [], None, "tick")[0]) is None
+    assert rows.merge(a, rows_of(DEVICE, minutes(1, 2), [], None, "tick")[0]) is None
 
 
 def test_an_unreadable_list_of_assignments_is_refused_whole() -> None:
@@ -219,7 +221,7 @@ def test_rows_tile_the_time_of_every_lease_and_parse(
             )
         )
         start += length
-    found = rows_of(DEVICE, steps, held, 0, "tick")
+    found = rows_of(DEVICE, steps, held, None, "tick")
     elapsed_us = steps[-1].end_us - steps[0].start_us
     covered = sorted({(s.row.mono_start_us, s.row.mono_end_us) for s in found})
     assert covered[0][0] == steps[0].start_us
