@@ -11,9 +11,13 @@ import logging
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from api import placing
 from api.accrual import NO_MONEY
+from api.bidding_devices import bids_offered
+from api.lease_desk import Round
+from api.making_room import resuming, rooms
+from api.matching import wish_again
 from api.one_by_one import OneByOne
+from api.placing import floors_below, outbidding, standing_place, taking
 from api.service import Service
 from domain.auction import Auction, LapseBids
 from domain.auction import stream_of as auction_stream
@@ -101,7 +105,8 @@ def _award(service: Service, lease_id: str, now_us: int) -> int:
     """The best bid that can still be kept wins."""
     ledger, done = service.ledger, 0
     for _ in range(TRIES_MAX):
-        found = award(ledger.world(), lease_id, None, now_us)
+        offered = bids_offered(service, lease_id, now_us)
+        found = award(ledger.world(), lease_id, None, now_us, offered)
         if found is None:
             return done + _end(service, lease_id, NO_MATCH, now_us)
         bid_id, commands = found
@@ -135,34 +140,24 @@ def serve(service: Service, connection: Connection, one: Standing, now_us: int) 
     if lease.status == "paused":
         tables.step_all(connection, only=("bids",))
         holding = bids.read_holding(connection, node_id=one.node_id)
-        return _first_of(service, placing.resuming(one, holding, now_us), now_us)
+        return _first_of(service, resuming(one, holding, now_us), now_us)
     asked = lease.requested
     if lease.status not in ("requested", "quoted") or asked is None or asked.pricing is None:
         return 0
     tables.step_all(connection, only=("fleet", "bids"))
-    placed = placing.standing_place(service, connection, asked, one.price_units, now_us)
-    if placed is not None:
-        ways: Iterable[list[Any]] = [placing.taking(one.lease_id, asked.pricing, placed, now_us)]
-        done = _first_of(service, ways, now_us)
+    wish, bid = wish_again(service, asked), one.price_units
+    here = Round.of_one(service.ledger.world(), now_us)
+    free = standing_place(service, connection, wish, bid, here)
+    if free is not None:
+        done = _first_of(service, [taking(one.lease_id, asked.pricing, free, now_us)], now_us)
         if done:
             return done
-    floors = {
-        each.offer_id: each.floor_units
-        for each in bids.read_price_lists(connection)
-        if each.floor_units is not None and each.floor_units <= one.price_units
-    }
-    need = placing.need_of(asked, one.price_units)
-    rooms = placing.rooms(
-        service, connection, need, now_us, bid=one.price_units, pricing=asked.pricing, floors=floors
-    )
-    return _first_of(
-        service,
-        (
-            placing.reserving(one.lease_id, room, one.price_units, asked.pricing, now_us)
-            for room in rooms
-        ),
-        now_us,
-    )
+    found = rooms(
+        service, connection, wish, here, bid=bid, pricing=asked.pricing,
+        floors=floors_below(connection, bid),
+    )  # fmt: skip
+    ways = (outbidding(one.lease_id, asked.pricing, room, bid, now_us) for room in found)
+    return _first_of(service, ways, now_us)
 
 
 def _first_of(service: Service, ways: Iterable[list[Any]], now_us: int) -> int:

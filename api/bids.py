@@ -13,8 +13,9 @@ from pydantic import Field
 
 from api.amounts import Money, credits_, credits_or_none, money
 from api.auth import with_scope
-from api.bidding_devices import free_devices
+from api.bidding_devices import bids_offered, free_devices, looked_for_bid
 from api.call import After, Call, Caller
+from api.matching import looked_again
 from api.models import (
     AccountId,
     Asked,
@@ -43,6 +44,7 @@ from api.providers import own_provider
 from domain.auction import Auction, BidPlaced, WithdrawBid, stream_of
 from domain.bidding import PlaceBid, award
 from domain.lease import Lease, lease_stream
+from domain.looked import NOT_LOOKED, Looked
 from domain.offer import offer_stream
 from domain.rebid import rebidding
 from domain.refusal import Reason, Refused
@@ -64,7 +66,9 @@ SEALED = "second_price/"
 
 
 class AuctionTold(Told):
-    """A request that takes bids until `closes_at`, or what came of it."""
+    """A request that takes bids until `closes_at`, or what came of it. `sla_class`: what the lease
+    promises its renter; an offer that promises less cannot win.
+    """
 
     lease_id: LeaseId
     state: Literal["open", "awarded", "ended"]
@@ -75,6 +79,7 @@ class AuctionTold(Told):
     models: list[str]
     max_price_per_gpu_hour: Money
     term_seconds: Count | None = None
+    sla_class: str | None = None
     deposit: Money
     bids_max: Count
     bids: Count
@@ -225,11 +230,14 @@ def submit_bid(lease_id: LeaseInPath, body: NewBid, call: Caller) -> Response:
         devices = body.device_ids
         if devices is None:
             devices = free_devices(call.service, lease_id, offer.node_id)
+        looked = looked_for_bid(
+            call.service, lease_id, body.offer_id, offer.node_id, devices, call.now_us
+        )
         return PlaceBid(
             lease_id=lease_id, bid_id=bid_id, account_id=call.principal.account_id,
             provider_id=offer.provider_id, offer_id=body.offer_id, device_ids=tuple(devices),
             price_per_gpu_hour=body.price_per_gpu_hour.amount(), at_us=call.now_us,
-            expires_at_us=body.expires_at,
+            expires_at_us=body.expires_at, looked=looked,
         )  # fmt: skip
 
     def told(after: After) -> Told:
@@ -317,7 +325,8 @@ def accept_bid(lease_id: LeaseInPath, bid_id: BidInPath, body: Nothing, call: Ca
             raise Refused(Reason.LEASE_UNKNOWN, lease_id=lease_id)
         if bid_id not in auction.bids:
             raise Refused(Reason.BID_UNKNOWN, lease_id=lease_id, bid_id=bid_id)
-        found = award(call.service.ledger.world(), lease_id, bid_id, call.now_us)
+        offered = bids_offered(call.service, lease_id, call.now_us)
+        found = award(call.service.ledger.world(), lease_id, bid_id, call.now_us, offered)
         if found is None or found[0] != bid_id:
             raise Refused(Reason.BID_STATE, bid_id=bid_id, rule="it has expired, or cannot win")
         return list(found[1])
@@ -352,7 +361,8 @@ def set_standing_bid(lease_id: LeaseInPath, body: NewStandingBid, call: Caller) 
 
     def commands() -> list[Any]:
         lease = _own_lease(call, lease_id)
-        found = rebidding(lease, body.bid.amount(), next_id, call.now_us)
+        looked = _looked_where_it_is(call, lease)
+        found = rebidding(lease, body.bid.amount(), next_id, call.now_us, looked)
         at[:] = [found.lease_id]
         return list(found.commands)
 
@@ -391,6 +401,15 @@ def read_standing_bid(lease_id: LeaseInPath, call: Caller) -> Response:
 # --- small things ----------------------------------------------------------------------------
 
 
+def _looked_where_it_is(call: Call, lease: Lease) -> Looked:
+    """What the views tell of the node that a lease holds, if it holds one."""
+    asked, held = lease.requested, lease.reserved
+    if asked is None or held is None:
+        return NOT_LOOKED
+    place = held.node_id, held.offer_id, held.device_ids
+    return looked_again(call.service, asked, place, call.now_us)
+
+
 def _own_lease(call: Call, lease_id: str) -> Lease:
     lease = call.service.ledger.market.state_of(lease_stream(lease_id))
     standing = call.service.ledger.market.state_of(standing_stream_of(lease_id))
@@ -423,6 +442,7 @@ def _auction(row: bids.OpenRequest) -> AuctionTold:
         share_ppm=row.share_ppm, mem_ppm=row.mem_ppm, models=row.models,
         max_price_per_gpu_hour=credits_(row.cap_units),
         term_seconds=None if row.term_us is None else row.term_us // 1_000_000,
+        sla_class=row.sla_class,
         deposit=credits_(row.deposit_units), bids_max=row.bids_max, bids=row.standing,
         pick=told.pick, closes_at=moment(row.closes_at_us), winner_bid_id=row.winner_bid_id,
         price_per_gpu_hour=credits_or_none(row.price_units), opened_at=moment(row.at_us),

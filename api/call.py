@@ -133,12 +133,12 @@ class Call:
 
     async def record_at_desk(
         self,
-        commands: Callable[[Round | None], list[Any]],
+        commands: Callable[[Round], list[Any]],
         told: Callable[[States], Told],
         *,
         again_on: frozenset[Reason],
     ) -> Response:
-        """`record` for an opening of a lease: together with all that wait, or else alone."""
+        """`record` for an opening of a lease: in a round with all that wait, or in its own."""
         key = self._command_key()
         assert key is not None, "openings are recorded"
 
@@ -148,11 +148,15 @@ class Call:
         opening = Opening(self.principal.account_id, key, self.now_us, commands, answer)
         outcome = await asyncio.wrap_future(self.service.lease_desk.open(opening))
         if outcome is None:
-            alone = partial(self.record, lambda: commands(None), told, again_on=again_on)
+            alone = partial(self.record, lambda: commands(self.round()), told, again_on=again_on)
             return await run_in_threadpool(alone)
         headers = {positions.POSITION: str(outcome.position)}
         body = {**json.loads(outcome.answer.body), "position": outcome.position}
         return _json(body, outcome.answer.status, headers)
+
+    def round(self) -> Round:
+        """A round of this call alone, on the states as they are now."""
+        return Round.of_one(self.service.ledger.world(), self.now_us)
 
     def _handle(
         self,

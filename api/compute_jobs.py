@@ -12,7 +12,7 @@ from api.auth import with_scope
 from api.call import After, Call, Caller
 from api.constraints import Demands, demands_told
 from api.explanations import JobQuoteTold, MatchTold, match_told, quote_told
-from api.matching import Wish, look
+from api.matching import look, wish_of
 from api.models import (
     AccountId,
     Asked,
@@ -56,7 +56,7 @@ from domain.job_plan import (
     JobPlan,
     Reference,
 )
-from domain.lease import MatchDecided
+from domain.lease import MatchDecided, RequestLease
 from domain.refusal import Reason, Refused
 from domain.schedule import TEXT_MAX
 from domain.shared_escrow import stream_of as escrow_stream
@@ -367,7 +367,12 @@ def _now(call: Call, connection: Any, job_id: str) -> JobQuoteTold | None:
     """What a lease of the job would get now."""
     spec = call.service.ledger.market.state_of(job_stream(job_id)).submitted
     assert spec is not None, job_id
-    found = look(call.service, Wish(spec.account_id, spec), call.now_us)
+    request = RequestLease(
+        lease_id="", job_id=job_id, account_id=spec.account_id, term_us=None, funds=None,
+        at_us=call.now_us,
+    )  # fmt: skip
+    here = call.round()
+    found = look(call.service, wish_of(request, spec, here), here)
     known = {one.setting: one for one in reputation.read_settings(connection)}
     return quote_told(found, known, performance_of_match(connection, found, call.now_us))
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+from api.lease_desk import Round
 from api.lease_desk import streams_read as streams_read
-from api.matching import missing_of, places, short_of
+from api.matching import missing_of, places, short_of, wish_of
+from api.placing import within_quotas
 from api.service import Service
 from domain.gang import GangRequested, GangState, GrowGang, RequestGang, ReserveGang
 from domain.gang_plan import place
 from domain.job import JobSubmitted, SubmitJob, job_stream
-from domain.lease import RequestLease, ReserveLease
-from domain.matching import Match
+from domain.lease import RequestLease
 from domain.refusal import Reason, Refused
 from domain.stream import derive_id
+from domain.taking import reserving
 
 Asked = RequestGang | GangRequested
 
@@ -56,9 +59,11 @@ def _members(
     members: int,
     min_members: int,
 ) -> tuple[tuple[str, ...], list[Any]]:
-    found = places(
-        service, asked.account_id, spec, asked.term_us, asked.settlement, now_us, members
+    one = within_quotas(
+        service.ledger.world(), _member(asked, now_us, first), spec, leases=members
     )
+    here = Round.of_one(service.ledger.world(), now_us, members)
+    found = places(service, wish_of(one, spec, here), here)
     matches = place(found.need, found.nodes, members=members, min_members=min_members)
     if not matches:
         short = short_of(service, found.need, min_members)
@@ -70,27 +75,19 @@ def _members(
         )  # fmt: skip
     leases, commands = [], list[Any]()
     for number, matched in enumerate(matches, first):
-        lease_id = derive_id("lease", asked.account_id, asked.gang_id, number)
-        leases.append(lease_id)
-        commands += [
-            RequestLease(
-                lease_id=lease_id, job_id=asked.job_id, account_id=asked.account_id,
-                term_us=asked.term_us, funds=asked.funds, at_us=now_us,
-                settlement=asked.settlement, key_id=asked.key_id, gang_id=asked.gang_id,
-                start_timeout_us=asked.timeout_us,
-            ),
-            _reserved(lease_id, matched, found.rule, found.position, now_us),
-        ]  # fmt: skip
+        request = replace(_member(asked, now_us, number), overflow=one.overflow)
+        leases.append(request.lease_id)
+        commands += [request, reserving(request.lease_id, found.place(matched), now_us)]
     return tuple(leases), commands
 
 
-def _reserved(
-    lease_id: str, matched: Match, rule: str, fleet_position: int, now_us: int
-) -> ReserveLease:
-    return ReserveLease(
-        lease_id=lease_id, rule=rule, fleet_position=fleet_position,
-        candidates=matched.candidates, considered=matched.considered, node_id=matched.node_id,
-        offer_id=matched.offer_id, device_ids=matched.device_ids, at_us=now_us,
+def _member(asked: Asked, now_us: int, number: int) -> RequestLease:
+    """The request of one member."""
+    return RequestLease(
+        lease_id=derive_id("lease", asked.account_id, asked.gang_id, number),
+        job_id=asked.job_id, account_id=asked.account_id, term_us=asked.term_us,
+        funds=asked.funds, at_us=now_us, settlement=asked.settlement, key_id=asked.key_id,
+        gang_id=asked.gang_id, start_timeout_us=asked.timeout_us,
     )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from api.auth import with_scope
 from api.call import After, Call, Caller
 from api.compute_jobs import EXAMPLE, JOB_PROBLEMS, NewJob, own_job
 from api.gang_orders import reservation, streams_read
-from api.matching import MATCH_AGAIN
+from api.matching import MATCH_AGAIN, pool_of_spec
 from api.models import (
     TERM_SECONDS_MAX,
     AccountId,
@@ -31,8 +31,8 @@ from api.models import (
 )
 from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
+from api.placing import has_waiting, keeps_queue, wait
 from api.pools import PoolId
-from api.scheduling import has_waiting, keeps_queue, pool_of_spec, wait
 from domain.duration import SECOND_US
 from domain.gang import MEMBERS_MAX, CloseGang, RequestGang, gang_stream
 from domain.job import JobSubmitted, SubmitJob

@@ -20,7 +20,8 @@ from api.amounts import Money, Units, credits_
 from api.auth import nodes_or_scope
 from api.call import After, Call, Caller
 from api.compute_jobs import READ, WRITE, own_job
-from api.matching import MATCH_AGAIN, match
+from api.lease_desk import Round
+from api.matching import MATCH_AGAIN
 from api.models import (
     Asked,
     Count,
@@ -40,12 +41,12 @@ from api.models import (
 )
 from api.one_by_one import OneByOne
 from api.operation import Resource
-from api.overflow import placed
 from api.paging import LIST_LIMIT, Cursor, Limit
+from api.placing import placed
 from api.service import Service
 from domain.close_reason import CANCELLED_BEFORE_START, RENTER_CLOSED, SCALED_DOWN
 from domain.duration import SECOND_US
-from domain.job import JobState, JobSubmitted, Part, ScaleJob, job_stream
+from domain.job import JobState, Part, ScaleJob, job_stream
 from domain.job_parts import due_parts, due_run, members_for, plan_of, surplus
 from domain.job_plan import MEMBERS_MAX
 from domain.lease import CloseLease, RequestLease, lease_stream
@@ -464,12 +465,8 @@ def _opened(
             funds=None, at_us=now_us, refill=plan.run_us is None, key_id=spec.key_id, part=part,
             attempt=attempt, run_due_us=run_due_us, by_timer=True,
         )  # fmt: skip
-        request, wanted = placed(service.ledger.world(), request, spec)
-        matched = match(
-            service, spec.account_id, lease_id, wanted, plan.run_us, None, now_us,
-            key_id=spec.key_id, overflow=request.overflow, base_pool_id=_pool_of(spec),
-        )  # fmt: skip
-        return [request, matched]
+        here = Round.of_one(service.ledger.world(), now_us)
+        return placed(service, request, spec, here)
 
     try:
         service.ledger.handle(commands, key=None, now_us=now_us, again_on=MATCH_AGAIN)
@@ -477,10 +474,6 @@ def _opened(
         logger.info("%s is not opened yet: %s", what, no)
         return False
     return True
-
-
-def _pool_of(spec: JobSubmitted) -> str | None:
-    return None if spec.constraints is None else spec.constraints.pool_id
 
 
 def _job(service: Service, job_id: str) -> JobState:

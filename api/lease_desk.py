@@ -55,6 +55,13 @@ class Round:
     """Whether the fleet was brought up to the log: once for all of the round."""
     fees: dict[str, int] | None = None
     """The usage fees in force, once they were asked for."""
+    is_shared: bool = True
+    """Whether others are served with it. Who may have to wait for a pool goes alone."""
+
+    @classmethod
+    def of_one(cls, world: World, now_us: int, leases: int = 1) -> Round:
+        """The round of a single call, for so many leases."""
+        return cls(world, now_us, Standings(leases), is_shared=False)
 
     def give(
         self, node_id: str, device_ids: Iterable[str], share_ppm: int, mem_ppm: int, mode: str

@@ -23,6 +23,7 @@ from api.leases import (
     opening,
     visible_lease,
 )
+from api.matching import looked_again
 from api.models import (
     TERM_SECONDS_MAX,
     Asked,
@@ -50,16 +51,22 @@ from domain.lease import Lease, ReserveLease, lease_stream
 from domain.lease_turns import (
     CancelReclaim,
     ExtendLease,
+    LeaseQuoted,
     PauseLease,
-    QuoteLease,
     ResumeLease,
     StartReclaim,
 )
+from domain.looked import Looked
+from domain.matching import Match
+from domain.pricing import Posted, label
 from domain.refusal import Reason, Refused
+from domain.taking import Place, quoted_instead, reserving
 from projections import lease_turns
 from projections.leases import LEASES
 
 resource = Resource("leases")
+
+POSTED_LABEL = label(Posted())
 
 PROVIDER = with_scope("provider")
 
@@ -295,14 +302,10 @@ def quote_lease(body: NewQuote, call: Caller) -> Response:
     lease_id, quote_id = call.id("lease"), call.id("quote")
 
     def commands() -> list[Any]:
-        *asked, matched = opening(body, call, lease_id, None)
+        *asked, matched = opening(body, call, lease_id, call.round())
         assert isinstance(matched, ReserveLease)
-        quoted = QuoteLease(
-            lease_id=lease_id, quote_id=quote_id, rule="posted/1", node_id=matched.node_id,
-            offer_id=matched.offer_id, device_ids=matched.device_ids, price_per_gpu_hour=None,
-            expires_at_us=call.now_us + body.valid_seconds * SECOND_US, at_us=call.now_us,
-        )  # fmt: skip
-        return [*asked, quoted]
+        expires_us = call.now_us + body.valid_seconds * SECOND_US
+        return [*asked, quoted_instead(matched, quote_id, POSTED_LABEL, expires_us)]
 
     def told(after: After) -> Told:
         return _quote(after.state(lease_stream(lease_id)), quote_id)
@@ -326,16 +329,24 @@ def accept_quote(lease_id: LeaseInPath, body: QuoteAcceptance, call: Caller) -> 
         quote = next((one for one in lease.quotes if one.quote_id == body.quote_id), None)
         if quote is None:
             raise Refused(Reason.LEASE_STATE, lease_id=lease_id, status=lease.status)
-        return ReserveLease(
-            lease_id=lease_id, rule=quote.rule, fleet_position=0, candidates=(), considered=1,
-            node_id=quote.node_id, offer_id=quote.offer_id, device_ids=quote.device_ids,
-            at_us=call.now_us, quote_id=quote.quote_id, by=call.principal.member_id,
+        place = Place(
+            match=Match(quote.node_id, quote.offer_id, quote.device_ids, (), 1), rule=quote.rule,
+            looked=_looked_at_quote(call, lease, quote),
         )  # fmt: skip
+        return reserving(
+            lease_id, place, call.now_us, quote_id=quote.quote_id, by=call.principal.member_id
+        )
 
     def told(after: After) -> Told:
         return opened_told(after.state(lease_stream(lease_id)))
 
     return call.record(command, told)
+
+
+def _looked_at_quote(call: Call, lease: Lease, quote: LeaseQuoted) -> Looked:
+    assert lease.requested is not None
+    place = quote.node_id, quote.offer_id, quote.device_ids
+    return looked_again(call.service, lease.requested, place, call.now_us)
 
 
 def _quote(lease: Lease, quote_id: str) -> LeaseQuoteTold:

@@ -6,7 +6,6 @@ escrow are recorded together or not at all. Billing starts when the node says th
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from fastapi import Response
@@ -18,8 +17,8 @@ from api.call import After, Call, Caller, States
 from api.compute_jobs import EXAMPLE, JOB_PROBLEMS, NewJob, own_job
 from api.constraints import MigStart, Mode
 from api.lease_desk import Round
-from api.lease_pricing import following, outranking, pricing_for, term_of
-from api.matching import MATCH_AGAIN, match
+from api.lease_pricing import pricing_for, term_of
+from api.matching import MATCH_AGAIN
 from api.models import (
     TERM_SECONDS_MAX,
     AccountId,
@@ -47,11 +46,10 @@ from api.models import (
     with_examples,
 )
 from api.operation import Resource
-from api.overflow import placed
 from api.paging import LIST_LIMIT, Cursor, Limit
+from api.placing import placed
 from api.positions import ReadAsOf
 from api.pricing import Pricing
-from api.scheduling import has_waiting, keeps_queue, pool_of_spec, wait
 from domain.close_reason import CLIENT_WITHDREW
 from domain.duration import SECOND_US
 from domain.job import JobSubmitted, SubmitJob
@@ -328,7 +326,7 @@ async def open_lease(body: NewLease, call: Caller) -> Response:
     """
     lease_id = call.id("lease")
 
-    def commands(here: Round | None) -> list[Any]:
+    def commands(here: Round) -> list[Any]:
         return opening(body, call, lease_id, here)
 
     def told(after: States) -> Told:
@@ -338,25 +336,14 @@ async def open_lease(body: NewLease, call: Caller) -> Response:
     return await call.record_at_desk(commands, told, again_on=again_on)
 
 
-def opening(body: NewLease, call: Call, lease_id: str, here: Round | None) -> list[Any]:
+def opening(body: NewLease, call: Call, lease_id: str, here: Round) -> list[Any]:
     """Job, request, match and reservation. Raises Refused: JOB_UNKNOWN, JOB_STATE, NO_MATCH."""
-    commands: list[Any] = []
-    spec: SubmitJob | JobSubmitted
-    if body.job is not None:
-        spec = body.job.submit(call, call.id("job"))
-        commands.append(spec)
-    else:
-        assert body.job_id is not None
-        job = own_job(call, body.job_id, as_participant=True)
-        if not job.is_open:
-            raise Refused(Reason.JOB_STATE, job_id=body.job_id, phase=job.phase)
-        assert job.submitted is not None
-        spec = job.submitted
+    job, spec = _job_of(body, call)
     pricing = pricing_for(call.service, body.pricing, spec.constraints)
-    term_us = term_of(pricing, body.term_seconds)
     request = RequestLease(
         lease_id=lease_id, job_id=spec.job_id, account_id=call.principal.account_id,
-        term_us=term_us, funds=None if body.funds is None else body.funds.amount(),
+        term_us=term_of(pricing, body.term_seconds),
+        funds=None if body.funds is None else body.funds.amount(),
         at_us=call.now_us, settlement=body.settlement, project_id=body.project_id,
         refill=body.refill, key_id=call.principal.key_id,
         encryption_key=body.encryption_key, remoting_session_id=body.remoting_session_id,
@@ -364,34 +351,27 @@ def opening(body: NewLease, call: Call, lease_id: str, here: Round | None) -> li
         pricing=None if pricing is None else pricing.module,
         months=None if pricing is None else pricing.months,
     )  # fmt: skip
-    world = call.service.ledger.world() if here is None else here.world
-    base_pool_id = pool_of_spec(spec)
-    request, spec = placed(world, request, spec)
-    commands.append(request)
-    if pricing is not None:
-        return [*commands, *following(call.service, request, spec, pricing)]
-    pool_id = pool_of_spec(spec)
-    may_wait = keeps_queue(call.service, pool_id)
-    if may_wait and here is not None:
-        raise Refused(Reason.QUEUE_MOVED, pool_id=pool_id)  # who may have to wait goes alone
-    if may_wait and pool_id is not None and has_waiting(call.service, pool_id):
-        return [*commands, _wait(body, call, spec, lease_id)]
-    try:
-        matched = match(
-            call.service, call.principal.account_id, lease_id, spec, term_us, body.settlement,
-            call.now_us, here, key_id=call.principal.key_id,
-            funds=None if body.funds is None else body.funds.amount(),
-            overflow=request.overflow, base_pool_id=base_pool_id,
-        )  # fmt: skip
-    except Refused as refused:
-        if refused.reason is Reason.NO_MATCH and may_wait:
-            return [*commands, _wait(body, call, spec, lease_id)]
-        return [*commands, *outranking(call.service, request, spec, refused, call.now_us)]
-    return [*commands, replace(matched, by=call.principal.member_id)]
+    by = call.principal.member_id
+    return [
+        *job,
+        *placed(call.service, request, spec, here, pricing=pricing, waits=True, by=by),
+    ]
 
 
-def _wait(body: NewLease, call: Call, spec: SubmitJob | JobSubmitted, lease_id: str) -> Any:
-    return wait(spec, lease_id, call.principal.account_id, call.now_us, project_id=body.project_id)
+def _job_of(body: NewLease, call: Call) -> tuple[list[SubmitJob], SubmitJob | JobSubmitted]:
+    """The command that submits a new job, if it is one, and what the job asks for.
+
+    Raises Refused: JOB_UNKNOWN, JOB_STATE.
+    """
+    if body.job is not None:
+        submit = body.job.submit(call, call.id("job"))
+        return [submit], submit
+    assert body.job_id is not None
+    job = own_job(call, body.job_id, as_participant=True)
+    if not job.is_open:
+        raise Refused(Reason.JOB_STATE, job_id=body.job_id, phase=job.phase)
+    assert job.submitted is not None
+    return [], job.submitted
 
 
 def _sharing(reserved: LeaseReserved) -> dict[str, Any]:

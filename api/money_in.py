@@ -146,11 +146,11 @@ def create_payment(account_id: AccountInPath, body: NewPayment, call: Caller) ->
     processor = processor_for(body.method, call.service.processors)
     if processor is None:
         other = "bank" if body.method == "card" else "card"
-        told = (
+        how = (
             f"This installation takes no payments by {body.method}."
             f" Try `tallystick payment create --method {other}`, or ask the operator."
         )
-        raise errors.problem("payment_method_unavailable", told)
+        raise errors.problem("payment_method_unavailable", how)
 
     @cache
     def offered() -> ChargeStarted:

@@ -1,311 +1,344 @@
-"""Devices for leases that are not priced by the offer alone: whole months, standing bids, and room
-that a lease on demand takes from interruptible ones.
+"""The one way to place a lease: what is recorded for a request, however it is bought.
 
-Everything here only proposes: the decision asks every stream again. A lease that makes room is
-paused in the append that gives its devices to another.
+    placed  ==  its request, and what the fleet, its price and its pool make of it now
+
+Plain leases, parts of plans and restarts go to the best free node at its offer's price; where
+nothing is free the lowest standing bids make room, and a pool that keeps a queue lets the request
+wait. Auctions and standing bids only ask; whole months and the modules of plug-ins are placed at
+once. All of them need the same (`domain/need.py`), and the decision asks every stream again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from api.matching import fitting
+from api.lease_desk import Round
+from api.making_room import Room, room_on_demand
+from api.matching import Fitting, Spec, Wish, fitting, looked_at, match, pool_of_spec, wish_of
+from api.pricing import Pricing
 from api.service import Service
-from domain.constraints import NOTHING
+from domain.auction import OpenAuction
 from domain.duration import SECOND_US
-from domain.lease import MIN_RUNWAY_US, LeaseRequested, ReserveLease, lease_stream
-from domain.lease_turns import PauseLease, QuoteLease, ResumeLease
-from domain.match_dimensions import DIMENSIONS
-from domain.matching import RULE, Match, Need, choose
+from domain.group import Holder, must_overflow
+from domain.job import JobSubmitted, SubmitJob
+from domain.lease import RequestLease
+from domain.match_dimensions import Need, OfferedNode
+from domain.matching import RULE, choose
 from domain.money import credit
-from domain.offer import PRICE_UNITS_MAX, SETTLEMENTS
+from domain.need import without_money
+from domain.offer import PRICE_UNITS_MAX
+from domain.pool import pool_stream
+from domain.pool_queue import QueueRequest, stream_of
 from domain.pricing import (
+    AUCTION,
+    POSTED,
+    STANDING,
+    TERM,
     PriceOffer,
     PriceRequest,
-    Pricing,
     PricingPolicy,
-    module_of,
+    label,
+    module_for,
 )
-from domain.stream import derive_id
-from projections import bids, fleet
-from projections.bids import BIDS, Standing
+from domain.pricing import Pricing as Module
+from domain.refusal import Reason, Refused
+from domain.scheduling import CPU_CORES, GPU, GPU_MEMORY, RAM_MIB, quantities
+from domain.standing_bid import SetStandingBid
+from domain.stream import World, derive_id
+from domain.taking import Place, quoting, reserving
+from projections import bids
+from projections.bids import BIDS
 from projections.fleet import FLEET
-from projections.fleet_match import devices_meeting
 from projections.runner import Connection
 
 NODES_MAX = 500
 """Nodes that are looked at for one request of a priced kind."""
 QUOTE_US = 60_000_000
-MATCHER = "matcher"
-ALL_BUT_ROOM_AND_PRICE = tuple(
-    one.name for one in DIMENSIONS
-    if one.name not in ("free", "usage_fee", "price", "budget", "funds")
-)  # fmt: skip
-"""What devices have to meet whose present holders would make room."""
+
+
+def placed(
+    service: Service,
+    request: RequestLease,
+    spec: Spec,
+    here: Round,
+    *,
+    pricing: Pricing | None = None,
+    waits: bool = False,
+    by: str | None = None,
+) -> list[Any]:
+    """The request of a job and what follows on it. `pricing` None: at the offer's price. `waits`:
+    in the queue of the pool that the job names, where that keeps one. `by`: the member who asks.
+
+    Raises Refused: QUOTA_EXHAUSTED, POOL_UNKNOWN, QUEUE_MOVED in a round of several, NO_MATCH,
+    MATCH_IMPOSSIBLE.
+    """
+    request = within_quotas(here.world, request, spec)
+    wish = wish_of(request, spec, here)
+    if pricing is not None:
+        return [request, *_priced(service, wish, pricing, here)]
+    pool_id = None if request.overflow else pool_of_spec(spec)
+    may_wait = waits and keeps_queue(service, pool_id)
+    if may_wait and here.is_shared:
+        raise Refused(Reason.QUEUE_MOVED, pool_id=pool_id)
+    if may_wait and pool_id is not None and has_waiting(service, pool_id):
+        return [request, _wait(request, spec)]
+    try:
+        return [request, *at_once(service, wish, here, waits=may_wait, by=by)]
+    except _NoRoom:
+        return [request, _wait(request, spec)]
+
+
+class _NoRoom(Exception):
+    """Nothing is free now, and the request may wait."""
+
+
+def at_once(
+    service: Service, wish: Wish, here: Round, *, waits: bool = False, by: str | None = None
+) -> list[Any]:
+    """What reserves the best node for a wish, or pauses the lowest standing bids for it.
+
+    Raises Refused: NO_MATCH, MATCH_IMPOSSIBLE.
+    """
+    lease_id, now_us = wish.asked.lease_id, here.now_us
+    try:
+        place = match(service, wish, here)
+    except Refused as refused:
+        if refused.reason is not Reason.NO_MATCH:
+            raise
+        if waits:
+            raise _NoRoom from refused
+        room = room_on_demand(service, wish, here)
+        if room is None:
+            raise
+        return [*room.pauses(now_us), reserving(lease_id, room.place(), now_us, by=by)]
+    return [reserving(lease_id, place, wish.asked.at_us, by=by)]
+
+
+# --- quotas -----------------------------------------------------------------------------------
+
+
+def within_quotas(
+    world: World, request: RequestLease, spec: Spec, *, leases: int = 1
+) -> RequestLease:
+    """The request, marked where its quotas are too full for so many leases of it: then it is rented
+    elsewhere, where its project says so. The reservation asks again, in the quotas' own streams.
+
+    Raises Refused: QUOTA_EXHAUSTED, where the project's policy is to be refused.
+    """
+    holder = Holder(
+        account_id=request.account_id, client_id=spec.client_id,
+        project_id=request.project_id or spec.project_id, key_id=request.key_id,
+        pool_id=pool_of_spec(spec),
+    )  # fmt: skip
+    if not must_overflow(world, holder, leases * spec.gpu_count * spec.share_ppm):
+        return request
+    return replace(request, overflow=True)
+
+
+# --- priced otherwise than by the offer -------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A node's devices for a lease at a price, and from which inputs they were chosen."""
+    """A place at a price, in micro-credits per GPU-hour."""
 
-    match: Match
+    place: Place
     price: int
-    position: int
 
 
-def need_of(asked: LeaseRequested, price_max: int) -> Need:
-    """What a request asks of one node."""
-    return Need(
-        gpu_count=asked.gpu_count, share_ppm=asked.share_ppm, mem_ppm=asked.mem_ppm,
-        models=asked.models, price_max=price_max, account_id=asked.account_id,
-        settlements=SETTLEMENTS if asked.settlement is None else (asked.settlement,),
-        constraints=asked.constraints or NOTHING, is_fixed_term=asked.term_us is not None,
+def _priced(service: Service, wish: Wish, pricing: Pricing, here: Round) -> list[Any]:
+    """What is recorded right after a priced request.
+
+    Raises Refused: NO_MATCH where it has to be placed at once and cannot.
+    """
+    asked, module = wish.asked, module_for(pricing.module, None)
+    lease_id, now_us = asked.lease_id, asked.at_us
+    if module.kind == AUCTION:
+        return [
+            OpenAuction(
+                lease_id=lease_id, pricing=module.name, at_us=now_us, bids_max=pricing.bids_max,
+                closes_at_us=now_us + pricing.closes_in_seconds * SECOND_US, pick=pricing.pick,
+                deposit=None if pricing.deposit is None else pricing.deposit.amount(),
+            )
+        ]  # fmt: skip
+    if module.kind == STANDING:
+        assert pricing.bid is not None
+        price = pricing.bid.amount()
+        return [SetStandingBid(lease_id=lease_id, price_per_gpu_hour=price, at_us=now_us)]
+    if module.kind == TERM:
+        assert pricing.months is not None
+        found = _term_place(service, wish, pricing.months, here)
+    else:
+        assert module.kind == POSTED
+        found = _posted_place(service, wish, module, here)
+    if found is None:
+        raise Refused(
+            Reason.NO_MATCH, gpu_count=asked.gpu_count, pricing=label(module),
+            price_max=asked.max_price_per_gpu_hour.units, months=pricing.months,
+        )  # fmt: skip
+    return taking(lease_id, label(module), found, now_us)
+
+
+def taking(lease_id: str, pricing: str, found: Placed, now_us: int) -> list[Any]:
+    """The commands that quote a place at its price and take it."""
+    what = f"{found.place.match.offer_id}/{found.price}/{now_us}"
+    quote_id = derive_id("quote", lease_id, what)
+    quote = quoting(
+        lease_id, quote_id, found.place, now_us, pricing=pricing, price=credit(found.price),
+        expires_at_us=now_us + QUOTE_US,
     )  # fmt: skip
+    return [quote, reserving(lease_id, found.place, now_us, quote_id=quote_id)]
 
 
-def term_place(
-    service: Service, need: Need, months: int, term_us: int, now_us: int
-) -> Placed | None:
+def outbidding(lease_id: str, pricing: str, room: Room, bid: int, now_us: int) -> list[Any]:
+    """Pause those who make room for a standing bid, and take it at the bid."""
+    return [*room.pauses(now_us), *taking(lease_id, pricing, Placed(room.place(bid), bid), now_us)]
+
+
+def _term_place(service: Service, wish: Wish, months: int, here: Round) -> Placed | None:
     """The cheapest free node whose list has a price for so many months."""
     with service.connection() as connection:
         service.follow(connection, [FLEET, BIDS])
-        lists = bids.read_price_lists(connection, months=months)
         prices = {
             one.offer_id: int(line["price_per_gpu_hour"]["units"])
-            for one in lists
+            for one in bids.read_price_lists(connection, months=months)
             for line in one.reserved
             if line["months"] == months
         }
-        return _place(service, connection, need, prices, now_us, now_us + term_us)
+        return _listed_place(service, connection, wish, prices, here)
 
 
 def standing_place(
-    service: Service, connection: Connection, asked: LeaseRequested, bid: int, now_us: int
+    service: Service, connection: Connection, wish: Wish, bid: int, here: Round
 ) -> Placed | None:
     """A free node that lets interruptible leases at this bid; each pays its own bid."""
-    floors = {
+    prices = dict.fromkeys(floors_below(connection, bid), bid)
+    return _listed_place(service, connection, wish, prices, here, price_max=bid)
+
+
+def floors_below(connection: Connection, bid: int) -> dict[str, int]:
+    """Offers that let interruptible leases at a bid, with the least that they take."""
+    return {
         one.offer_id: one.floor_units
         for one in bids.read_price_lists(connection)
         if one.floor_units is not None and one.floor_units <= bid
     }
-    prices = dict.fromkeys(floors, bid)
-    until_us = now_us + (asked.term_us or MIN_RUNWAY_US)
-    return _place(service, connection, need_of(asked, bid), prices, now_us, until_us)
 
 
-def posted_place(
-    service: Service, need: Need, module: Pricing, now_us: int, until_us: int
+def _listed_place(
+    service: Service,
+    connection: Connection,
+    wish: Wish,
+    prices: Mapping[str, int],
+    here: Round,
+    price_max: int | None = None,
 ) -> Placed | None:
-    """The node that a module of a plug-in chooses among the free ones, and its price."""
+    """The best node at these prices of offers; the renter's own node costs the usage fee."""
+    found = fitting(service, connection, wish, here, NODES_MAX, eased=_at_any_price)
+    need = found.need if price_max is None else replace(found.need, price_max=price_max)
+    priced = [
+        node if node.account_id == need.account_id else replace(node, price=prices[node.offer_id])
+        for node in found.nodes
+        if node.offer_id in prices
+    ]
+    return _best(need, priced, found.position)
+
+
+def _at_any_price(need: Need) -> Need:
+    return replace(without_money(need), price_max=PRICE_UNITS_MAX)
+
+
+def _posted_place(service: Service, wish: Wish, module: Module, here: Round) -> Placed | None:
+    """The node that a module of a plug-in chooses among the free ones, and its price: among those
+    that the renter can pay, if there are any.
+    """
     with service.connection() as connection:
         service.follow(connection, [FLEET])
-        found = fitting(service, connection, need, now_us, until_us, NODES_MAX)
+        found = fitting(service, connection, wish, here, NODES_MAX, eased=lambda need: need)
+        if not found.nodes:
+            found = fitting(service, connection, wish, here, NODES_MAX)
+    return _quoted_place(found, module, here)
+
+
+def _quoted_place(found: Fitting, module: Module, here: Round) -> Placed | None:
     offers = [
         PriceOffer(offer_id=node.offer_id, ask=node.price, arrived=number)
         for number, node in enumerate(found.nodes)
     ]
-    request = PriceRequest(request_id=need.account_id, cap=need.price_max, at_us=now_us)
-    policy = PricingPolicy()
+    need, policy = found.need, PricingPolicy()
+    request = PriceRequest(request_id=need.account_id, cap=need.price_max, at_us=here.now_us)
     trades = module.choose(module.quote(request, offers, policy), policy)
     chosen = [node for node in found.nodes if trades and node.offer_id == trades[0].offer_id]
-    match = choose(_at(need, now_us, until_us), chosen)
-    return None if match is None else Placed(match, trades[0].price, found.position)
+    best = _best(need, chosen, found.position)
+    return None if best is None else replace(best, price=trades[0].price)
 
 
-def _place(
-    service: Service,
-    connection: Connection,
-    need: Need,
-    prices: Mapping[str, int],
-    now_us: int,
-    until_us: int,
-) -> Placed | None:
-    anywhere = replace(need, price_max=PRICE_UNITS_MAX)
-    found = fitting(service, connection, anywhere, now_us, until_us, NODES_MAX)
-    priced = [
-        replace(node, price=node.price if _is_own(node, need) else prices[node.offer_id])
-        for node in found.nodes
-        if node.offer_id in prices
-    ]
-    match = choose(_at(need, now_us, until_us), priced)
-    if match is None:
+def _best(need: Need, nodes: list[OfferedNode], position: int) -> Placed | None:
+    """The best of these nodes; one that the renter cannot pay where there is no other, for the
+    decision to say how much is missing.
+    """
+    best = choose(need, nodes) or choose(without_money(need), nodes)
+    if best is None:
         return None
-    price = next(one.price for one in priced if one.offer_id == match.offer_id)
-    return Placed(match, price, found.position)
-
-
-def _at(need: Need, now_us: int, until_us: int) -> Need:
-    return replace(need, at_us=now_us, until_us=until_us)
-
-
-def _is_own(node: Any, need: Need) -> bool:
-    return bool(node.account_id == need.account_id)
-
-
-def taking(lease_id: str, pricing: str, placed: Placed, now_us: int) -> list[Any]:
-    """The commands that quote a place at its price and take it."""
-    match = placed.match
-    quote_id = derive_id("quote", lease_id, f"{match.offer_id}/{placed.price}/{now_us}")
-    quote = QuoteLease(
-        lease_id=lease_id, quote_id=quote_id, rule=pricing, node_id=match.node_id,
-        offer_id=match.offer_id, device_ids=match.device_ids,
-        price_per_gpu_hour=credit(placed.price), expires_at_us=now_us + QUOTE_US, at_us=now_us,
+    node = next(one for one in nodes if one.offer_id == best.offer_id)
+    place = Place(
+        match=best, rule=RULE, looked=looked_at(need, node), position=position,
+        weights=need.constraints.weights,
     )  # fmt: skip
-    reserve = ReserveLease(
-        lease_id=lease_id, rule=RULE, fleet_position=placed.position,
-        candidates=match.candidates, considered=match.considered, node_id=match.node_id,
-        offer_id=match.offer_id, device_ids=match.device_ids, at_us=now_us, quote_id=quote_id,
-    )  # fmt: skip
-    return [quote, reserve]
+    return Placed(place, node.price)
 
 
-# --- making room -----------------------------------------------------------------------------
+# --- pools that keep a queue ------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Room:
-    """Devices of one node, and the interruptible leases that would be paused for them."""
-
-    node_id: str
-    offer_id: str
-    device_ids: tuple[str, ...]
-    victims: tuple[Standing, ...]
-
-    def pauses(self, now_us: int) -> list[PauseLease]:
-        return [
-            PauseLease(lease_id=one.lease_id, reason="outbid", by=MATCHER, at_us=now_us)
-            for one in self.victims
-        ]
+def keeps_queue(service: Service, pool_id: str | None) -> bool:
+    """Whether a request for this pool may wait. Raises Refused: POOL_UNKNOWN."""
+    if pool_id is None:
+        return False
+    pool = service.ledger.market.state_of(pool_stream(pool_id))
+    if pool.created is None:
+        raise Refused(Reason.POOL_UNKNOWN, pool_id=pool_id)
+    return pool.queues_requests
 
 
-def rooms(
-    service: Service,
-    connection: Connection,
-    need: Need,
+def has_waiting(service: Service, pool_id: str) -> bool:
+    """Whether somebody waits already: then nobody is placed without a decision."""
+    queue = service.ledger.market.state_of(stream_of(pool_id))
+    return bool(queue.waiting)
+
+
+def _wait(request: RequestLease, spec: Spec) -> QueueRequest:
+    return wait(
+        spec, request.lease_id, request.account_id, request.at_us, project_id=request.project_id
+    )
+
+
+def wait(
+    spec: SubmitJob | JobSubmitted,
+    request_id: str,
+    account_id: str,
     now_us: int,
     *,
-    bid: int | None,
-    pricing: str,
-    floors: Mapping[str, int] | None,
-) -> Iterator[Room]:
-    """Where room could be made on nodes that meet the need, the lowest bids first: by the pricing
-    module. `bid` None: for a lease on demand, which outranks every bid. `floors`: offers that let
-    at the bid; None: any.
-    """
-    held = bids.read_holding(connection)
-    by_node: dict[str, list[Standing]] = {}
-    for one in held:
-        if one.node_id is not None and (floors is None or one.offer_id in floors):
-            by_node.setdefault(one.node_id, []).append(one)
-    if not by_node:
-        return
-    wanted = _devices_wanted(service, connection, need, now_us)
-    ranked = sorted(by_node.values(), key=lambda group: group[0].price_units)
-    for group in ranked:
-        room = _room(service, need, group, bid, pricing, wanted)
-        if room is not None:
-            yield room
-
-
-def _devices_wanted(
-    service: Service, connection: Connection, need: Need, now_us: int
-) -> frozenset[str]:
-    """Devices that meet all but what others hold of them and what they cost."""
-    ttl_us = service.settings.spec_ttl_s * SECOND_US
-    need = replace(need, at_us=now_us, until_us=now_us + MIN_RUNWAY_US, spec_ttl_us=ttl_us)
-    return service.fleet.ask(
-        connection, lambda columns, _: devices_meeting(columns, need, ALL_BUT_ROOM_AND_PRICE)
-    )
-
-
-def _room(
-    service: Service,
-    need: Need,
-    group: Sequence[Standing],
-    bid: int | None,
-    pricing: str,
-    wanted: frozenset[str],
-) -> Room | None:
-    """The fewest of the lowest bids of one node that give enough devices."""
-    active = [one for one in group if _can_pause(service, one)]
-    module, policy = module_of(pricing), PricingPolicy(slots=1)
-    chosen: list[Standing] = []
-    devices: list[str] = []
-    offers = [
-        PriceOffer(offer_id=one.lease_id, ask=1, arrived=-order, held_at=one.price_units)
-        for order, one in enumerate(active)
-    ]
-    request = PriceRequest(
-        request_id=need.account_id, cap=PRICE_UNITS_MAX if bid is None else bid, at_us=0,
-        on_demand=bid is None,
+    project_id: str | None = None,
+    members: int | None = None,
+) -> QueueRequest:
+    """The command that lets a request wait for the pool its job names; `members`: of a gang."""
+    pool_id = pool_of_spec(spec)
+    assert pool_id is not None
+    assert spec.constraints is not None
+    times = members or 1
+    return QueueRequest(
+        pool_id=pool_id, request_id=request_id, account_id=account_id,
+        project_id=project_id or spec.project_id, is_gang=members is not None,
+        demand=quantities(
+            {
+                GPU: times * spec.gpu_count * spec.share_ppm,
+                GPU_MEMORY: times * spec.gpu_count * spec.mem_ppm,
+                CPU_CORES: times * (spec.constraints.cpu_cores or 0),
+                RAM_MIB: times * (spec.constraints.ram_mib or 0),
+            }
+        ),
+        at_us=now_us,
     )  # fmt: skip
-    beaten = {one.offer_id for one in module.quote(request, offers, policy)}
-    for one in active:
-        if one.lease_id not in beaten or len(devices) >= need.gpu_count:
-            continue
-        fitting = [each for each in one.device_ids or () if each in wanted]
-        if fitting:
-            chosen.append(one)
-            devices += fitting
-    if len(devices) < need.gpu_count or not chosen:
-        return None
-    first = chosen[0]
-    assert first.node_id is not None
-    assert first.offer_id is not None
-    return Room(
-        first.node_id, first.offer_id, tuple(sorted(devices[: need.gpu_count])), tuple(chosen)
-    )
-
-
-def _can_pause(service: Service, one: Standing) -> bool:
-    lease = service.ledger.market.state_of(lease_stream(one.lease_id))
-    return lease.status == "active"
-
-
-def room_on_demand(service: Service, need: Need, now_us: int) -> Room | None:
-    """Room for a lease at an offer's own price, which the decision asks for again."""
-    with service.connection() as connection:
-        service.follow(connection, [FLEET, BIDS])
-        for room in rooms(
-            service, connection, need, now_us, bid=None, pricing="continuous_bid", floors=None
-        ):
-            offer = fleet.read_offer(connection, room.offer_id)
-            is_payable = offer is not None and offer.settlement in need.settlements
-            if offer is not None and is_payable and offer.price_units <= need.price_max:
-                return room
-    return None
-
-
-def reserving(lease_id: str, room: Room, price: int | None, pricing: str, now_us: int) -> list[Any]:
-    """Pause whoever makes room and take it; `price`: of a standing bid, which is quoted first."""
-    match = Match(room.node_id, room.offer_id, room.device_ids, (), 1)
-    pauses: list[Any] = [*room.pauses(now_us)]
-    if price is not None:
-        return [*pauses, *taking(lease_id, pricing, Placed(match, price, 0), now_us)]
-    reserve = ReserveLease(
-        lease_id=lease_id, rule=RULE, fleet_position=0, candidates=(), considered=1,
-        node_id=room.node_id, offer_id=room.offer_id, device_ids=room.device_ids, at_us=now_us,
-    )  # fmt: skip
-    return [*pauses, reserve]
-
-
-def resuming(one: Standing, holding: Iterable[Standing], now_us: int) -> Iterator[list[Any]]:
-    """Ways to go on with a paused lease: on its devices as they are, or by outbidding who has
-    them.
-    """
-    resume = ResumeLease(lease_id=one.lease_id, by=MATCHER, at_us=now_us)
-    yield [resume]
-    wanted = set(one.device_ids or ())
-    victims = [
-        other
-        for other in holding
-        if wanted & set(other.device_ids or ()) and other.price_units < one.price_units
-    ]
-    if victims:
-        pauses = [
-            PauseLease(lease_id=other.lease_id, reason="outbid", by=MATCHER, at_us=now_us)
-            for other in victims
-        ]
-        yield [*pauses, resume]

@@ -12,13 +12,14 @@ from api.auth import with_scope
 from api.call import Call, Caller
 from api.compute_jobs import EXAMPLE, NewJob, own_job
 from api.explanations import JobQuoteTold, quote_told
-from api.matching import Wish, look
+from api.matching import look, wish_of
 from api.models import TERM_SECONDS_MAX, Asked, JobId, with_examples
 from api.operation import Resource
 from api.performance import performance_of_match
 from domain.constraints import require_constraints
 from domain.duration import SECOND_US
 from domain.job import JobSubmitted, SubmitJob, require_shape
+from domain.lease import RequestLease
 from domain.refusal import Reason
 from projections import reputation
 from projections.fleet import FLEET
@@ -61,13 +62,14 @@ def quote_job(body: JobQuoteAsked, call: Caller) -> Response:
     """Returns the node that a job would get now, why that one, and if none, which demand to ease.
     """
     spec = _spec(body, call)
-    wish = Wish(
-        call.principal.account_id, spec,
-        None if body.term_seconds is None else body.term_seconds * SECOND_US,
-        body.settlement, None if body.funds is None else body.funds.amount(),
-        call.principal.key_id,
+    request = RequestLease(
+        lease_id="", job_id=spec.job_id, account_id=call.principal.account_id,
+        term_us=None if body.term_seconds is None else body.term_seconds * SECOND_US,
+        funds=None if body.funds is None else body.funds.amount(), at_us=call.now_us,
+        settlement=body.settlement, key_id=call.principal.key_id,
     )  # fmt: skip
-    found = look(call.service, wish, call.now_us)
+    here = call.round()
+    found = look(call.service, wish_of(request, spec, here), here)
     with call.read(FLEET, REPUTATION, USAGE) as view:
         known = {one.setting: one for one in reputation.read_settings(view.connection)}
         performance = performance_of_match(view.connection, found, call.now_us)

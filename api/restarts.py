@@ -18,11 +18,13 @@ from fastapi import Response
 from api.auth import with_scope
 from api.call import After, Caller
 from api.compute_jobs import own_job
+from api.lease_desk import Round
 from api.leases import LeaseOpenedTold, opened_told
-from api.matching import MATCH_AGAIN, match
+from api.matching import MATCH_AGAIN
 from api.models import JobInPath, LeaseId, Nothing, Told, with_examples
 from api.one_by_one import OneByOne
 from api.operation import Resource
+from api.placing import placed
 from api.service import Service
 from domain.funding import sources_of
 from domain.gpu_time import charge_for
@@ -65,7 +67,7 @@ class Restart(Nothing):
               Reason.NODE_STATE, Reason.DEVICE_TAKEN, Reason.OFFER_WITHDRAWN,
               Reason.OFFER_MISMATCH, Reason.PRICE_ABOVE_CAP, Reason.GPU_CLASS_UNPRICED,
               Reason.TARIFF_UNKNOWN, Reason.UNPAID_DEBT, Reason.CREDIT_TOO_LOW,
-              Reason.BUDGET_EXHAUSTED],
+              Reason.BUDGET_EXHAUSTED, Reason.QUOTA_EXHAUSTED, Reason.COUNTERPARTY_DENIED],
 )  # fmt: skip
 def restart_job(job_id: JobInPath, body: Restart, call: Caller) -> Response:
     """Restarts a job whose last lease ended with its funds: a new lease, matched again."""
@@ -107,18 +109,8 @@ def going_on(
         asked_again(asked, lease_id, now_us), term_us=None, funds=funds, key_id=key_id,
         pricing=None, overflow=False,
     )  # fmt: skip
-    reserve = match(
-        service,
-        asked.account_id,
-        lease_id,
-        job.submitted,
-        None,
-        asked.settlement,
-        now_us,
-        funds=funds,
-        key_id=key_id,
-    )
-    return [request, reserve]
+    here = Round.of_one(service.ledger.world(), now_us)
+    return placed(service, request, job.submitted, here)
 
 
 def run_restarts(service: Service, connection: Connection, now_us: int) -> int:

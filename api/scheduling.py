@@ -15,23 +15,23 @@ from dataclasses import dataclass
 from typing import Any
 
 from api.gang_orders import growth, reservation, streams_read
-from api.lease_pricing import outranking
-from api.matching import MATCH_AGAIN, match, waits_for_room
+from api.lease_desk import Round
+from api.matching import MATCH_AGAIN, waits_for_room, wish_again
 from api.one_by_one import OneByOne
+from api.placing import at_once, has_waiting
 from api.service import Service
 from domain.close_reason import CANCELLED_BEFORE_START, EXPIRED, NO_MATCH
 from domain.device import device_stream
 from domain.duration import HOUR_US
 from domain.fair_share import decayed
 from domain.gang import CloseGang, gang_stream
-from domain.job import JobSubmitted, SubmitJob, job_stream
+from domain.job import job_stream
 from domain.lease import CloseLease, ReserveLease, lease_stream
 from domain.money import PPM
 from domain.pool import PoolPolicy, pool_stream
 from domain.pool_queue import (
     HOLDERS_MAX,
     DecideSchedule,
-    QueueRequest,
     QueueState,
     RequestQueued,
     stream_of,
@@ -44,9 +44,9 @@ from domain.scheduling import (
     RAM_MIB,
     Holding,
     Inputs,
-    Quantity,
     Waiting,
     next_request,
+    quantities,
     queue_for,
 )
 from projections import pools
@@ -184,18 +184,9 @@ def _commands_of(service: Service, one: RequestQueued, now_us: int) -> Sequence[
         assert gang.requested is not None
         return reservation(service, gang.requested, now_us)
     lease = market.state_of(lease_stream(one.request_id))
-    asked = lease.requested
-    assert asked is not None
-    job = market.state_of(job_stream(asked.job_id))
-    assert job.submitted is not None
-    spec = job.submitted
-    try:
-        matched = match(
-            service, asked.account_id, one.request_id, spec, asked.term_us, asked.settlement, now_us
-        )
-    except Refused as refused:
-        return outranking(service, asked, spec, refused, now_us)
-    return [matched]
+    assert lease.requested is not None
+    here = Round.of_one(service.ledger.world(), now_us)
+    return at_once(service, wish_again(service, lease.requested), here)
 
 
 def _inputs(
@@ -228,7 +219,7 @@ def _inputs(
     )
     capacity = pools.read_capacity(connection, first.pool_id)
     return Inputs(
-        capacity=_told(
+        capacity=quantities(
             {
                 GPU: capacity.devices * PPM, GPU_MEMORY: capacity.devices * PPM,
                 CPU_CORES: capacity.cpu_cores, RAM_MIB: capacity.ram_mib,
@@ -289,7 +280,7 @@ def _held(
         for resource, amount in held[name].items():
             summed[resource] = summed.get(resource, 0) + amount
         found[OTHERS] = (summed, before + used.get(name, 0))
-    return tuple(Holding(name, _told(mine), before) for name, (mine, before) in found.items())
+    return tuple(Holding(name, quantities(mine), before) for name, (mine, before) in found.items())
 
 
 def _used(connection: Connection, policy: PoolPolicy, pool_id: str, now_us: int) -> dict[str, int]:
@@ -302,10 +293,6 @@ def _used(connection: Connection, policy: PoolPolicy, pool_id: str, now_us: int)
         name = queue_for(policy, row.account_id, row.project_id)
         samples.setdefault(name, []).append((age_us, row.gpu_us))
     return {name: decayed(some, policy.half_life_us) for name, some in samples.items()}
-
-
-def _told(units: Mapping[str, int]) -> tuple[Quantity, ...]:
-    return tuple(Quantity(name, amount) for name, amount in units.items() if amount)
 
 
 def _record(service: Service, looked: Looked, chosen: str, now_us: int) -> None:
@@ -344,56 +331,3 @@ def _grow(service: Service, gang_id: str, now_us: int) -> int:
     except Refused:
         return 0  # no room or no money: what it has is what it needs
     return len(commands)
-
-
-# --- asking ------------------------------------------------------------------------------------
-
-
-def pool_of_spec(spec: SubmitJob | JobSubmitted) -> str | None:
-    """The pool a job names."""
-    return None if spec.constraints is None else spec.constraints.pool_id
-
-
-def keeps_queue(service: Service, pool_id: str | None) -> bool:
-    """Whether a request for this pool may wait. Raises Refused: POOL_UNKNOWN."""
-    if pool_id is None:
-        return False
-    pool = service.ledger.market.state_of(pool_stream(pool_id))
-    if pool.created is None:
-        raise Refused(Reason.POOL_UNKNOWN, pool_id=pool_id)
-    return pool.queues_requests
-
-
-def has_waiting(service: Service, pool_id: str) -> bool:
-    """Whether somebody waits already: then nobody is placed without a decision."""
-    queue = service.ledger.market.state_of(stream_of(pool_id))
-    return bool(queue.waiting)
-
-
-def wait(
-    spec: SubmitJob | JobSubmitted,
-    request_id: str,
-    account_id: str,
-    now_us: int,
-    *,
-    project_id: str | None = None,
-    members: int | None = None,
-) -> QueueRequest:
-    """The command that lets a request wait for the pool its job names; `members`: of a gang."""
-    pool_id = pool_of_spec(spec)
-    assert pool_id is not None
-    assert spec.constraints is not None
-    times = members or 1
-    return QueueRequest(
-        pool_id=pool_id, request_id=request_id, account_id=account_id,
-        project_id=project_id or spec.project_id, is_gang=members is not None,
-        demand=_told(
-            {
-                GPU: times * spec.gpu_count * spec.share_ppm,
-                GPU_MEMORY: times * spec.gpu_count * spec.mem_ppm,
-                CPU_CORES: times * (spec.constraints.cpu_cores or 0),
-                RAM_MIB: times * (spec.constraints.ram_mib or 0),
-            }
-        ),
-        at_us=now_us,
-    )  # fmt: skip

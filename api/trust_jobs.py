@@ -22,10 +22,13 @@ from domain.challenge import (
 )
 from domain.duration import DAY_US
 from domain.job import SubmitJob
-from domain.lease import Candidate, Lease, RequestLease, ReserveLease, lease_stream
+from domain.lease import Candidate, Lease, RequestLease, lease_stream
+from domain.looked import Looked
+from domain.matching import Match
 from domain.money import PPM, credit
 from domain.node_rotation import RecordAlternatingBoots
 from domain.refusal import Refused
+from domain.taking import Place, reserving
 from domain.trust_record import RecordDeviceTwice
 from ledger import lease_logs
 from ledger.handle import LOG_AWAY
@@ -196,18 +199,20 @@ def _asking(service: Service, free: Free, epoch: int, now_us: int) -> list[Any]:
             lease_id=lease_id, job_id=job_id, account_id=account_id, term_us=TERM_US, funds=None,
             at_us=now_us,
         ),
-        ReserveLease(
-            lease_id=lease_id, rule=RULE, fleet_position=service.ledger.market.head()[0],
-            candidates=(Candidate(free.node_id, free.offer_id, free.price, 0, 0),), considered=1,
-            node_id=free.node_id, offer_id=free.offer_id, device_ids=(free.device_id,),
-            at_us=now_us,
-        ),
+        reserving(lease_id, _place(free, service.ledger.market.head()[0]), now_us),
         IssueChallenge(
             challenge_id=challenge_id, node_id=free.node_id, device_id=free.device_id,
             job_id=job_id, lease_id=lease_id, program=REFERENCE, seed=seed, size=SIZE,
             rounds=ROUNDS, fill_kib=FILL_KIB, limit_us=LIMIT_US, at_us=now_us,
         ),
     ]  # fmt: skip
+
+
+def _place(free: Free, position: int) -> Place:
+    """The device that is asked. The network asks whatever renters a provider wants."""
+    candidate = Candidate(free.node_id, free.offer_id, free.price, 0, 0)
+    match = Match(free.node_id, free.offer_id, (free.device_id,), (candidate,), 1)
+    return Place(match=match, rule=RULE, looked=Looked(renter_ppm=PPM), position=position)
 
 
 def judge_answers(service: Service, connection: Connection, now_us: int) -> int:

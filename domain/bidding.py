@@ -7,7 +7,9 @@ is no longer there when the bid has won is dropped, and the next one wins.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 from domain.auction import (
@@ -22,17 +24,23 @@ from domain.auction import (
     standing_bid,
     stream_of,
 )
+from domain.constraints import Weights
 from domain.device import device_of, free_mem, free_share
-from domain.lease import QUOTES_MAX, Candidate, Lease, ReserveLease, lease_of
+from domain.lease import QUOTES_MAX, Candidate, Lease, LeaseRequested, lease_of
 from domain.lease_life import decide_quote
 from domain.lease_terms import quoted_terms
 from domain.lease_turns import QuoteLease
+from domain.looked import NOT_LOOKED, Looked
+from domain.match_dimensions import OfferedNode
+from domain.matching import CANDIDATES_MAX, PICKED, Match, candidate_of
 from domain.money import Amount, credit
+from domain.need import need_of
 from domain.offer import existing_offer, require_covers_fee, require_price
 from domain.price_gate import trade_of
 from domain.provider import existing_provider
 from domain.refusal import Reason, Refused
 from domain.stream import Change, World, derive_id
+from domain.taking import Place, quoting, reserving
 
 DECIDE_US = 600_000_000
 """How long after the closing a bid that names no expiry still stands: time to award it."""
@@ -61,6 +69,7 @@ class PlaceBid:
     price_per_gpu_hour: Amount
     at_us: int
     expires_at_us: int | None = None
+    looked: Looked = NOT_LOOKED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +97,8 @@ def decide_place(command: PlaceBid, world: World) -> list[Change]:
         raise Refused(Reason.BIDS_FULL, lease_id=command.lease_id, bids_max=opened.bids_max)
     bid = _bid(command, auction, opened, world)
     lease = lease_of(world, command.lease_id)
-    return [Change(stream_of(command.lease_id), bid), *_quoted(lease, bid, opened, world)]
+    quoted = _quoted(lease, bid, command.looked, opened, world)
+    return [Change(stream_of(command.lease_id), bid), *quoted]
 
 
 def _require_own_offer(command: PlaceBid, world: World) -> None:
@@ -126,7 +136,9 @@ def _bid(command: PlaceBid, auction: Auction, opened: AuctionOpened, world: Worl
     )
 
 
-def _quoted(lease: Lease, bid: BidPlaced, opened: AuctionOpened, world: World) -> list[Change]:
+def _quoted(
+    lease: Lease, bid: BidPlaced, looked: Looked, opened: AuctionOpened, world: World
+) -> list[Change]:
     """The bid as a quote of the lease, as long as there is room for the one that is accepted."""
     asked = lease.requested
     assert asked is not None
@@ -138,7 +150,7 @@ def _quoted(lease: Lease, bid: BidPlaced, opened: AuctionOpened, world: World) -
         lease_id=bid.lease_id, quote_id=bid.bid_id, rule=opened.pricing, node_id=bid.node_id,
         offer_id=bid.offer_id, device_ids=bid.device_ids,
         price_per_gpu_hour=bid.price_per_gpu_hour, expires_at_us=bid.expires_at_us,
-        at_us=bid.at_us, bid_id=bid.bid_id,
+        at_us=bid.at_us, bid_id=bid.bid_id, looked=looked,
     )  # fmt: skip
     if len(lease.quotes) >= QUOTES_MAX - 1:
         quoted_terms(lease, command, world)
@@ -160,12 +172,31 @@ def decide_drop(command: DropBid, world: World) -> list[Change]:
 # An award, as commands: a quote at the price that is paid, and its acceptance.
 
 
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """What the fleet's view tells of a bid's node at `position`, and what of it enters the
+    decision.
+    """
+
+    node: OfferedNode
+    looked: Looked
+    position: int
+
+
+NOTHING_OFFERED: Mapping[str, Offered] = MappingProxyType({})
+
+
 def award(
-    world: World, lease_id: str, pick: str | None, at_us: int
+    world: World,
+    lease_id: str,
+    pick: str | None,
+    at_us: int,
+    offered: Mapping[str, Offered] = NOTHING_OFFERED,
 ) -> tuple[str, tuple[Any, ...]] | None:
     """The bid that wins now, and the commands that reserve it; None: nothing stands that could.
 
-    `pick`: the renter's choice. What may be awarded, and when, the reservation decides.
+    `pick`: the renter's choice. `offered`: by bid. What may be awarded, and when, the reservation
+    decides.
     """
     auction = auction_of(world, lease_id)
     opened = auction.opened
@@ -173,22 +204,56 @@ def award(
     if opened is None or trade is None:
         return None
     bid = auction.bids[trade.offer_id]
-    quote_id = derive_id("quote", lease_id, f"{bid.bid_id}/{trade.price}")
-    quote = QuoteLease(
-        lease_id=lease_id, quote_id=quote_id, rule=opened.pricing, node_id=bid.node_id,
-        offer_id=bid.offer_id, device_ids=bid.device_ids, price_per_gpu_hour=credit(trade.price),
-        expires_at_us=at_us + DECIDE_US, at_us=at_us, bid_id=bid.bid_id,
-    )  # fmt: skip
-    ranked = sorted(auction.bids.values(), key=lambda one: (one.price_per_gpu_hour, one.number))
-    candidates = tuple(
-        Candidate(one.node_id, one.offer_id, one.price_per_gpu_hour.units, 0, 0) for one in ranked
+    seen = offered.get(bid.bid_id)
+    place = Place(
+        match=_among(world, auction, bid, offered, at_us),
+        rule=PICKED if opened.pick == "renter" else opened.pricing,
+        looked=NOT_LOOKED if seen is None else seen.looked,
+        position=0 if seen is None else seen.position,
+        weights=_weights_of(world, lease_id),
     )
-    reserve = ReserveLease(
-        lease_id=lease_id, rule=opened.pricing, fleet_position=0, candidates=candidates[:20],
-        considered=len(ranked), node_id=bid.node_id, offer_id=bid.offer_id,
-        device_ids=bid.device_ids, at_us=at_us, quote_id=quote_id,
+    quote_id = derive_id("quote", lease_id, f"{bid.bid_id}/{trade.price}")
+    quote = quoting(
+        lease_id, quote_id, place, at_us, pricing=opened.pricing, price=credit(trade.price),
+        expires_at_us=at_us + DECIDE_US, bid_id=bid.bid_id,
     )  # fmt: skip
-    return bid.bid_id, (quote, reserve)
+    return bid.bid_id, (quote, reserving(lease_id, place, at_us, quote_id=quote_id))
+
+
+def _weights_of(world: World, lease_id: str) -> Weights | None:
+    asked = lease_of(world, lease_id).requested
+    return None if asked is None or asked.constraints is None else asked.constraints.weights
+
+
+def _among(
+    world: World, auction: Auction, won: BidPlaced, offered: Mapping[str, Offered], at_us: int
+) -> Match:
+    """The winner among the bids that stood, the lowest first and the first to come before others
+    at the same price; the winner is always on the list.
+    """
+    ranked = sorted(auction.bids.values(), key=lambda one: (one.price_per_gpu_hour, one.number))
+    listed = ranked[:CANDIDATES_MAX]
+    if won not in listed:
+        listed = [*listed[:-1], won]
+    asked = lease_of(world, won.lease_id).requested
+    assert asked is not None
+    candidates = tuple(_candidate(world, asked, one, offered, at_us) for one in listed)
+    return Match(won.node_id, won.offer_id, won.device_ids, candidates, len(ranked))
+
+
+def _candidate(
+    world: World,
+    asked: LeaseRequested,
+    bid: BidPlaced,
+    offered: Mapping[str, Offered],
+    at_us: int,
+) -> Candidate:
+    """A bid with the score of its node at the price that is bid, where the node was looked at."""
+    price, seen = bid.price_per_gpu_hour.units, offered.get(bid.bid_id)
+    if seen is None:
+        return Candidate(bid.node_id, bid.offer_id, price, 0, 0)
+    need = need_of(world, asked, at_us, seen.looked)
+    return candidate_of(need, replace(seen.node, price=price), (0, bid.device_ids))
 
 
 STREAMS: dict[str, tuple[Any, Any]] = {}

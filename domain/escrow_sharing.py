@@ -16,7 +16,7 @@ from typing import Any
 from domain.account import open_account
 from domain.close_reason import FUNDS_ENDED, PAYMENT_REVERSED
 from domain.funding import sources_of
-from domain.job import JobEscrowOpened, JobSubmitted, existing_job, job_of, job_stream
+from domain.job import JobEscrowOpened, JobSubmitted, SubmitJob, existing_job, job_of, job_stream
 from domain.lease import MIN_RUNWAY_US, PARTS_MAX, Lease, RequestLease, lease_stream
 from domain.lease_budget import LeaseParty, count_budgets, uncount_budgets
 from domain.lease_escrow import require_no_debt
@@ -63,7 +63,9 @@ class ReturnEscrow:
     by_owner: bool = False
 
 
-def draws_on_escrow(command: RequestLease, spec: JobSubmitted, world: World) -> bool:
+def draws_on_escrow(
+    command: RequestLease, spec: JobSubmitted | SubmitJob, world: World
+) -> bool:
     """Whether a lease that is asked for draws on its job's escrow: there is one, and nothing is
     said about money or time of its own.
     """

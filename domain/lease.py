@@ -68,6 +68,7 @@ from domain.lease_turns import (
     ReclaimStarted,
     Turn,
 )
+from domain.looked import NOT_LOOKED, Looked
 from domain.money import PPM, Amount, Big
 from domain.refusal import Reason, Refused
 from domain.reserved_term import TermEndedEarly
@@ -425,6 +426,7 @@ class ReserveLease:
     weights: Weights | None = None
     narrowed: tuple[Narrowed, ...] | None = None
     by: str | None = None  # the member who asks; None: a timer
+    looked: Looked = NOT_LOOKED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,46 +1,61 @@
-"""The demands of a lease, asked of the streams again when it is reserved.
+"""The demands of a lease, asked of the streams again when it is quoted or reserved.
 
-    reserved  =>  every demand that the offer, the node, its region or its devices answer is met
+    reserved  =>  every demand of `need_of` is met, whichever way the lease was bought
 
-The match was made from a view that may be late. Reputation, lists, attributes and pools have facts
-of other accounts behind them and are asked where those are decided.
+The match was made from a view that may be late. What is no part of a stream (scores, attributes,
+how old an inventory may be) comes with the command as the views told it (`domain/looked.py`).
 """
 
 from __future__ import annotations
 
 from domain.device import DeviceState
 from domain.host_kind import kernel_number
-from domain.lease import LeaseRequested
-from domain.match_dimensions import BY_NAME, Need, OfferedNode
+from domain.job import job_of
+from domain.lease import LeaseRequested, ReserveLease
+from domain.lease_turns import QuoteLease
+from domain.match_dimensions import BY_NAME, OfferedNode
+from domain.need import need_of
 from domain.node import NodeState
 from domain.offer import OfferPublished
-from domain.provider import region_of
+from domain.pool import pool_of
+from domain.provider import RegionState, region_of
 from domain.refusal import Reason, Refused
 from domain.stream import World
 
 CHECKED = (
-    "place", "kind", "vendor", "memory", "mode", "isolation", "cpu", "ram", "storage", "network",
-    "network_class", "arch", "os", "kernel", "substrate", "capabilities", "setting", "workload",
-    "security_tier", "reclaim", "interruptible",
-)  # fmt: skip
+    "offer", "place", "pool", "queue", "spec_age", "kind", "vendor", "memory", "mode", "isolation",
+    "cpu", "ram", "storage", "network", "network_class", "arch", "os", "kernel", "substrate",
+    "capabilities", "setting", "workload", "security_tier", "provisional", "reputation", "renter",
+    "attributes", "sla", "reclaim", "interruptible",
+)
+ELSEWHERE = {
+    "region": "a provider's own offer or bid opens its region",
+    "sellable": "domain/lease_terms.py", "node": "domain/lease_terms.py",
+    "model": "domain/lease_terms.py", "gpus": "domain/lease_terms.py",
+    "lists": "domain/lease_terms.py", "maintenance": "domain/lease_terms.py",
+    "available": "domain/lease_terms.py", "settlement": "domain/lease_terms.py",
+    "usage_fee": "domain/lease_terms.py", "price": "domain/lease_terms.py",
+    "free": "domain/device.py", "budget": "domain/lease_budget.py",
+    "funds": "domain/lease_escrow.py",
+}
+"""Demands that have a rule and a reason of their own, and where it is."""
 
 
 def require_demands(
     asked: LeaseRequested,
+    match: ReserveLease | QuoteLease,
     offer: OfferPublished,
     node: NodeState,
     device: DeviceState,
+    account_id: str,
     world: World,
 ) -> None:
-    """Raises Refused: OFFER_MISMATCH with the dimension that is not met."""
-    if asked.constraints is None:
-        return
-    need = Need(
-        gpu_count=asked.gpu_count, share_ppm=asked.share_ppm, mem_ppm=asked.mem_ppm,
-        models=asked.models, price_max=asked.max_price_per_gpu_hour.units,
-        account_id=asked.account_id, constraints=asked.constraints,
-    )  # fmt: skip
-    seen = _seen(offer, node, device, world)
+    """`account_id`: the provider's. Raises Refused: OFFER_MISMATCH with the dimension that is not
+    met.
+    """
+    base_pool_id = _base_pool(asked, world) if asked.overflow else None
+    need = need_of(world, asked, match.at_us, match.looked, base_pool_id=base_pool_id)
+    seen = _seen(asked, match, offer, node, device, account_id, world)
     for name in CHECKED:
         dimension = BY_NAME[name]
         if not dimension.meets(need, seen):
@@ -50,21 +65,41 @@ def require_demands(
             )  # fmt: skip
 
 
-def _seen(offer: OfferPublished, node: NodeState, device: DeviceState, world: World) -> OfferedNode:
+def _base_pool(asked: LeaseRequested, world: World) -> str | None:
+    """The pool that the job names: what is above its quota is rented elsewhere."""
+    spec = job_of(world, asked.job_id).submitted
+    return None if spec is None or spec.constraints is None else spec.constraints.pool_id
+
+
+def _seen(
+    asked: LeaseRequested,
+    match: ReserveLease | QuoteLease,
+    offer: OfferPublished,
+    node: NodeState,
+    device: DeviceState,
+    account_id: str,
+    world: World,
+) -> OfferedNode:
     assert node.joined is not None
     assert node.specs is not None
     assert device.registered is not None
-    host, region = node.specs.host, region_of(world, node.joined.region_id)
+    host, looked, pool_id = node.specs.host, match.looked, node.pool_id
+    # Only stated demands ask for the region: most leases state none, and read one stream less.
+    region = RegionState()
+    if asked.constraints is not None:
+        region = region_of(world, node.joined.region_id)
     return OfferedNode(
-        node_id=offer.node_id, offer_id=offer.offer_id, account_id="",
+        node_id=offer.node_id, offer_id=offer.offer_id, account_id=account_id,
         price=offer.price_per_gpu_hour.units, settlement=offer.settlement,
         fractions=offer.fractions, served_gpu_us=0, devices=(),
         model=device.registered.model, memory_mib=device.registered.memory_mib,
         vendor=device.registered.vendor, kind=device.registered.kind,
-        region_id=node.joined.region_id,
+        specs_at_us=node.specs_at_us, region_id=node.joined.region_id, pool_id=pool_id,
+        keeps_queue=pool_id is not None and pool_of(world, pool_id).queues_requests,
         setting="datacenter" if region.opened is None else region.opened.setting,
         refused_workloads=region.refused_workloads, security_tier=region.security_tier,
         arch=host.arch, os=host.os, cpu_cores=host.cpu_cores, ram_mib=host.ram_mib,
-        terms=offer.terms, kernel=kernel_number(host.kernel),
+        terms=offer.terms, reputation_ppm=looked.node_ppm,
+        attributes=looked.attributes, kernel=kernel_number(host.kernel),
         substrate=host.substrate or (),
     )  # fmt: skip

@@ -86,11 +86,10 @@ def _require_time_and_money(command: RequestLease) -> None:
         raise Refused(Reason.UNKNOWN_MODE, settlement=command.settlement)
 
 
-def _asked_for(command: RequestLease, spec: JobSubmitted, world: World) -> LeaseRequested:
-    """What is remembered of the request: the job says what of, the command how long and at what.
-
-    Raises Refused: PRICING_UNKNOWN, PRICING_NOT_OFFERED, TERM_NOT_OFFERED.
-    """
+def asked_of(
+    command: RequestLease, spec: JobSubmitted | SubmitJob, world: World
+) -> LeaseRequested:
+    """What a request comes to, but for its price: the job says what of, the command how long."""
     shares = draws_on_escrow(command, spec, world)
     return LeaseRequested(
         lease_id=command.lease_id,
@@ -104,6 +103,7 @@ def _asked_for(command: RequestLease, spec: JobSubmitted, world: World) -> Lease
         mem_ppm=spec.mem_ppm,
         models=spec.models,
         max_price_per_gpu_hour=spec.max_price_per_gpu_hour,
+        pricing=None,
         settlement="cash" if shares else command.settlement,
         term_us=command.term_us,
         funds=command.funds,
@@ -118,7 +118,6 @@ def _asked_for(command: RequestLease, spec: JobSubmitted, world: World) -> Lease
         encryption_key=command.encryption_key,
         remoting_session_id=command.remoting_session_id,
         split_label=command.split_label,
-        pricing=pricing_of(command, _pools_pricing(command, spec, world)),
         months=command.months,
         part=command.part,
         attempt=command.attempt,
@@ -148,6 +147,12 @@ def _require_instance(command: RequestLease, spec: JobSubmitted, world: World) -
         require_running(world, spec.account_id, spec.instance_id)
     else:
         instance_of(world, command.account_id, command.key_id)
+
+
+def _asked_for(command: RequestLease, spec: JobSubmitted, world: World) -> LeaseRequested:
+    """Raises Refused: PRICING_UNKNOWN, PRICING_NOT_OFFERED, TERM_NOT_OFFERED."""
+    pricing = pricing_of(command, _pools_pricing(command, spec, world))
+    return replace(asked_of(command, spec, world), pricing=pricing)
 
 
 def _pools_pricing(command: RequestLease, spec: JobSubmitted, world: World) -> str | None:

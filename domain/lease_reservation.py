@@ -108,17 +108,9 @@ def _accepted(lease: Lease, command: ReserveLease) -> LeaseQuoted | None:
 
 
 def _require_turn(asked: LeaseRequested, node: NodeState, world: World) -> None:
-    """A pool that keeps a queue serves who names it, and nobody before those who wait.
-
-    Raises Refused: OFFER_MISMATCH, QUEUE_MOVED.
-    """
-    wanted = None if asked.constraints is None else asked.constraints.pool_id
-    if wanted is not None and node.pool_id != wanted:
-        raise Refused(Reason.OFFER_MISMATCH, pool_id=wanted)
+    """A pool that keeps a queue serves those who wait, in turn. Raises Refused: QUEUE_MOVED."""
     if node.pool_id is None or not pool_of(world, node.pool_id).queues_requests:
         return
-    if wanted != node.pool_id:
-        raise Refused(Reason.OFFER_MISMATCH, pool_id=node.pool_id)
     queue = queue_of(world, node.pool_id)
     is_next = queue.turn is not None and queue.turn in (asked.lease_id, asked.gang_id)
     if queue.waiting and not is_next:

@@ -65,7 +65,7 @@ def matched_terms(
     if not (is_own or node.verdict.sellable):
         raise Refused(Reason.OFFER_MISMATCH, dimension="sellable", failing=node.verdict.stopping)
     _check_devices(match, asked, published, devices, is_own=is_own)
-    require_demands(asked, published, node, devices[0], world)
+    require_demands(asked, match, published, node, devices[0], provider.account_id, world)
     held = hold_devices(asked.lease_id, asked, devices, match.at_us)
     terms = _terms(asked, published, devices[0], provider.account_id, match.at_us, world)
     terms = shared(terms, held)

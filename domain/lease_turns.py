@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from domain.lease_budget import Counted
 from domain.lease_funds import EscrowPart
+from domain.looked import NOT_LOOKED, Looked
 from domain.money import Amount
 
 # What can happen.
@@ -230,6 +231,7 @@ class QuoteLease:
     expires_at_us: int
     at_us: int
     bid_id: str | None = None
+    looked: Looked = NOT_LOOKED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,7 @@ from typing import Any
 from domain import mig
 from domain.constraints import ISOLATIONS, NOTHING, SHARING_MODES, Constraints
 from domain.host_kind import NETWORK_CLASSES, kernel_number
+from domain.looked import Stated
 from domain.money import PPM
 from domain.offer import SETTLEMENTS, OfferTerms
 from domain.refusal import Refused
@@ -90,16 +91,6 @@ class FreeDevice:
     slice_ppm: int | None = None  # of its time slices, where it is shared so
     profiles: tuple[str, ...] = ()  # of MIG: an instance can be placed now
     is_divisible: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Stated:
-    """An attribute that holds now: somebody signed it."""
-
-    name: str
-    value: str
-    signer: str
-    expires_at_us: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

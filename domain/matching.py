@@ -42,6 +42,8 @@ __all__ = [
 ]
 
 RULES = {"lowest_cost": "lowest_cost/2", "best_score": "best_score/1"}
+PICKED = "renter_pick/1"
+"""The renter chose one of the bids that stood: the record says which there were."""
 RULE = RULES["lowest_cost"]
 """Facts under `lowest_cost/1` were ranked alike, before there were scores."""
 CANDIDATES_MAX = 20
@@ -223,13 +225,11 @@ _DECIDING = {
 
 def recompute(fact: MatchDecided) -> Recomputed:
     """Rank the recorded inputs again, and say wherever the record does not follow from them."""
+    if fact.pricing is not None and fact.rule in (PICKED, fact.pricing):
+        return _recomputed_bids(fact)
     rule = RULES["best_score"] if fact.rule.startswith("best_score") else RULE
     weights = fact.weights or NO_WEIGHTS
-    differences = [
-        f"{one.node_id}: score {one.score_ppm}, recomputed {score_of(one.factors_ppm, weights)}"
-        for one in fact.candidates
-        if one.factors_ppm is not None and one.score_ppm != score_of(one.factors_ppm, weights)
-    ]
+    differences = _wrong_scores(fact, weights)
     # Before there were scores, own nodes were only told by their place at the head.
     keys = [(one.is_own is None and place, order_of(rule, one)) for place, one in
             enumerate(fact.candidates)]  # fmt: skip
@@ -245,6 +245,39 @@ def recompute(fact: MatchDecided) -> Recomputed:
         differences.append("more candidates than were considered")
     runner_up = order[1] if len(order) > 1 else None
     return Recomputed(order, runner_up, _deciding(rule, fact.candidates), tuple(differences))
+
+
+def _wrong_scores(fact: MatchDecided, weights: Weights) -> list[str]:
+    return [
+        f"{one.node_id}: score {one.score_ppm}, recomputed {score_of(one.factors_ppm, weights)}"
+        for one in fact.candidates
+        if one.factors_ppm is not None and one.score_ppm != score_of(one.factors_ppm, weights)
+    ]
+
+
+def _recomputed_bids(fact: MatchDecided) -> Recomputed:
+    """The bids of an auction stand by price, the first to come before others at the same; the
+    lowest wins, or the one that the renter picked.
+    """
+    bids = fact.candidates
+    differences = _wrong_scores(fact, fact.weights or NO_WEIGHTS)
+    prices = [one.price_per_gpu_hour for one in bids]
+    if prices != sorted(prices):
+        differences.append("the bids are not in the order of their prices")
+    places = [place for place, one in enumerate(bids)
+              if (one.node_id, one.offer_id) == (fact.node_id, fact.offer_id)]  # fmt: skip
+    if not places or (fact.rule != PICKED and places[0] != 0):
+        differences.append("the chosen node is not the lowest bid")
+    if len(bids) > fact.considered:
+        differences.append("more candidates than were considered")
+    order = tuple(one.node_id for one in bids)
+    others = [one for place, one in enumerate(bids) if place not in places[:1]]
+    deciding = None
+    if others:
+        tie = others[0].price_per_gpu_hour == prices[places[0]] if places else False
+        deciding = "renter" if fact.rule == PICKED else "arrival" if tie else "price"
+    runner_up = others[0].node_id if others else None
+    return Recomputed(order, runner_up, deciding, tuple(differences))
 
 
 def _deciding(rule: str, candidates: Sequence[Candidate]) -> str | None:

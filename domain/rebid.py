@@ -13,13 +13,15 @@ from typing import Any
 
 from domain.close_reason import RENTER_CLOSED
 from domain.duration import MINUTE_US
-from domain.lease import CloseLease, Lease, ReserveLease
+from domain.lease import CloseLease, Lease
 from domain.lease_request import asked_again
-from domain.lease_turns import QuoteLease
+from domain.looked import NOT_LOOKED, Looked
+from domain.matching import Match
 from domain.money import Amount
 from domain.refusal import Reason, Refused
 from domain.standing_bid import SetStandingBid
 from domain.stream import derive_id
+from domain.taking import Place, quoting, reserving
 
 KEPT_US = MINUTE_US
 """How long the quote of a raised bid stands: it is taken in the same append."""
@@ -33,8 +35,13 @@ class Rebid:
     commands: tuple[Any, ...]
 
 
-def rebidding(lease: Lease, bid: Amount, next_id: str, at_us: int) -> Rebid:
-    """Raises Refused: BID_STATE for a lease that is reserved and has not started, or is over."""
+def rebidding(
+    lease: Lease, bid: Amount, next_id: str, at_us: int, looked: Looked = NOT_LOOKED
+) -> Rebid:
+    """`looked`: at the node that it holds now.
+
+    Raises Refused: BID_STATE for a lease that is reserved and has not started, or is over.
+    """
     asked = lease.requested
     assert asked is not None
     if lease.status in ("requested", "quoted"):
@@ -51,10 +58,12 @@ def rebidding(lease: Lease, bid: Amount, next_id: str, at_us: int) -> Rebid:
     )  # fmt: skip
     again = asked_again(asked, next_id, at_us)
     first = SetStandingBid(lease_id=next_id, price_per_gpu_hour=bid, at_us=at_us)
-    return Rebid(next_id, (close, again, first, *_keeping(lease, bid, next_id, at_us)))
+    return Rebid(next_id, (close, again, first, *_keeping(lease, bid, next_id, at_us, looked)))
 
 
-def _keeping(lease: Lease, bid: Amount, next_id: str, at_us: int) -> tuple[Any, ...]:
+def _keeping(
+    lease: Lease, bid: Amount, next_id: str, at_us: int, looked: Looked
+) -> tuple[Any, ...]:
     """Who raises a bid that holds devices keeps them: nobody can come in between."""
     asked, reserved, opened = lease.requested, lease.reserved, lease.opened
     assert asked is not None
@@ -62,17 +71,11 @@ def _keeping(lease: Lease, bid: Amount, next_id: str, at_us: int) -> tuple[Any, 
     assert opened is not None
     if lease.status != "active" or bid < opened.price_per_gpu_hour or asked.pricing is None:
         return ()
-    place: dict[str, Any] = {
-        "lease_id": next_id, "node_id": reserved.node_id, "offer_id": reserved.offer_id,
-        "device_ids": reserved.device_ids, "at_us": at_us,
-    }  # fmt: skip
+    kept = Match(reserved.node_id, reserved.offer_id, reserved.device_ids, (), 1)
+    place = Place(match=kept, rule=asked.pricing, looked=looked)
     quote_id = derive_id("quote", next_id, asked.lease_id)
-    quote = QuoteLease(
-        quote_id=quote_id, rule=asked.pricing, price_per_gpu_hour=bid,
-        expires_at_us=at_us + KEPT_US, **place,
+    quote = quoting(
+        next_id, quote_id, place, at_us, pricing=asked.pricing, price=bid,
+        expires_at_us=at_us + KEPT_US,
     )  # fmt: skip
-    reserve = ReserveLease(
-        rule=asked.pricing, fleet_position=0, candidates=(), considered=1, quote_id=quote_id,
-        **place,
-    )  # fmt: skip
-    return quote, reserve
+    return quote, reserving(next_id, place, at_us, quote_id=quote_id)

@@ -42,6 +42,11 @@ class Quantity:
     units: Big
 
 
+def quantities(units: Mapping[str, int]) -> tuple[Quantity, ...]:
+    """By resource, without those of which there is nothing."""
+    return tuple(Quantity(name, amount) for name, amount in units.items() if amount)
+
+
 @dataclass(frozen=True, slots=True)
 class Holding:
     """What one queue holds now, and what it used before, decayed."""

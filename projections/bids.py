@@ -18,7 +18,7 @@ _TABLES = """
         account_id text COLLATE "C" NOT NULL,
         pricing text NOT NULL, months int, gpu_count int NOT NULL, share_ppm int NOT NULL,
         mem_ppm int NOT NULL, models text[] NOT NULL, cap_units bigint NOT NULL, term_us bigint,
-        constraints jsonb, at_us bigint NOT NULL, position bigint NOT NULL);
+        constraints jsonb, sla_class text, at_us bigint NOT NULL, position bigint NOT NULL);
     CREATE TABLE own.auction (
         lease_id text COLLATE "C" PRIMARY KEY, account_id text COLLATE "C" NOT NULL,
         pricing text NOT NULL, deposit_units bigint NOT NULL, bids_max int NOT NULL,
@@ -62,11 +62,11 @@ _RULES = (
         ("lease.requested.v1",),
         "lease_id text, job_id text, account_id text, pricing text, months int, gpu_count int,"
         " share_ppm int, mem_ppm int, models text[], max_price_per_gpu_hour json, term_us bigint,"
-        " constraints jsonb, at_us bigint",
+        " constraints jsonb, sla_class text, at_us bigint",
         """INSERT INTO own.request
         SELECT lease_id, job_id, account_id, pricing, months, gpu_count, share_ppm, mem_ppm,
-            models, (max_price_per_gpu_hour->>'units')::bigint, term_us, constraints, at_us,
-            position
+            models, (max_price_per_gpu_hour->>'units')::bigint, term_us, constraints, sla_class,
+            at_us, position
         FROM facts WHERE pricing IS NOT NULL""",
     ),
     Rule(
@@ -174,6 +174,7 @@ class OpenRequest:
     cap_units: int
     term_us: int | None
     constraints: dict[str, Any] | None
+    sla_class: str | None
     deposit_units: int
     bids_max: int
     pick: str
@@ -248,8 +249,8 @@ class MarketPrice:
 
 _REQUEST = """
     SELECT a.lease_id, a.account_id, a.pricing, r.gpu_count, r.share_ppm, r.mem_ppm, r.models,
-        r.cap_units, r.term_us, r.constraints, a.deposit_units, a.bids_max, a.pick, a.closes_at_us,
-        a.state, a.winner_bid_id, a.price_units,
+        r.cap_units, r.term_us, r.constraints, r.sla_class, a.deposit_units, a.bids_max, a.pick,
+        a.closes_at_us, a.state, a.winner_bid_id, a.price_units,
         (SELECT count(*) FROM proj_bids.bid b
             WHERE b.lease_id = a.lease_id AND b.state = 'standing') AS standing,
         a.at_us, a.position

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from domain.constraints import ISOLATIONS, SHARING_MODES
 from domain.host_kind import NETWORK_CLASSES
+from domain.looked import Stated
 from domain.match_dimensions import (
     NEVER_US,
     FreeDevice,
     OfferedNode,
-    Stated,
     modes_of,
 )
 from domain.offer import OfferTerms

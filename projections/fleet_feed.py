@@ -22,7 +22,8 @@ import msgspec
 
 from domain.duration import DAY_US
 from domain.host_kind import kernel_number
-from domain.match_dimensions import FreeDevice, OfferedNode, Stated, placeable
+from domain.looked import Stated
+from domain.match_dimensions import FreeDevice, OfferedNode, placeable
 from domain.mig import Instance
 from domain.offer import OfferTerms
 from projections import scores

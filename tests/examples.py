@@ -24,5 +24,7 @@ def examples(count: int, **others: Any) -> settings:
 
     >>> with the profile `dev`, `examples(60)` looks at 12
     """
-    share = settings.default.max_examples * count // PROFILES["ci"]
+    profile = settings.default
+    assert profile is not None, "hypothesis has a profile in force"
+    share = profile.max_examples * count // PROFILES["ci"]
     return settings(max_examples=max(1, share), **others)

@@ -289,8 +289,8 @@ def test_an_extra_installed_by_pip_runs_its_first_command(
     programs = tmp_path / "venv" / "bin"
     wheel = built["tallystick", "wheel"]
     alone = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    pip = [programs / "python", "-m", "pip"]
-    asked = ["--find-links", wheel.parent, f"{wheel}[{extra}]"]
+    pip = [str(programs / "python"), "-m", "pip"]
+    asked = ["--find-links", str(wheel.parent), f"{wheel}[{extra}]"]
     subprocess.run([*pip, "install", "--quiet", *asked], check=True, timeout=900, env=alone)
     subprocess.run([*pip, "check"], check=True, env=alone)
     done = subprocess.run(

@@ -513,11 +513,15 @@ def test_a_pool_prices_all_its_requests_by_its_own_module(market: Market) -> Non
     other = {"job": job, "pricing": {"module": "reverse_auction"}}
     assert code(scene.renter.post("/v1/leases", other)) == (422, "pricing_not_offered")
     outside = market.bid(asked["lease_id"], scene.other, 2_400_000)
-    assert outside.status_code == 201
+    assert code(outside) == (409, "offer_mismatch"), "a bid from outside the pool is refused"
+    third = {"node_id": market.third.node_id}
+    market.third.owner.made(f"/v1/pools/{pool}/nodes", third)
+    assert market.bid(asked["lease_id"], market.third, 2_400_000).status_code == 201
     assert market.bid(asked["lease_id"], scene.provider, 2_600_000).status_code == 201
+    scene.operator.made(f"/v1/pools/{pool}/nodes/{market.third.node_id}/remove")
     market.tick(600 * SECOND_US)
     lease = market.lease(asked["lease_id"])
-    assert lease["node_id"] == scene.provider.node_id, "a bid from outside the pool is dropped"
+    assert lease["node_id"] == scene.provider.node_id, "a node that has left the pool is dropped"
     assert scene.anybody.read("/v1/market-prices", pool_id=pool)["data"] == []
     unknown = {"name": "odd", "policy": {"pricing": "barter"}}
     assert code(scene.operator.post("/v1/pools", unknown)) == (422, "pool_policy_invalid")

@@ -214,9 +214,8 @@ def _forms(annotation: Any) -> set[type[BaseModel]]:
 
 def _stand_in(form: type[BaseModel]) -> Any:
     """An answer with something in each field: only its names are looked at."""
-    return form.model_construct(
-        **{field.alias or name: 0 for name, field in form.model_fields.items()}
-    )
+    values: dict[str, Any] = {f.alias or name: 0 for name, f in form.model_fields.items()}
+    return form.model_construct(**values)
 
 
 def test_every_bound_of_a_parameter_is_declared_in_words_of_json_schema() -> None:

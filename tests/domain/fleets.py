@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from domain.constraints import ISOLATIONS, Constraints, RequiredAttribute, Weights
 from domain.host_kind import NETWORK_CLASSES
-from domain.match_dimensions import FreeDevice, Need, OfferedNode, Stated
+from domain.looked import Stated
+from domain.match_dimensions import FreeDevice, Need, OfferedNode
 from domain.money import PPM
 from domain.offer import SETTLEMENTS, OfferTerms
 

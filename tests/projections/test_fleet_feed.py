@@ -11,7 +11,8 @@ import pytest
 
 from domain import attribute, counterparty, device, lease, maintenance, node, offer, provider
 from domain.duration import DAY_US
-from domain.match_dimensions import Need, OfferedNode, Stated
+from domain.looked import Stated
+from domain.match_dimensions import Need, OfferedNode
 from domain.matching import choose
 from domain.money import PPM, credit
 from domain.pool_node import PoolNodeAdded, PoolNodeRemoved
