@@ -132,8 +132,7 @@ class NewClientQuota(Asked):
     problems=[Reason.NOT_PERMITTED, Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED],
 )  # fmt: skip
 def register_client(body: NewClient, call: Caller) -> Response:
-    """Registers an account that may bring jobs as a compute client. A second call changes nothing.
-    """
+    """Registers an account that may bring jobs as a compute client. A second call changes nothing."""
 
     def command() -> RegisterComputeClient:
         _operator(call)
@@ -147,8 +146,7 @@ def register_client(body: NewClient, call: Caller) -> Response:
 
 @resource.get("/v1/clients", READ, page_of(ComputeClientTold), problems=["cursor_invalid"])
 def list_clients(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None) -> Response:
-    """Lists compute clients in order of registration: yourself, or all for operators and auditors.
-    """
+    """Lists compute clients in order of registration: yourself, or all for operators and auditors."""
     place = call.place(cursor, [0])
     with call.read(DEMAND) as view:
         rows = demand.read_clients(

@@ -92,8 +92,7 @@ def export_focus_parquet(account_id: AccountInPath, period: Month, call: Caller)
     media_type="text/x-hledger-journal",
 )  # fmt: skip
 def export_journal(account_id: AccountInPath, period: Month, call: Caller) -> Response:
-    """Returns the account's books of a month as an hledger journal; the rest is Equity:Elsewhere.
-    """
+    """Returns the account's books of a month as an hledger journal; the rest is Equity:Elsewhere."""
     return _file(call, account_id, period, "journal", _journal)
 
 

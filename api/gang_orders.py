@@ -59,9 +59,7 @@ def _members(
     members: int,
     min_members: int,
 ) -> tuple[tuple[str, ...], list[Any]]:
-    one = within_quotas(
-        service.ledger.world(), _member(asked, now_us, first), spec, leases=members
-    )
+    one = within_quotas(service.ledger.world(), _member(asked, now_us, first), spec, leases=members)
     here = Round.of_one(service.ledger.world(), now_us, members)
     found = places(service, wish_of(one, spec, here), here)
     matches = place(found.need, found.nodes, members=members, min_members=min_members)

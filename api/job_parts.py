@@ -351,8 +351,7 @@ def take_task(lease_id: LeaseInPath, body: TaskAsked, call: Caller) -> Response:
 def finish_task(
     lease_id: LeaseInPath, task_id: TaskInPath, body: Nothing, call: Caller
 ) -> Response:
-    """Marks a task as done. A second report of it, by the same lease or another, changes nothing.
-    """
+    """Marks a task as done. A second report of it, by the same lease or another, changes nothing."""
     del body
 
     def command() -> FinishTask:

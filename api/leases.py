@@ -524,8 +524,7 @@ def list_leases(
     limit: Limit = LIST_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """Lists leases in order of request, as renter or as provider; all for operators and auditors.
-    """
+    """Lists leases in order of request, as renter or as provider; all for operators and auditors."""
     place = call.place(cursor, [0])
     with call.read(LEASES, as_of=as_of) as view:
         rows = leases.read_leases(

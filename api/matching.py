@@ -122,9 +122,7 @@ def look(service: Service, wish: Wish, here: Round) -> Found:
         )  # fmt: skip
 
 
-def _look(
-    columns: Columns, position: int, need: Need, fees: dict[str, int], here: Round
-) -> Found:
+def _look(columns: Columns, position: int, need: Need, fees: dict[str, int], here: Round) -> Found:
     standing = here.standings.of(columns, position, need, fees)
     best, found = standing.best(here.taken, here.given_of), standing.found
     if found.nodes:

@@ -190,8 +190,7 @@ def search_offers(
     limit: Limit = LIST_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """Lists open offers that meet every demand, cheapest first, with what is known of each machine.
-    """
+    """Lists open offers that meet every demand, cheapest first, with what is known of each machine."""
     asked = Constraints(
         vendors=_one(vendor), memory_mib=memory_mib, mode=mode, isolation=isolation,
         capabilities=_one(capability), cpu_cores=cpu_cores, ram_mib=ram_mib,

@@ -59,8 +59,7 @@ class JobQuoteAsked(Asked):
               Reason.COUNT_OUT_OF_RANGE, Reason.TARIFF_UNKNOWN],
 )  # fmt: skip
 def quote_job(body: JobQuoteAsked, call: Caller) -> Response:
-    """Returns the node that a job would get now, why that one, and if none, which demand to ease.
-    """
+    """Returns the node that a job would get now, why that one, and if none, which demand to ease."""
     spec = _spec(body, call)
     request = RequestLease(
         lease_id="", job_id=spec.job_id, account_id=call.principal.account_id,

@@ -266,8 +266,7 @@ def list_licences(
     problems=[Reason.LICENCE_UNKNOWN],
 )  # fmt: skip
 def revoke_licence(licence_id: LicenceInPath, body: Nothing, call: Caller) -> Response:
-    """Revokes a licence. Its seats are not accepted in further nodes; held ones run to their end.
-    """
+    """Revokes a licence. Its seats are not accepted in further nodes; held ones run to their end."""
     del body
 
     def commands() -> RevokeLicence:

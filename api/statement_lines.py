@@ -154,8 +154,7 @@ def list_statement_line_reports(
     limit: Limit = LIST_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """Lists the signed reports that an accrual read, and the worth of each. Their sum is the line.
-    """
+    """Lists the signed reports that an accrual read, and the worth of each. Their sum is the line."""
     place = call.place(cursor, [0])
     with call.read(MOVEMENTS) as view:
         _lines(call, view, account_id, position)

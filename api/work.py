@@ -74,8 +74,7 @@ class ExecutorKeyTold(Told):
     problems=[Reason.NODE_UNKNOWN, Reason.NODE_STATE],
 )  # fmt: skip
 def issue_executor_key(node_id: NodeInPath, body: Nothing, call: Caller) -> Response:
-    """Issues a key for the program that runs the work of a node's leases. It can do nothing else.
-    """
+    """Issues a key for the program that runs the work of a node's leases. It can do nothing else."""
     del body
     assert call.key is not None
     key = auth.executor_key(

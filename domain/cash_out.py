@@ -502,9 +502,7 @@ def _asked(amount: Amount, earned: int) -> int:
         raise Refused(Reason.AMOUNT_OUT_OF_RANGE, asset=amount.asset.value)
     _require_cents(amount.units)
     if amount.units > earned:
-        raise Refused(
-            Reason.CREDIT_TOO_LOW, needed=amount.units, available=earned, what="earnings"
-        )
+        raise Refused(Reason.CREDIT_TOO_LOW, needed=amount.units, available=earned, what="earnings")
     return amount.units
 
 
@@ -532,9 +530,7 @@ def _require_not_held(world: World, account_id: str, at_us: int) -> None:
         # Only a new destination ends by itself, so only then is there a moment to wait for.
         is_new = holds.keys() == {"destination"}
         until_us = earnings_of(world, account_id).destination_from_us if is_new else None
-        raise Refused(
-            Reason.CASH_OUT_HELD, account_id=account_id, holds=told, until_us=until_us
-        )
+        raise Refused(Reason.CASH_OUT_HELD, account_id=account_id, holds=told, until_us=until_us)
 
 
 def decide_start(command: StartCashOut, world: World) -> list[Change]:

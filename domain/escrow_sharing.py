@@ -63,9 +63,7 @@ class ReturnEscrow:
     by_owner: bool = False
 
 
-def draws_on_escrow(
-    command: RequestLease, spec: JobSubmitted | SubmitJob, world: World
-) -> bool:
+def draws_on_escrow(command: RequestLease, spec: JobSubmitted | SubmitJob, world: World) -> bool:
     """Whether a lease that is asked for draws on its job's escrow: there is one, and nothing is
     said about money or time of its own.
     """

@@ -86,9 +86,7 @@ def _require_time_and_money(command: RequestLease) -> None:
         raise Refused(Reason.UNKNOWN_MODE, settlement=command.settlement)
 
 
-def asked_of(
-    command: RequestLease, spec: JobSubmitted | SubmitJob, world: World
-) -> LeaseRequested:
+def asked_of(command: RequestLease, spec: JobSubmitted | SubmitJob, world: World) -> LeaseRequested:
     """What a request comes to, but for its price: the job says what of, the command how long."""
     shares = draws_on_escrow(command, spec, world)
     return LeaseRequested(

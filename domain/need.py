@@ -171,9 +171,7 @@ def _dearest_by_way(
     return tuple(found)
 
 
-def _dearest_in_budgets(
-    world: World, asked: LeaseRequested, at_us: int, gpu_us: int
-) -> int | None:
+def _dearest_in_budgets(world: World, asked: LeaseRequested, at_us: int, gpu_us: int) -> int | None:
     """The dearest price that the caps of its account leave; None: there is no cap."""
     party = LeaseParty("", asked.account_id, asked.project_id, asked.key_id)
     left = left_of(world, party, BUDGET_PROBE, at_us)

@@ -20,7 +20,6 @@ POWER_MW_MAX = 2_000_000
 """Bound of the energy rule where the device does not tell its limit: no board draws 2 kW."""
 
 
-
 THROTTLES = ("throttle_power_ns", "throttle_thermal_ns")
 
 NOTHING = Reading()

@@ -658,9 +658,7 @@ def _told_by(stretch: Stretch, clock: ClockOffset | None) -> Stretch:
     if not moved_us:
         return stretch
     row = stretch.row
-    return replace(
-        stretch, row=replace(row, wall_minus_mono_us=row.wall_minus_mono_us + moved_us)
-    )
+    return replace(stretch, row=replace(row, wall_minus_mono_us=row.wall_minus_mono_us + moved_us))
 
 
 def _on_the_clock_of(

@@ -153,9 +153,7 @@ def devices_meeting(columns: Columns, need: Need, names: Iterable[str]) -> froze
     return frozenset(one for row in rows for one in columns.device_ids[row])
 
 
-def node_with(
-    columns: Columns, node_id: str, offer_id: str, device_id: str
-) -> OfferedNode | None:
+def node_with(columns: Columns, node_id: str, offer_id: str, device_id: str) -> OfferedNode | None:
     """The equal devices of a node, under one of its offers, that this device is one of."""
     for row in columns.rows_of.get(node_id, {}).values():
         if columns.offer_ids[row] == offer_id and device_id in columns.device_ids[row]:

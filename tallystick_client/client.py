@@ -22,7 +22,7 @@ class Client(Calls):
         account_id: str,
         period: str,
     ) -> bytes:
-        """Charges of a month in the columns of FOCUS 1.2, as CSV."""
+        """Returns charges of a month in the columns of FOCUS 1.2, as CSV."""
         found = self._call(
             "GET",
             at(
@@ -38,7 +38,7 @@ class Client(Calls):
         account_id: str,
         period: str,
     ) -> bytes:
-        """Charges of a month in the columns of FOCUS 1.2, as Parquet."""
+        """Returns charges of a month in the columns of FOCUS 1.2, as Parquet."""
         found = self._call(
             "GET",
             at(
@@ -54,7 +54,7 @@ class Client(Calls):
         account_id: str,
         period: str,
     ) -> bytes:
-        """The account's own books of a month as an hledger journal; the rest is
+        """Returns the account's books of a month as an hledger journal; the rest is
         Equity:Elsewhere.
         """
         found = self._call(
@@ -72,7 +72,7 @@ class Client(Calls):
         account_id: str,
         period: str,
     ) -> bytes:
-        """Every movement on the account's books in a month, as plain CSV."""
+        """Returns every movement on the account's books in a month, as plain CSV."""
         found = self._call(
             "GET",
             at(
@@ -88,7 +88,7 @@ class Client(Calls):
         account_id: str,
         period: str,
     ) -> bytes:
-        """Every movement on the account's books in a month, one JSON object a line."""
+        """Returns every movement on the account's books in a month, one JSON object a line."""
         found = self._call(
             "GET",
             at(
@@ -106,7 +106,7 @@ class Client(Calls):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> forms.InvoiceSummaryPage:
-        """Invoices and credit notes of an account, in the order in which they were issued."""
+        """Lists invoices and credit notes of an account, in the order of issue."""
         found = self._call(
             "GET",
             at("/v1/accounts/{account_id}/invoices", account_id=account_id),
@@ -121,7 +121,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Issued:
-        """Issue the invoice of a closed month; once for each account, month and kind."""
+        """Issues the invoice of a closed month, once for each account, month and kind."""
         found = self._call(
             "POST",
             at("/v1/accounts/{account_id}/invoices", account_id=account_id),
@@ -136,7 +136,7 @@ class Client(Calls):
         account_id: str,
         written_number: str,
     ) -> bytes:
-        """One document as a page for people, complete in itself."""
+        """Returns one document as a complete HTML page."""
         found = self._call(
             "GET",
             at(
@@ -152,7 +152,7 @@ class Client(Calls):
         account_id: str,
         written_number: str,
     ) -> bytes:
-        """One document as PDF; the same document gives the same bytes."""
+        """Returns one document as PDF. The same document gives the same bytes."""
         found = self._call(
             "GET",
             at(
@@ -168,7 +168,7 @@ class Client(Calls):
         account_id: str,
         written_number: str,
     ) -> forms.Invoice:
-        """One invoice or credit note, with the text that was hashed."""
+        """Returns one invoice or credit note, with the text that was hashed."""
         found = self._call(
             "GET",
             at(
@@ -187,7 +187,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Issued:
-        """Take something off lines of an invoice, with a credit note of its own number."""
+        """Credits lines of an invoice, with a credit note of its own number."""
         found = self._call(
             "POST",
             at(
@@ -205,7 +205,7 @@ class Client(Calls):
         self,
         account_id: str,
     ) -> forms.BillingDetails:
-        """What stands on the account's invoices beside its id."""
+        """Returns the name and address on the account's invoices."""
         found = self._call(
             "GET",
             at("/v1/accounts/{account_id}/billing-details", account_id=account_id),
@@ -217,7 +217,9 @@ class Client(Calls):
         account_id: str,
         body: forms.NewBillingDetails,
     ) -> forms.BillingDetails:
-        """Say what stands on invoices; replaces what was said before, and is in no log."""
+        """Sets the name and address on invoices. They replace earlier ones and are in no
+        log.
+        """
         found = self._call(
             "POST",
             at("/v1/accounts/{account_id}/billing-details", account_id=account_id),
@@ -229,7 +231,7 @@ class Client(Calls):
         self,
         account_id: str,
     ) -> forms.BillingDetails:
-        """Forget name and address: invoices show the account's id alone from then on."""
+        """Erases name and address. Invoices show only the account's id from then on."""
         found = self._call(
             "DELETE",
             at("/v1/accounts/{account_id}/billing-details", account_id=account_id),
@@ -242,7 +244,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.AccountOpened:
-        """Open an account with its first owner and a first API key, shown once."""
+        """Opens an account with its first owner and a first API key, which is shown once."""
         found = self._call(
             "POST",
             "/v1/accounts",
@@ -258,7 +260,7 @@ class Client(Calls):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> forms.AccountPage:
-        """Accounts in order of opening: your own, or all for operators and auditors."""
+        """Lists accounts in order of opening: your own, or all for operators and auditors."""
         found = self._call(
             "GET",
             "/v1/accounts",
@@ -270,7 +272,7 @@ class Client(Calls):
         self,
         account_id: str,
     ) -> forms.Account:
-        """Read an account."""
+        """Returns an account."""
         found = self._call(
             "GET",
             at("/v1/accounts/{account_id}", account_id=account_id),
@@ -284,7 +286,9 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.AccountClosed:
-        """Close an account whose leases are settled, nodes retired and books empty."""
+        """Closes an account. Its leases must be settled, its nodes retired and its books
+        empty.
+        """
         found = self._call(
             "POST",
             at("/v1/accounts/{account_id}/close", account_id=account_id),
@@ -298,7 +302,7 @@ class Client(Calls):
         self,
         account_id: str,
     ) -> forms.Members:
-        """Present and former members of an account."""
+        """Lists present and former members of an account."""
         found = self._call(
             "GET",
             at("/v1/accounts/{account_id}/members", account_id=account_id),
@@ -312,7 +316,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Member:
-        """Add a member with a role."""
+        """Adds a member with a role."""
         found = self._call(
             "POST",
             at("/v1/accounts/{account_id}/members", account_id=account_id),
@@ -330,7 +334,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.MemberRemoved:
-        """Remove a member; every key in their name ends at once."""
+        """Removes a member. Every key in the member's name ends at once."""
         found = self._call(
             "POST",
             at(
@@ -348,7 +352,9 @@ class Client(Calls):
         self,
         account_id: str,
     ) -> forms.ApiKeys:
-        """The keys of an account, revoked ones too. The keys themselves are kept nowhere."""
+        """Lists the keys of an account, revoked ones too. The keys themselves are not
+        stored.
+        """
         found = self._call(
             "GET",
             at("/v1/accounts/{account_id}/api-keys", account_id=account_id),
@@ -362,7 +368,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.ApiKey:
-        """Issue an API key, shown once."""
+        """Issues an API key, which is shown once."""
         found = self._call(
             "POST",
             at("/v1/accounts/{account_id}/api-keys", account_id=account_id),
@@ -380,7 +386,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.ApiKey:
-        """Issue a successor, shown once; the old key stays valid for 24 hours beside it."""
+        """Issues a successor of a key, shown once. The old key stays valid for 24 hours."""
         found = self._call(
             "POST",
             at(
@@ -399,7 +405,7 @@ class Client(Calls):
         account_id: str,
         key_id: str,
     ) -> forms.ApiKey:
-        """Revoke a key at once. Twice is once."""
+        """Revokes a key at once. A second call changes nothing."""
         found = self._call(
             "DELETE",
             at("/v1/accounts/{account_id}/api-keys/{key_id}", account_id=account_id, key_id=key_id),
@@ -411,7 +417,9 @@ class Client(Calls):
         account_id: str,
         body: forms.ChallengeAsked,
     ) -> forms.Challenge:
-        """A text (EIP-4361) for the wallet to sign, good for ten minutes and for one use."""
+        """Returns a text (EIP-4361) for the wallet to sign. It is valid for ten minutes and
+        one use.
+        """
         found = self._call(
             "POST",
             at("/v1/accounts/{account_id}/wallets/challenge", account_id=account_id),
@@ -426,7 +434,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Wallet:
-        """Link the wallet that signed the challenge; rewards are paid to it."""
+        """Links the wallet that signed the challenge. Rewards are paid to this wallet."""
         found = self._call(
             "POST",
             at("/v1/accounts/{account_id}/wallets", account_id=account_id),
@@ -440,7 +448,7 @@ class Client(Calls):
         self,
         account_id: str,
     ) -> forms.Wallets:
-        """The wallets of an account, and which one is paid now."""
+        """Lists the wallets of an account and shows which one is paid now."""
         found = self._call(
             "GET",
             at("/v1/accounts/{account_id}/wallets", account_id=account_id),
@@ -454,7 +462,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Deposit:
-        """Confirm money that arrived, once per payment."""
+        """Confirms money that arrived. Each payment is confirmed once."""
         found = self._call(
             "POST",
             at("/v1/accounts/{account_id}/deposits", account_id=account_id),
@@ -471,7 +479,7 @@ class Client(Calls):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> forms.DepositPage:
-        """Confirmed deposits, and credits bought by burning tokens, in order."""
+        """Lists confirmed deposits, and credits bought by burning tokens, in order."""
         found = self._call(
             "GET",
             at("/v1/accounts/{account_id}/deposits", account_id=account_id),
@@ -485,7 +493,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Provider:
-        """Register a provider of the caller's account."""
+        """Registers a provider of the caller's account."""
         found = self._call(
             "POST",
             "/v1/providers",
@@ -502,7 +510,9 @@ class Client(Calls):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> forms.ProviderPage:
-        """Providers in order of registration: your own, or all for operators and auditors."""
+        """Lists providers in order of registration: your own, or all for operators and
+        auditors.
+        """
         found = self._call(
             "GET",
             "/v1/providers",
@@ -514,7 +524,7 @@ class Client(Calls):
         self,
         provider_id: str,
     ) -> forms.Provider:
-        """Read a provider."""
+        """Returns a provider."""
         found = self._call(
             "GET",
             at("/v1/providers/{provider_id}", provider_id=provider_id),
@@ -527,7 +537,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Region:
-        """Open a region of one of the caller's providers."""
+        """Opens a region of one of the caller's providers."""
         found = self._call(
             "POST",
             "/v1/regions",
@@ -544,7 +554,7 @@ class Client(Calls):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> forms.RegionPage:
-        """Regions in order of opening: your own, or all for operators and auditors."""
+        """Lists regions in order of opening: your own, or all for operators and auditors."""
         found = self._call(
             "GET",
             "/v1/regions",
@@ -556,7 +566,7 @@ class Client(Calls):
         self,
         region_id: str,
     ) -> forms.Region:
-        """Read a region."""
+        """Returns a region."""
         found = self._call(
             "GET",
             at("/v1/regions/{region_id}", region_id=region_id),
@@ -570,7 +580,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Region:
-        """Say whose jobs may run in a region, what it refuses or ranks down, and how safe
+        """Sets which jobs may run in a region, what it refuses or ranks down, and how safe
         it is.
         """
         found = self._call(
@@ -589,9 +599,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Region:
-        """Say which rules of hardware a region insists on (C-11 to C-18). Nodes that are
-        there are.
-        """
+        """Sets the hardware rules of a region (C-11 to C-18)."""
         found = self._call(
             "POST",
             at("/v1/regions/{region_id}/hardware-rules", region_id=region_id),
@@ -608,7 +616,7 @@ class Client(Calls):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> forms.RegionNodePage:
-        """The nodes of a region in order of joining."""
+        """Lists the nodes of a region in order of joining."""
         found = self._call(
             "GET",
             at("/v1/regions/{region_id}/nodes", region_id=region_id),
@@ -623,7 +631,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.RegionTerms:
-        """Say how a region shares what its nodes earn, a whole notice ahead."""
+        """Sets how a region shares what its nodes earn, a whole notice period ahead."""
         found = self._call(
             "POST",
             at("/v1/regions/{region_id}/terms", region_id=region_id),
@@ -637,9 +645,7 @@ class Client(Calls):
         self,
         region_id: str,
     ) -> forms.RegionTerms:
-        """How a region shares what its nodes earn: known to everybody who might bring a
-        node.
-        """
+        """Returns how a region shares what its nodes earn. Any account may read it."""
         found = self._call(
             "GET",
             at("/v1/regions/{region_id}/terms", region_id=region_id),
@@ -653,8 +659,8 @@ class Client(Calls):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> forms.RegionDayPage:
-        """Days that a region has shared out, the newest first: for its provider, and for
-        whoever got a.
+        """Lists days that a region has shared out, newest first, for its provider and the
+        receivers.
         """
         found = self._call(
             "GET",
@@ -671,7 +677,9 @@ class Client(Calls):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> forms.NodeSharePage:
-        """What every node got of a day and why; of others' regions those that paid you."""
+        """Lists every node's share of a day and why; of other regions, the shares paid to
+        you.
+        """
         found = self._call(
             "GET",
             at("/v1/regions/{region_id}/shares/{date}", region_id=region_id, date=date),
@@ -685,7 +693,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.JoinCode:
-        """A code that lets one machine join a region, good for ten minutes."""
+        """Issues a code that lets one machine join a region, valid for ten minutes."""
         found = self._call(
             "POST",
             "/v1/nodes/join-codes",
@@ -702,7 +710,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.NodeState:
-        """The owner has compared the key with what the machine shows."""
+        """Confirms a node: the owner has compared the key with the one the machine shows."""
         found = self._call(
             "POST",
             at("/v1/nodes/{node_id}/confirm", node_id=node_id),
@@ -719,8 +727,8 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.NodeState:
-        """Let a confirmed node in: the operator does, or its owner in a permissionless
-        region. A node.
+        """Admits a confirmed node, by the operator or, in a permissionless region, by its
+        owner.
         """
         found = self._call(
             "POST",
@@ -738,7 +746,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.NodeState:
-        """Take new leases from now on."""
+        """Activates a node. It takes new leases from now on."""
         found = self._call(
             "POST",
             at("/v1/nodes/{node_id}/activate", node_id=node_id),
@@ -755,7 +763,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.NodeState:
-        """Take no new leases from now on; running ones go on."""
+        """Starts maintenance. The node takes no new leases; running ones go on."""
         found = self._call(
             "POST",
             at("/v1/nodes/{node_id}/maintenance", node_id=node_id),
@@ -772,7 +780,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.NodeState:
-        """The node leaves for good, with its devices."""
+        """Retires a node for good, with its devices."""
         found = self._call(
             "POST",
             at("/v1/nodes/{node_id}/retire", node_id=node_id),
@@ -789,8 +797,8 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.NodeState:
-        """A new inventory, by the node itself; added devices come in when it is admitted
-        again.
+        """Records a new inventory, sent by the node. New devices count after the next
+        admission.
         """
         found = self._call(
             "POST",
@@ -812,7 +820,7 @@ class Client(Calls):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> forms.NodePage:
-        """Nodes in order of joining: your own, or all for operators and auditors."""
+        """Lists nodes in order of joining: your own, or all for operators and auditors."""
         found = self._call(
             "GET",
             "/v1/nodes",
@@ -831,7 +839,7 @@ class Client(Calls):
         self,
         node_id: str,
     ) -> forms.Node:
-        """Read a node."""
+        """Returns a node."""
         found = self._call(
             "GET",
             at("/v1/nodes/{node_id}", node_id=node_id),
@@ -842,7 +850,7 @@ class Client(Calls):
         self,
         node_id: str,
     ) -> forms.NodeKeys:
-        """The public keys a node signs its reports with: anybody may check them."""
+        """Lists the public keys that a node signs its reports with. Anyone may check them."""
         found = self._call(
             "GET",
             at("/v1/nodes/{node_id}/keys", node_id=node_id),
@@ -856,7 +864,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.RevenueShares:
-        """Split what a node earns among its owners, for leases reserved from now on."""
+        """Splits what a node earns among its owners, for leases reserved from now on."""
         found = self._call(
             "POST",
             at("/v1/nodes/{node_id}/revenue-shares", node_id=node_id),
@@ -870,7 +878,7 @@ class Client(Calls):
         self,
         node_id: str,
     ) -> forms.RevenueShares:
-        """Who shares what the node's provider earns."""
+        """Lists the owners that share what the node's provider earns."""
         found = self._call(
             "GET",
             at("/v1/nodes/{node_id}/revenue-shares", node_id=node_id),
@@ -881,7 +889,7 @@ class Client(Calls):
         self,
         node_id: str,
     ) -> forms.Assignments:
-        """The leases of a node: which lease works on which device from when to when."""
+        """Lists the leases of a node: device, start and end of each."""
         found = self._call(
             "GET",
             at("/v1/nodes/{node_id}/assignments", node_id=node_id),
@@ -896,7 +904,9 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Ready:
-        """The work runs: billing starts now, at the price that is locked here."""
+        """Starts a lease whose work runs. Billing starts now, at the price that is locked
+        here.
+        """
         found = self._call(
             "POST",
             at(
@@ -914,7 +924,9 @@ class Client(Calls):
         self,
         node_id: str,
     ) -> forms.Progress:
-        """How far the log holds this node's chain: what a reporter asks at every start."""
+        """Returns how far the log holds this node's chain. A reporter asks this at every
+        start.
+        """
         found = self._call(
             "GET",
             at("/v1/nodes/{node_id}/usage/head", node_id=node_id),
@@ -928,7 +940,7 @@ class Client(Calls):
         after_seq: int | None = None,
         after_position: int | None = None,
     ) -> forms.NodeUsage:
-        """What of a node's usage was stored, and what of it earns nothing, by which rule."""
+        """Lists a node's stored usage, and the part that earns nothing, with the rule."""
         found = self._call(
             "GET",
             at("/v1/nodes/{node_id}/usage", node_id=node_id),
@@ -945,7 +957,7 @@ class Client(Calls):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> forms.NodeHourPage:
-        """What a node reported, by UTC hour; hours that begin in [from, to)."""
+        """Lists what a node reported, by UTC hour; hours that begin in [from, to)."""
         found = self._call(
             "GET",
             at("/v1/nodes/{node_id}/usage/hours", node_id=node_id),
@@ -960,7 +972,9 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.NodeKeyRotated:
-        """Sign with another key from a report on; by the node itself, with both keys."""
+        """Replaces a node's signing key from a report on. The node calls this, with both
+        keys.
+        """
         found = self._call(
             "POST",
             at("/v1/nodes/{node_id}/keys/rotate", node_id=node_id),
@@ -977,9 +991,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.NodeState:
-        """Take a lost or stolen key back. The present one: nothing the node signs or asks
-        is taken from.
-        """
+        """Revokes a lost or stolen key."""
         found = self._call(
             "POST",
             at("/v1/nodes/{node_id}/keys/revoke", node_id=node_id),
@@ -996,7 +1008,9 @@ class Client(Calls):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> forms.DevicePage:
-        """Devices in order of registration: your own, or all for operators and auditors."""
+        """Lists devices in order of registration: your own, or all for operators and
+        auditors.
+        """
         found = self._call(
             "GET",
             "/v1/devices",
@@ -1008,7 +1022,7 @@ class Client(Calls):
         self,
         device_id: str,
     ) -> forms.Device:
-        """Read a device, and which leases hold how much of it."""
+        """Returns a device, and which leases hold how much of it."""
         found = self._call(
             "GET",
             at("/v1/devices/{device_id}", device_id=device_id),
@@ -1022,8 +1036,8 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Reshaped:
-        """The device was partitioned anew: end the leases whose part is gone, by the
-        provider's fault.
+        """Ends the leases whose part of a repartitioned device is gone, by the provider's
+        fault.
         """
         found = self._call(
             "POST",
@@ -1037,7 +1051,7 @@ class Client(Calls):
     def list_resource_kinds(
         self,
     ) -> forms.ResourceKinds:
-        """Every kind of resource that can be rented, by kind and vendor."""
+        """Lists every kind of resource that can be rented, by kind and vendor."""
         found = self._call(
             "GET",
             "/v1/resource-kinds",
@@ -1050,7 +1064,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.ResourceKind:
-        """Make a vendor's devices of a kind known, from a date on."""
+        """Registers a vendor's devices of a kind, from a date on."""
         found = self._call(
             "POST",
             "/v1/resource-kinds",
@@ -1066,8 +1080,8 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.ModelClass:
-        """Put a model into a class, from a date on: what it pays is the tariff's row of
-        that class.
+        """Puts a model into a class of the tariff, from a date on. The class decides its
+        fee.
         """
         found = self._call(
             "POST",
@@ -1084,7 +1098,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Licence:
-        """Record a licence that one of your providers holds: its nodes may list the seats."""
+        """Records a licence that one of your providers holds. Its nodes may list the seats."""
         found = self._call(
             "POST",
             "/v1/licences",
@@ -1101,7 +1115,7 @@ class Client(Calls):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> forms.LicencePage:
-        """Licences in the order of their grant: your own, or all for operators and
+        """Lists licences in the order of their grant: your own, or all for operators and
         auditors.
         """
         found = self._call(
@@ -1118,7 +1132,9 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.LicenceRevoked:
-        """Let its seats come into no more nodes; leases that hold some run to their end."""
+        """Revokes a licence. Its seats are not accepted in further nodes; held ones run to
+        their end.
+        """
         found = self._call(
             "POST",
             at("/v1/licences/{licence_id}/revoke", licence_id=licence_id),
@@ -1135,7 +1151,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Maintenance:
-        """Tell ahead when a node will be worked on: no lease is reserved over that time."""
+        """Schedules maintenance of a node. No lease is reserved over that time."""
         found = self._call(
             "POST",
             at("/v1/nodes/{node_id}/maintenances", node_id=node_id),
@@ -1152,7 +1168,9 @@ class Client(Calls):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> forms.MaintenancePage:
-        """What was announced for a node, in that order; renters may look before they rent."""
+        """Lists the announced maintenance of a node, in order. Renters may read it before
+        they rent.
+        """
         found = self._call(
             "GET",
             at("/v1/nodes/{node_id}/maintenances", node_id=node_id),
@@ -1168,7 +1186,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Maintenance:
-        """Call a maintenance off, or end one that runs."""
+        """Cancels maintenance that is announced, or ends one that runs."""
         found = self._call(
             "POST",
             at(
@@ -1189,7 +1207,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.NodeState:
-        """Let a node run empty: no new leases until it is activated again."""
+        """Drains a node: it takes no new leases until it is activated again."""
         found = self._call(
             "POST",
             at("/v1/nodes/{node_id}/drain", node_id=node_id),
@@ -1206,7 +1224,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Role:
-        """Say what a node is for: work, letting traffic in, or control."""
+        """Sets the role of a node: worker, ingress or control."""
         found = self._call(
             "POST",
             at("/v1/nodes/{node_id}/role", node_id=node_id),
@@ -1220,7 +1238,7 @@ class Client(Calls):
         self,
         region_id: str,
     ) -> forms.IngressLoads:
-        """How much work goes through each ingress node of a region."""
+        """Returns how much work goes through each ingress node of a region."""
         found = self._call(
             "GET",
             at("/v1/regions/{region_id}/ingress", region_id=region_id),
@@ -1235,7 +1253,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Nonce:
-        """What a device is to sign, bound to how far the node's chain has come."""
+        """Returns the nonce that a device must sign, bound to the last report of the node."""
         found = self._call(
             "POST",
             at(
@@ -1257,7 +1275,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Attestation:
-        """Evidence for a nonce that was issued; the verdict counts for the epoch it falls
+        """Records evidence for an issued nonce. The verdict counts for the epoch it falls
         into.
         """
         found = self._call(
@@ -1279,7 +1297,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Attribute:
-        """Record what a third party has signed about a node or a provider."""
+        """Records a statement that a third party signed about a node or a provider."""
         found = self._call(
             "POST",
             "/v1/attributes",
@@ -1298,9 +1316,7 @@ class Client(Calls):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> forms.AttributePage:
-        """Statements in the order in which they came; `account_id` is the signer's. With
-        the public.
-        """
+        """Lists statements in the order in which they came; `account_id` is the signer's."""
         found = self._call(
             "GET",
             "/v1/attributes",
@@ -1321,7 +1337,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.AttributeRevoked:
-        """Take back what your account has signed."""
+        """Revokes a statement that your account signed."""
         found = self._call(
             "POST",
             at("/v1/attributes/{statement_id}/revoke", statement_id=statement_id),
@@ -1339,9 +1355,7 @@ class Client(Calls):
         as_of_position: int | None = None,
         as_of: str | None = None,
     ) -> forms.Reputation:
-        """What a node and its devices are known by; `as_of_position` gives what was known
-        there.
-        """
+        """Returns the reputation of a node and its devices, now or as of `as_of_position`."""
         found = self._call(
             "GET",
             at("/v1/nodes/{node_id}/reputation", node_id=node_id),
@@ -1357,7 +1371,7 @@ class Client(Calls):
         as_of_position: int | None = None,
         as_of: str | None = None,
     ) -> forms.Reputation:
-        """What all nodes of a provider are known by: a second node hides nothing."""
+        """Returns the reputation of all nodes of a provider together."""
         found = self._call(
             "GET",
             at("/v1/providers/{provider_id}/reputation", provider_id=provider_id),
@@ -1373,7 +1387,9 @@ class Client(Calls):
         as_of_position: int | None = None,
         as_of: str | None = None,
     ) -> forms.Reputation:
-        """What a renter is known by: the renter sees it, and whoever has rented to it."""
+        """Returns the reputation of a renter, to the renter and to providers that rented to
+        it.
+        """
         found = self._call(
             "GET",
             at("/v1/accounts/{account_id}/renter-reputation", account_id=account_id),
@@ -1384,7 +1400,7 @@ class Client(Calls):
     def list_settings(
         self,
     ) -> forms.Settings:
-        """What to expect of edge and of datacenter nodes, in numbers where there are any
+        """Lists what to expect of edge and of datacenter nodes, in numbers where known
         (K-4).
         """
         found = self._call(
@@ -1399,7 +1415,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Offer:
-        """Offer a node at a price, not below the usage fee of its class."""
+        """Publishes an offer of a node at a price, not below the usage fee of its class."""
         found = self._call(
             "POST",
             "/v1/offers",
@@ -1443,8 +1459,8 @@ class Client(Calls):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> forms.OfferPage:
-        """Open offers that meet every demand, cheapest first, with what is known of each
-        machine.
+        """Lists open offers that meet every demand, cheapest first, with what is known of
+        each machine.
         """
         found = self._call(
             "GET",
@@ -1488,7 +1504,7 @@ class Client(Calls):
         self,
         offer_id: str,
     ) -> forms.Offer:
-        """Read an offer, with what is known of its machine."""
+        """Returns an offer, with what is known of its machine."""
         found = self._call(
             "GET",
             at("/v1/offers/{offer_id}", offer_id=offer_id),
@@ -1502,7 +1518,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.OfferWithdrawn:
-        """Take an offer back; leases opened from it keep their price."""
+        """Closes an offer. Leases opened from it keep their price."""
         found = self._call(
             "POST",
             at("/v1/offers/{offer_id}/withdraw", offer_id=offer_id),
@@ -1515,7 +1531,9 @@ class Client(Calls):
     def read_price(
         self,
     ) -> forms.Price:
-        """The price of a TOKEN now: each source, the median, or why there is none."""
+        """Returns the price of a TOKEN now: each source, the median, or why there is no
+        price.
+        """
         found = self._call(
             "GET",
             "/v1/oracle",
@@ -1528,7 +1546,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Sources:
-        """Say whose prices count."""
+        """Sets the price sources that count."""
         found = self._call(
             "POST",
             "/v1/oracle/sources",
@@ -1544,7 +1562,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Observation:
-        """Record a price that a source published; the same once more changes nothing."""
+        """Records a price that a source published. The same price again changes nothing."""
         found = self._call(
             "POST",
             "/v1/oracle/observations",
@@ -1560,7 +1578,7 @@ class Client(Calls):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> forms.SnapshotPage:
-        """Every snapshot in order: what all sources said when a burn or a seal needed a
+        """Lists every snapshot in order: all sources at each burn or seal that needed a
         price.
         """
         found = self._call(
@@ -1576,7 +1594,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Snapshot:
-        """Record what the sources say now, usable or not."""
+        """Records the sources' prices now, usable or not."""
         found = self._call(
             "POST",
             "/v1/oracle/snapshots",
@@ -1590,7 +1608,7 @@ class Client(Calls):
         self,
         body: forms.RehearsalAsked,
     ) -> forms.Rehearsal:
-        """Settle all past epochs once more under a proposal, and compare to the unit."""
+        """Settles all past epochs again under a proposal, and compares to the unit."""
         found = self._call(
             "POST",
             "/v1/policies/dry-run",
@@ -1604,8 +1622,8 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Dispute:
-        """Contest charges of a lease. Inside their window the provider's part is held
-        meanwhile.
+        """Opens a dispute over charges of a lease. The provider's part is held inside their
+        window.
         """
         found = self._call(
             "POST",
@@ -1624,7 +1642,7 @@ class Client(Calls):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> forms.DisputePage:
-        """Disputes of which you are a party; all of them for governance and auditors."""
+        """Lists disputes of which you are a party; all of them for governance and auditors."""
         found = self._call(
             "GET",
             "/v1/disputes",
@@ -1636,7 +1654,7 @@ class Client(Calls):
         self,
         dispute_id: str,
     ) -> forms.DisputeWhole:
-        """A dispute with its lines, its evidence and what was said."""
+        """Returns a dispute with its lines, its evidence and its statements."""
         found = self._call(
             "GET",
             at("/v1/disputes/{dispute_id}", dispute_id=dispute_id),
@@ -1650,7 +1668,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Dispute:
-        """Add a statement or evidence, as either side, as long as nobody has ruled."""
+        """Adds a statement or evidence to a dispute, as either side, until the ruling."""
         found = self._call(
             "POST",
             at("/v1/disputes/{dispute_id}/answer", dispute_id=dispute_id),
@@ -1667,7 +1685,9 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Dispute:
-        """Rule, as somebody who is neither party: the last word, booked as adjustments."""
+        """Rules on a dispute, as a governor that is neither party. The ruling is final and
+        booked.
+        """
         found = self._call(
             "POST",
             at("/v1/disputes/{dispute_id}/rule", dispute_id=dispute_id),
@@ -1683,7 +1703,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Adjustment:
-        """Give a renter part of a charge back, out of the network's revenue (operator)."""
+        """Returns part of a charge to a renter, paid by the network's revenue (operator)."""
         found = self._call(
             "POST",
             "/v1/adjustments",
@@ -1701,7 +1721,7 @@ class Client(Calls):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> forms.AdjustmentPage:
-        """Corrections of charges you paid or were paid, in the order of their booking."""
+        """Lists corrections of charges that you paid or were paid, in booking order."""
         found = self._call(
             "GET",
             "/v1/adjustments",
@@ -1720,7 +1740,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Adjustment:
-        """Charge signed usage that was reported after the lease was settled (operator)."""
+        """Charges signed usage that was reported after the lease was settled (operator)."""
         found = self._call(
             "POST",
             "/v1/adjustments/late-usage",
@@ -1734,7 +1754,7 @@ class Client(Calls):
         self,
         adjustment_id: str,
     ) -> forms.Adjustment:
-        """One correction and every account it moved."""
+        """Returns one correction and every account it moved."""
         found = self._call(
             "GET",
             at("/v1/adjustments/{adjustment_id}", adjustment_id=adjustment_id),
@@ -1747,7 +1767,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Job:
-        """Submit a job; leases are opened for it."""
+        """Submits a job. Leases are opened for it."""
         found = self._call(
             "POST",
             "/v1/jobs",
@@ -1764,7 +1784,7 @@ class Client(Calls):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> forms.JobPage:
-        """Jobs in order of submission: your own, or all for operators and auditors."""
+        """Lists jobs in order of submission: your own, or all for operators and auditors."""
         found = self._call(
             "GET",
             "/v1/jobs",
@@ -1776,7 +1796,7 @@ class Client(Calls):
         self,
         job_id: str,
     ) -> forms.Job:
-        """Read a job."""
+        """Returns a job."""
         found = self._call(
             "GET",
             at("/v1/jobs/{job_id}", job_id=job_id),
@@ -1790,7 +1810,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.JobCancelled:
-        """No new leases for a job; those it has are closed one by one."""
+        """Cancels a job. It gets no new leases; its present leases are closed one by one."""
         found = self._call(
             "POST",
             at("/v1/jobs/{job_id}/cancel", job_id=job_id),
@@ -1804,7 +1824,7 @@ class Client(Calls):
         self,
         job_id: str,
     ) -> forms.Explanation:
-        """Why the leases of a job are where they are; for a job without one, what stands in
+        """Explains the placement of a job's leases; for a job without one, what stands in
         its way.
         """
         found = self._call(
@@ -1817,7 +1837,9 @@ class Client(Calls):
         self,
         body: forms.JobQuoteAsked,
     ) -> forms.JobQuote:
-        """Which node a job would get now, why that one, and if none, what to ease."""
+        """Returns the node that a job would get now, why that one, and if none, which
+        demand to ease.
+        """
         found = self._call(
             "POST",
             "/v1/quotes",
@@ -1832,7 +1854,7 @@ class Client(Calls):
         after: int | None = None,
         seconds: int | None = None,
     ) -> bytes:
-        """What happens to your leases, as it happens (server-sent events)."""
+        """Streams what happens to your leases, live (server-sent events)."""
         found = self._call(
             "GET",
             "/v1/lease-events",
@@ -1845,7 +1867,7 @@ class Client(Calls):
         lease_id: str,
         body: forms.CheckIn,
     ) -> forms.Heard:
-        """The renter's half says how it is; said again, the last word counts."""
+        """Records the health of the renter's half. The last report counts."""
         found = self._call(
             "POST",
             at("/v1/leases/{lease_id}/check-in", lease_id=lease_id),
@@ -1859,7 +1881,7 @@ class Client(Calls):
         lease_id: str,
         body: forms.WorkHealth,
     ) -> forms.Heard:
-        """The node's half says how the work is."""
+        """Records the health of the work, reported by the node's half."""
         found = self._call(
             "POST",
             at(
@@ -1875,8 +1897,8 @@ class Client(Calls):
         self,
         lease_id: str,
     ) -> forms.LeaseHealth:
-        """How both halves of a lease are, each with its machine, its kernel and when it was
-        heard.
+        """Returns the health of both halves of a lease, with machine, kernel and last
+        report.
         """
         found = self._call(
             "GET",
@@ -1891,7 +1913,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.LeaseTurn:
-        """Stop the compute of an interruptible lease: it costs nothing until it goes on."""
+        """Pauses an interruptible lease. It costs nothing until it is resumed."""
         found = self._call(
             "POST",
             at("/v1/leases/{lease_id}/pause", lease_id=lease_id),
@@ -1908,7 +1930,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.LeaseTurn:
-        """Hold the same devices again, if they are free, and go on."""
+        """Resumes a lease on the same devices, if they are free."""
         found = self._call(
             "POST",
             at("/v1/leases/{lease_id}/resume", lease_id=lease_id),
@@ -1925,7 +1947,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.LeaseTurn:
-        """A later end of a fixed term. An open-ended lease is topped up instead."""
+        """Extends a fixed term. Top up an open-ended lease instead."""
         found = self._call(
             "POST",
             at("/v1/leases/{lease_id}/extend", lease_id=lease_id),
@@ -1942,7 +1964,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.LeaseTurn:
-        """Ask for the devices back: the window that was quoted begins, at the full rate."""
+        """Reclaims the devices: the quoted reclaim window begins, at the full rate."""
         found = self._call(
             "POST",
             at("/v1/leases/{lease_id}/reclaim", lease_id=lease_id),
@@ -1959,7 +1981,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.LeaseTurn:
-        """Leave the devices with the renter after all."""
+        """Cancels a reclaim. The renter keeps the devices."""
         found = self._call(
             "POST",
             at("/v1/leases/{lease_id}/reclaim/cancel", lease_id=lease_id),
@@ -1975,9 +1997,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.LeaseQuote:
-        """A request for a lease, with a price that is promised for a while: accept it in
-        time.
-        """
+        """Requests a lease and quotes its price, valid for a limited time."""
         found = self._call(
             "POST",
             "/v1/lease-quotes",
@@ -1994,8 +2014,8 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.LeaseOpened:
-        """Take a quote before it expires: the devices are reserved at its price, the money
-        is held.
+        """Accepts a quote before it expires. The devices are reserved and the money is
+        held.
         """
         found = self._call(
             "POST",
@@ -2013,7 +2033,7 @@ class Client(Calls):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> forms.LeaseStepPage:
-        """The life of a lease, from its request to its archive: each fact with cause and
+        """Lists the life of a lease, from request to archive: each fact with cause and
         money.
         """
         found = self._call(
@@ -2029,9 +2049,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.LeaseOpened:
-        """Find the cheapest node that fits and reserve it, with the money held for it; or
-        ask for bids,.
-        """
+        """Opens a lease on the cheapest node that fits, with the money held for it."""
         found = self._call(
             "POST",
             "/v1/leases",
@@ -2067,7 +2085,7 @@ class Client(Calls):
         as_of_position: int | None = None,
         as_of: str | None = None,
     ) -> forms.LeasePage:
-        """Leases in order of request, as renter or as provider; all for operators and
+        """Lists leases in order of request, as renter or as provider; all for operators and
         auditors.
         """
         found = self._call(
@@ -2092,7 +2110,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.LeaseClosed:
-        """End a lease; what the escrow can no longer need goes back at once."""
+        """Closes a lease. Credits that its escrow cannot need any more come back at once."""
         found = self._call(
             "POST",
             at("/v1/leases/{lease_id}/close", lease_id=lease_id),
@@ -2109,8 +2127,8 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.ToppedUp:
-        """Put credits of yours into the escrow of a lease: yours, or another account's you
-        pay for.
+        """Puts credits into the escrow of a lease: your own, or of an account that you pay
+        for.
         """
         found = self._call(
             "POST",
@@ -2128,7 +2146,7 @@ class Client(Calls):
         as_of_position: int | None = None,
         as_of: str | None = None,
     ) -> forms.Lease:
-        """Read a lease, now or as of a position or a time."""
+        """Returns a lease, now or as of a position or a time."""
         found = self._call(
             "GET",
             at("/v1/leases/{lease_id}", lease_id=lease_id),
@@ -2143,7 +2161,7 @@ class Client(Calls):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> forms.LeaseHourPage:
-        """GPU time of a lease, hour by hour, and time that earned nothing."""
+        """Lists GPU time of a lease, hour by hour, and time that earned nothing."""
         found = self._call(
             "GET",
             at("/v1/leases/{lease_id}/usage", lease_id=lease_id),
@@ -2158,7 +2176,7 @@ class Client(Calls):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> forms.LeaseChargePage:
-        """What a lease cost, accrual by accrual, and where each unit went."""
+        """Lists the cost of a lease, accrual by accrual, and the receiver of each unit."""
         found = self._call(
             "GET",
             at("/v1/leases/{lease_id}/charges", lease_id=lease_id),
@@ -2173,7 +2191,7 @@ class Client(Calls):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> forms.LeaseFactPage:
-        """Every fact of a lease, and the state after it."""
+        """Lists every fact of a lease, and the state after it."""
         found = self._call(
             "GET",
             at("/v1/leases/{lease_id}/history", lease_id=lease_id),
@@ -2187,7 +2205,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Gang:
-        """Reserve every member in one append, or none."""
+        """Reserves every member of a gang in one append, or none."""
         found = self._call(
             "POST",
             "/v1/gangs",
@@ -2203,7 +2221,7 @@ class Client(Calls):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> forms.GangPage:
-        """Gangs in order of request: your own, or all for operators and auditors."""
+        """Lists gangs in order of request: your own, or all for operators and auditors."""
         found = self._call(
             "GET",
             "/v1/gangs",
@@ -2218,7 +2236,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Gang:
-        """End a gang before it has opened, at no charge. An open one is closed lease by
+        """Cancels a gang before it has opened, at no charge. Close an open gang lease by
         lease.
         """
         found = self._call(
@@ -2234,7 +2252,7 @@ class Client(Calls):
         self,
         gang_id: str,
     ) -> forms.Gang:
-        """Read a gang: its members, who is ready, or its place in the queue."""
+        """Returns a gang: its members and how many are ready, or its place in the queue."""
         found = self._call(
             "GET",
             at("/v1/gangs/{gang_id}", gang_id=gang_id),
@@ -2247,7 +2265,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.PoolMade:
-        """Create a pool of your own: nodes come in one by one, by whoever provides them."""
+        """Creates a pool of your own. Providers add their nodes one by one."""
         found = self._call(
             "POST",
             "/v1/pools",
@@ -2264,7 +2282,7 @@ class Client(Calls):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> forms.PoolPage:
-        """Pools in order of creation."""
+        """Lists pools in order of creation."""
         found = self._call(
             "GET",
             "/v1/pools",
@@ -2279,9 +2297,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.PoolPolicy:
-        """Set the whole policy of a pool; what is left out is its default. Leases keep
-        running.
-        """
+        """Sets the whole policy of a pool. Settings that are left out get their default."""
         found = self._call(
             "POST",
             at("/v1/pools/{pool_id}/policy", pool_id=pool_id),
@@ -2298,7 +2314,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.PoolNodeMade:
-        """Put a node of yours into a pool. A node is in one pool at most."""
+        """Puts a node of yours into a pool. A node is in one pool at most."""
         found = self._call(
             "POST",
             at("/v1/pools/{pool_id}/nodes", pool_id=pool_id),
@@ -2315,7 +2331,7 @@ class Client(Calls):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> forms.PoolNodePage:
-        """Nodes of a pool in the order in which they were added."""
+        """Lists the nodes of a pool in the order in which they were added."""
         found = self._call(
             "GET",
             at("/v1/pools/{pool_id}/nodes", pool_id=pool_id),
@@ -2331,8 +2347,8 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.PoolNodeMade:
-        """Take a node out: its provider may, and the pool's owner. Leases that run there go
-        on.
+        """Removes a node from a pool, by its provider or the pool's owner. Running leases
+        go on.
         """
         found = self._call(
             "POST",
@@ -2347,7 +2363,7 @@ class Client(Calls):
         self,
         pool_id: str,
     ) -> forms.Pool:
-        """Read a pool: its policy, and what accelerators of which kind it has."""
+        """Returns a pool: its policy, and how many accelerators of each kind it has."""
         found = self._call(
             "GET",
             at("/v1/pools/{pool_id}", pool_id=pool_id),
@@ -2361,7 +2377,9 @@ class Client(Calls):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> forms.WaitingPage:
-        """Who waits for a pool, first come first. Others' names are left out."""
+        """Lists the requests that wait for a pool, in order. Names of other accounts are
+        left out.
+        """
         found = self._call(
             "GET",
             at("/v1/pools/{pool_id}/queue", pool_id=pool_id),
@@ -2376,7 +2394,7 @@ class Client(Calls):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> forms.DecisionPage:
-        """Decisions of a pool's scheduler, in order."""
+        """Lists decisions of a pool's scheduler, in order."""
         found = self._call(
             "GET",
             at("/v1/pools/{pool_id}/decisions", pool_id=pool_id),
@@ -2389,7 +2407,7 @@ class Client(Calls):
         pool_id: str,
         at_position: int,
     ) -> forms.WholeDecision:
-        """All that one decision looked at, made again from it. For the pool's owner and
+        """Returns all inputs of one decision, and repeats it. For the pool's owner and
         operators.
         """
         found = self._call(
@@ -2408,7 +2426,7 @@ class Client(Calls):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> forms.AuctionPage:
-        """Requests that take bids now, in the order in which they came."""
+        """Lists requests that take bids now, in the order in which they came."""
         found = self._call(
             "GET",
             "/v1/auctions",
@@ -2420,7 +2438,9 @@ class Client(Calls):
         self,
         lease_id: str,
     ) -> forms.Auction:
-        """Read the auction of a request. What is asked for is public to every bidder."""
+        """Returns the auction of a request. Every bidder can read what the request asks
+        for.
+        """
         found = self._call(
             "GET",
             at("/v1/auctions/{lease_id}", lease_id=lease_id),
@@ -2434,8 +2454,8 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Bid:
-        """Bid for a request with an offer of yours; the deposit is held until somebody has
-        won.
+        """Places a bid on a request with one of your offers. The deposit is held until a
+        bid wins.
         """
         found = self._call(
             "POST",
@@ -2453,8 +2473,8 @@ class Client(Calls):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> forms.BidPage:
-        """Bids of a request: all for its renter and for operators, your own for a bidder.
-        Of a sealed.
+        """Lists the bids of a request: all for its renter and for operators, your own for a
+        bidder.
         """
         found = self._call(
             "GET",
@@ -2469,7 +2489,7 @@ class Client(Calls):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> forms.BidPage:
-        """Your bids and what became of their deposits, in order."""
+        """Lists your bids and the state of their deposits, in order."""
         found = self._call(
             "GET",
             "/v1/bids",
@@ -2485,7 +2505,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.BidWithdrawn:
-        """Take a bid back while nobody has won; its deposit comes back with it."""
+        """Withdraws a bid that has not won. Its deposit comes back."""
         found = self._call(
             "POST",
             at("/v1/auctions/{lease_id}/bids/{bid_id}/withdraw", lease_id=lease_id, bid_id=bid_id),
@@ -2503,7 +2523,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.BidAccepted:
-        """Choose a bid of a request whose `pick` is the renter's: it is reserved at its
+        """Accepts a bid of a request whose `pick` is "renter". The lease is reserved at its
         price.
         """
         found = self._call(
@@ -2522,7 +2542,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.StandingBidSet:
-        """Raise or lower the standing bid of an interruptible lease."""
+        """Raises or lowers the standing bid of an interruptible lease."""
         found = self._call(
             "POST",
             at("/v1/leases/{lease_id}/bid", lease_id=lease_id),
@@ -2536,7 +2556,7 @@ class Client(Calls):
         self,
         lease_id: str,
     ) -> forms.StandingBid:
-        """The standing bid of an interruptible lease, and the one to beat."""
+        """Returns the standing bid of an interruptible lease, and the bid to beat."""
         found = self._call(
             "GET",
             at("/v1/leases/{lease_id}/bid", lease_id=lease_id),
@@ -2546,7 +2566,7 @@ class Client(Calls):
     def list_pricing_modules(
         self,
     ) -> forms.Modules:
-        """Every pricing module of this installation, plug-ins too, with its version."""
+        """Lists every pricing module of this installation, plug-ins too, with its version."""
         found = self._call(
             "GET",
             "/v1/pricing-modules",
@@ -2558,8 +2578,8 @@ class Client(Calls):
         *,
         pool_id: str | None = None,
     ) -> forms.MarketPrices:
-        """What the winning standing bids pay now, by class of accelerator: everywhere, or
-        in a pool.
+        """Returns the present prices of winning standing bids, by class: in all pools, or
+        in one.
         """
         found = self._call(
             "GET",
@@ -2575,9 +2595,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.PriceList:
-        """Say at which floor interruptible leases, and at which prices whole months are
-        let.
-        """
+        """Sets the lowest price of interruptible leases, and the prices of whole months."""
         found = self._call(
             "POST",
             at("/v1/offers/{offer_id}/prices", offer_id=offer_id),
@@ -2591,7 +2609,7 @@ class Client(Calls):
         self,
         offer_id: str,
     ) -> forms.PriceList:
-        """The price list of an offer, where its provider has set one."""
+        """Returns the price list of an offer, where its provider has set one."""
         found = self._call(
             "GET",
             at("/v1/offers/{offer_id}/prices", offer_id=offer_id),
@@ -2605,7 +2623,7 @@ class Client(Calls):
         as_of_position: int | None = None,
         as_of: str | None = None,
     ) -> forms.Balances:
-        """Balances of an account: now from the books, or as of a position or a time."""
+        """Returns the balances of an account: now, or as of a position or a time."""
         found = self._call(
             "GET",
             at("/v1/accounts/{account_id}/balances", account_id=account_id),
@@ -2624,7 +2642,7 @@ class Client(Calls):
         as_of_position: int | None = None,
         as_of: str | None = None,
     ) -> forms.LinePage:
-        """Every movement on the account's books in order; recorded in [from, to)."""
+        """Lists every movement on the account's books, in order; recorded in [from, to)."""
         found = self._call(
             "GET",
             at("/v1/accounts/{account_id}/journal", account_id=account_id),
@@ -2647,7 +2665,7 @@ class Client(Calls):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> forms.Statement:
-        """The statement of one month: balances before and after, and what was charged."""
+        """Returns the statement of one month: balances before and after, and the charges."""
         found = self._call(
             "GET",
             at(
@@ -2675,7 +2693,7 @@ class Client(Calls):
         as_of_position: int | None = None,
         as_of: str | None = None,
     ) -> forms.AccountStatement:
-        """A statement of any period, accrued as of now or as of any moment."""
+        """Returns a statement of any period, accrued as of now or as of any moment."""
         found = self._call(
             "GET",
             at("/v1/accounts/{account_id}/statements", account_id=account_id),
@@ -2700,7 +2718,9 @@ class Client(Calls):
         account_id: str,
         position: int,
     ) -> forms.LineDetail:
-        """The fact behind a line, what it booked, and how its amounts came about."""
+        """Returns the fact behind a line, its booked entry, and the arithmetic of its
+        amounts.
+        """
         found = self._call(
             "GET",
             at(
@@ -2716,7 +2736,9 @@ class Client(Calls):
         account_id: str,
         position: int,
     ) -> str:
-        """The proof of a line's fact under the last signed head, as a `.tlog-proof` file."""
+        """Returns the proof of a line's fact under the last signed head, as a `.tlog-proof`
+        file.
+        """
         found = self._call(
             "GET",
             at(
@@ -2735,8 +2757,8 @@ class Client(Calls):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> forms.ConsumedReportPage:
-        """The signed reports that an accrual read, and what each was worth. Their sum is
-        the line.
+        """Lists the signed reports that an accrual read, and the worth of each. Their sum
+        is the line.
         """
         found = self._call(
             "GET",
@@ -2755,7 +2777,9 @@ class Client(Calls):
         position: int,
         usage_position: int,
     ) -> str:
-        """One report's signed bytes and its proof under the first pin that covers it."""
+        """Returns one report's signed bytes and its proof under the first pin that covers
+        it.
+        """
         found = self._call(
             "GET",
             at(
@@ -2780,7 +2804,9 @@ class Client(Calls):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> forms.EarningPage:
-        """Sums of what was earned: your own, or everybody's for operators and auditors."""
+        """Lists sums of earnings: your own, or those of all accounts for operators and
+        auditors.
+        """
         found = self._call(
             "GET",
             "/v1/earnings",
@@ -2802,8 +2828,8 @@ class Client(Calls):
         self,
         node_id: str,
     ) -> forms.NodeToday:
-        """What a node has earned since midnight UTC; asked by the node itself, for its
-        owner's eyes.
+        """Returns a node's earnings since midnight UTC, for the node itself to show its
+        owner.
         """
         found = self._call(
             "GET",
@@ -2815,8 +2841,8 @@ class Client(Calls):
         self,
         position: int,
     ) -> forms.EarningExplained:
-        """How one accrual was shared: the arithmetic with every number, and the entry it
-        booked.
+        """Returns how one accrual was shared: every number of the arithmetic, and the
+        booked entry.
         """
         found = self._call(
             "GET",
@@ -2830,7 +2856,7 @@ class Client(Calls):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> forms.EpochPage:
-        """Epochs in order."""
+        """Lists epochs in order."""
         found = self._call(
             "GET",
             "/v1/epochs",
@@ -2843,7 +2869,7 @@ class Client(Calls):
         *,
         epoch: int | None = None,
     ) -> forms.Preview:
-        """The weights of the open epoch, or of the one named."""
+        """Returns the weights of the open epoch, or of the one named."""
         found = self._call(
             "GET",
             "/v1/epochs/preview",
@@ -2855,7 +2881,7 @@ class Client(Calls):
         self,
         epoch: int,
     ) -> forms.Epoch:
-        """Read an epoch."""
+        """Returns an epoch."""
         found = self._call(
             "GET",
             at("/v1/epochs/{epoch}", epoch=epoch),
@@ -2869,7 +2895,7 @@ class Client(Calls):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> forms.RewardPage:
-        """What a sealed epoch credited, by account."""
+        """Lists the rewards that a sealed epoch credited, by account."""
         found = self._call(
             "GET",
             at("/v1/epochs/{epoch}/rewards", epoch=epoch),
@@ -2881,7 +2907,9 @@ class Client(Calls):
         self,
         epoch: int,
     ) -> dict[str, Any]:
-        """The file the payout of an epoch is proposed and claimed from, byte for byte."""
+        """Returns the file that the payout of an epoch is proposed and claimed from, byte
+        for byte.
+        """
         found = self._call(
             "GET",
             at("/v1/epochs/{epoch}/payout.json", epoch=epoch),
@@ -2893,7 +2921,7 @@ class Client(Calls):
         epoch: int,
         node_id: str,
     ) -> forms.EpochExplanation:
-        """Why a node got what it got in a sealed epoch; zero says why, too."""
+        """Explains a node's reward in a sealed epoch, also a reward of zero."""
         found = self._call(
             "GET",
             at("/v1/epochs/{epoch}/explain/{node_id}", epoch=epoch, node_id=node_id),
@@ -2907,8 +2935,8 @@ class Client(Calls):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> forms.DividedPage:
-        """How much of each node's use in an epoch came from one renter, or from related
-        ones.
+        """Lists how much of each node's use in an epoch came from one renter, or from
+        related ones.
         """
         found = self._call(
             "GET",
@@ -2924,8 +2952,8 @@ class Client(Calls):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> forms.DividedPage:
-        """How much of each renter's use in an epoch went to one owner of nodes, or to
-        related ones.
+        """Lists how much of each renter's use in an epoch went to one owner, or to related
+        ones.
         """
         found = self._call(
             "GET",
@@ -2941,9 +2969,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Escrow:
-        """Put credits into the escrow of a job. Its leases that name no term and no funds
-        of their own.
-        """
+        """Puts credits into the escrow of a job."""
         found = self._call(
             "POST",
             at("/v1/jobs/{job_id}/escrow", job_id=job_id),
@@ -2957,8 +2983,8 @@ class Client(Calls):
         self,
         job_id: str,
     ) -> forms.Escrow:
-        """What the escrow of a job holds, who put it there, who draws on it and until when
-        it lasts.
+        """Returns the escrow of a job: its credits, their sources, its leases and when it
+        ends.
         """
         found = self._call(
             "GET",
@@ -2973,7 +2999,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Escrow:
-        """Have back what the escrow of a job holds, once none of its leases is unsettled."""
+        """Returns the escrow of a job to its sources, once all of its leases are settled."""
         found = self._call(
             "POST",
             at("/v1/jobs/{job_id}/escrow/withdraw", job_id=job_id),
@@ -2989,7 +3015,7 @@ class Client(Calls):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> forms.RootPage:
-        """Payout roots in the order they were built, and how far each has come."""
+        """Lists payout roots in the order they were built, and the state of each."""
         found = self._call(
             "GET",
             "/v1/payouts",
@@ -3004,7 +3030,9 @@ class Client(Calls):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> forms.ClaimPage:
-        """Confirmed claims: your own, or everybody's for operators and auditors."""
+        """Lists confirmed claims: your own, or those of all accounts for operators and
+        auditors.
+        """
         found = self._call(
             "GET",
             "/v1/payouts/claims",
@@ -3016,7 +3044,7 @@ class Client(Calls):
         self,
         account_id: str,
     ) -> forms.Lifetime:
-        """Lifetime totals of an account: credited, matured and claimed TOKEN."""
+        """Returns lifetime totals of an account: credited, matured and claimed TOKEN."""
         found = self._call(
             "GET",
             at("/v1/accounts/{account_id}/rewards", account_id=account_id),
@@ -3029,7 +3057,7 @@ class Client(Calls):
         *,
         address: str,
     ) -> forms.Proof:
-        """The Merkle proof of a wallet's total under the root of an epoch."""
+        """Returns the Merkle proof of a wallet's total under the root of an epoch."""
         found = self._call(
             "GET",
             at("/v1/payouts/{epoch}/proof", epoch=epoch),
@@ -3040,7 +3068,7 @@ class Client(Calls):
     def list_tariffs(
         self,
     ) -> forms.Tariffs:
-        """Every version of the tariff, oldest first."""
+        """Lists every version of the tariff, oldest first."""
         found = self._call(
             "GET",
             "/v1/tariffs",
@@ -3053,7 +3081,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Tariff:
-        """Publish the next version; leases that are reserved already keep theirs."""
+        """Publishes the next version. Leases that are reserved already keep theirs."""
         found = self._call(
             "POST",
             "/v1/tariffs",
@@ -3069,9 +3097,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Proposal:
-        """Propose a policy, or anything else that others shall say yes to; its lint is
-        recorded.
-        """
+        """Proposes a policy, or another document for approval. Its lint is recorded."""
         found = self._call(
             "POST",
             "/v1/policies/proposals",
@@ -3087,7 +3113,7 @@ class Client(Calls):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> forms.ProposalPage:
-        """Proposals in the order in which they were made."""
+        """Lists proposals in the order in which they were made."""
         found = self._call(
             "GET",
             "/v1/policies/proposals",
@@ -3103,7 +3129,7 @@ class Client(Calls):
         if_match: str,
         idempotency_key: str | None = None,
     ) -> forms.Proposal:
-        """Propose another document under the same number; votes on the one before end."""
+        """Replaces the document of a proposal. Votes on the earlier document end."""
         found = self._call(
             "POST",
             at("/v1/policies/proposals/{proposal_number}/revise", proposal_number=proposal_number),
@@ -3122,7 +3148,7 @@ class Client(Calls):
         if_match: str,
         idempotency_key: str | None = None,
     ) -> forms.Proposal:
-        """Say that a proposal is being reviewed, also one that fails the lint."""
+        """Opens the review of a proposal, also of one that fails the lint."""
         found = self._call(
             "POST",
             at("/v1/policies/proposals/{proposal_number}/review", proposal_number=proposal_number),
@@ -3141,7 +3167,7 @@ class Client(Calls):
         if_match: str,
         idempotency_key: str | None = None,
     ) -> forms.Proposal:
-        """Say yes to a proposal of somebody else."""
+        """Approves a proposal made by another governor."""
         found = self._call(
             "POST",
             at("/v1/policies/proposals/{proposal_number}/approve", proposal_number=proposal_number),
@@ -3160,7 +3186,7 @@ class Client(Calls):
         if_match: str,
         idempotency_key: str | None = None,
     ) -> forms.Proposal:
-        """Say no to a proposal of somebody else."""
+        """Rejects a proposal made by another governor."""
         found = self._call(
             "POST",
             at("/v1/policies/proposals/{proposal_number}/reject", proposal_number=proposal_number),
@@ -3179,7 +3205,7 @@ class Client(Calls):
         if_match: str,
         idempotency_key: str | None = None,
     ) -> forms.Proposal:
-        """Take back what one has proposed, as long as it is not scheduled."""
+        """Withdraws your own proposal, as long as it is not scheduled."""
         found = self._call(
             "POST",
             at(
@@ -3200,7 +3226,9 @@ class Client(Calls):
         if_match: str,
         idempotency_key: str | None = None,
     ) -> forms.Proposal:
-        """Publish an approved proposal as the next version, for an epoch far enough ahead."""
+        """Publishes an approved proposal as the next version, for an epoch far enough
+        ahead.
+        """
         found = self._call(
             "POST",
             at(
@@ -3217,7 +3245,9 @@ class Client(Calls):
         self,
         proposal_number: int,
     ) -> forms.WholeProposal:
-        """One proposal: its document, the lint's findings, who said what and when."""
+        """Returns one proposal: its document, the lint's findings, and its votes with their
+        times.
+        """
         found = self._call(
             "GET",
             at("/v1/policies/proposals/{proposal_number}", proposal_number=proposal_number),
@@ -3232,8 +3262,8 @@ class Client(Calls):
         as_of_position: int | None = None,
         as_of: str | None = None,
     ) -> forms.PolicyPage:
-        """Every version of the policy, oldest first, as known now or at a moment of the
-        past.
+        """Lists every version of the policy, oldest first, as known now or at a moment of
+        the past.
         """
         found = self._call(
             "GET",
@@ -3254,7 +3284,7 @@ class Client(Calls):
         as_of_position: int | None = None,
         as_of: str | None = None,
     ) -> forms.Policy:
-        """One version of the policy."""
+        """Returns one version of the policy."""
         found = self._call(
             "GET",
             at("/v1/policies/{policy_version}", policy_version=policy_version),
@@ -3268,7 +3298,9 @@ class Client(Calls):
         *,
         epoch: int | None = None,
     ) -> forms.NodeTrust:
-        """The tier of each device of a node in an epoch, the newest if none is named."""
+        """Returns the trust tier of each device of a node in an epoch, by default the
+        newest.
+        """
         found = self._call(
             "GET",
             at("/v1/nodes/{node_id}/trust", node_id=node_id),
@@ -3279,7 +3311,7 @@ class Client(Calls):
     def list_driver_libraries(
         self,
     ) -> forms.Libraries:
-        """The driver libraries that the operator vouches for; a device under another fails
+        """Lists the driver libraries that the operator trusts. A device under another fails
         tier 2.
         """
         found = self._call(
@@ -3294,7 +3326,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Library:
-        """Vouch for a driver library."""
+        """Adds a driver library to the trusted ones."""
         found = self._call(
             "POST",
             "/v1/trust/libraries",
@@ -3310,7 +3342,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Library:
-        """Vouch for a driver library no longer."""
+        """Removes a driver library from the trusted ones."""
         found = self._call(
             "POST",
             "/v1/trust/libraries/forget",
@@ -3334,7 +3366,7 @@ class Client(Calls):
         as_of_position: int | None = None,
         as_of: str | None = None,
     ) -> forms.EventPage:
-        """Facts in order: of a party, of a type, recorded in [from, to), at positions in."""
+        """Lists facts in order."""
         found = self._call(
             "GET",
             "/v1/audit/events",
@@ -3357,7 +3389,7 @@ class Client(Calls):
         self,
         position: int,
     ) -> forms.Event:
-        """The fact at a position."""
+        """Returns the fact at a position."""
         found = self._call(
             "GET",
             at("/v1/audit/events/{position}", position=position),
@@ -3367,7 +3399,9 @@ class Client(Calls):
     def read_checkpoint(
         self,
     ) -> str:
-        """The last signed head of the log: a C2SP signed note over origin, size and root."""
+        """Returns the last signed head of the log: a C2SP signed note over origin, size and
+        root.
+        """
         found = self._call(
             "GET",
             "/v1/audit/log/checkpoint",
@@ -3377,7 +3411,7 @@ class Client(Calls):
     def read_log_key(
         self,
     ) -> forms.LogKey:
-        """The public key that signs the log's heads."""
+        """Returns the public key that signs the log's heads."""
         found = self._call(
             "GET",
             "/v1/audit/log/key",
@@ -3388,7 +3422,9 @@ class Client(Calls):
         self,
         position: int,
     ) -> str:
-        """The proof of one fact under the last signed head, as a `.tlog-proof` file."""
+        """Returns the proof of one fact under the last signed head, as a `.tlog-proof`
+        file.
+        """
         found = self._call(
             "GET",
             at("/v1/audit/proofs/{position}", position=position),
@@ -3400,7 +3436,7 @@ class Client(Calls):
         lane: int,
         usage_position: int,
     ) -> str:
-        """The proof of one usage report under the first pin that covers it."""
+        """Returns the proof of one usage report under the first pin that covers it."""
         found = self._call(
             "GET",
             at(
@@ -3415,7 +3451,7 @@ class Client(Calls):
         self,
         account_id: str,
     ) -> forms.Funding:
-        """What an account may spend now, in spend order."""
+        """Returns what an account may spend now, in spend order."""
         found = self._call(
             "GET",
             at("/v1/accounts/{account_id}/funding", account_id=account_id),
@@ -3429,7 +3465,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.FundedAccount:
-        """Pay for another account from now on, as far as a monthly cap goes."""
+        """Starts paying for another account from now on, up to a monthly cap."""
         found = self._call(
             "POST",
             at("/v1/accounts/{account_id}/funded-accounts", account_id=account_id),
@@ -3446,7 +3482,7 @@ class Client(Calls):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> forms.FundedAccountPage:
-        """Whom an account pays for, and paid for."""
+        """Lists the accounts that an account pays for or paid for."""
         found = self._call(
             "GET",
             at("/v1/accounts/{account_id}/funded-accounts", account_id=account_id),
@@ -3462,7 +3498,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.FundedAccount:
-        """Stop paying for another account, or being paid for. Leases that hold money keep
+        """Stops paying for another account, or being paid for. Leases that hold money keep
         it.
         """
         found = self._call(
@@ -3485,7 +3521,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Budget:
-        """Cap what goes into escrow in a calendar month (UTC), for a project or a key."""
+        """Caps what goes into escrow in a calendar month (UTC), for a project or a key."""
         found = self._call(
             "POST",
             at("/v1/accounts/{account_id}/budgets", account_id=account_id),
@@ -3502,7 +3538,7 @@ class Client(Calls):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> forms.BudgetPage:
-        """The caps of an account, and how far each is used this month."""
+        """Lists the caps of an account, and how much of each is used this month."""
         found = self._call(
             "GET",
             at("/v1/accounts/{account_id}/budgets", account_id=account_id),
@@ -3516,7 +3552,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Grant:
-        """Propose a grant; a second person opens it by accepting."""
+        """Proposes a grant. A second person opens it by accepting."""
         found = self._call(
             "POST",
             "/v1/grants",
@@ -3532,7 +3568,7 @@ class Client(Calls):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> forms.GrantPage:
-        """Grants in the order in which they were proposed."""
+        """Lists grants in the order in which they were proposed."""
         found = self._call(
             "GET",
             "/v1/grants",
@@ -3547,7 +3583,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Grant:
-        """Say that a milestone is done; a second person unlocks it by accepting."""
+        """Reports a milestone as done. A second person unlocks it by accepting."""
         found = self._call(
             "POST",
             at("/v1/grants/{grant_id}/milestones", grant_id=grant_id),
@@ -3564,7 +3600,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Grant:
-        """Propose to take back what is not earned; what is unlocked stays."""
+        """Proposes to claw back what is not earned. Unlocked TOKEN stay."""
         found = self._call(
             "POST",
             at("/v1/grants/{grant_id}/clawback", grant_id=grant_id),
@@ -3581,7 +3617,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Grant:
-        """Accept what another member of the governance has proposed."""
+        """Accepts a proposal of another member of the governance."""
         found = self._call(
             "POST",
             at("/v1/grants/{grant_id}/accept", grant_id=grant_id),
@@ -3595,7 +3631,9 @@ class Client(Calls):
         self,
         grant_id: str,
     ) -> forms.Grant:
-        """One grant: what is locked, unlocked and without a milestone."""
+        """Returns one grant: its locked and unlocked parts, and the part without a
+        milestone.
+        """
         found = self._call(
             "GET",
             at("/v1/grants/{grant_id}", grant_id=grant_id),
@@ -3609,7 +3647,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Correction:
-        """Propose to take what has not matured of a reward; a second person accepts it."""
+        """Proposes to slash what has not matured of a reward. A second person accepts it."""
         found = self._call(
             "POST",
             at("/v1/epochs/{epoch}/slashes", epoch=epoch),
@@ -3626,8 +3664,8 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Correction:
-        """Propose to give or to take for a sealed epoch, in the open one; a second person
-        accepts.
+        """Proposes to add or deduct for a sealed epoch, in the open one. A second person
+        accepts it.
         """
         found = self._call(
             "POST",
@@ -3645,7 +3683,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Correction:
-        """Accept what another member of the governance has proposed: now it moves."""
+        """Accepts a proposal of another member of the governance. It takes effect now."""
         found = self._call(
             "POST",
             at("/v1/reward-corrections/{correction_id}/accept", correction_id=correction_id),
@@ -3661,7 +3699,7 @@ class Client(Calls):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> forms.CorrectionPage:
-        """Slashes and adjustments in the order in which they were proposed."""
+        """Lists slashes and adjustments in the order in which they were proposed."""
         found = self._call(
             "GET",
             "/v1/reward-corrections",
@@ -3673,7 +3711,7 @@ class Client(Calls):
         self,
         correction_id: str,
     ) -> forms.Correction:
-        """One correction, and what came of it."""
+        """Returns one correction and its result."""
         found = self._call(
             "GET",
             at("/v1/reward-corrections/{correction_id}", correction_id=correction_id),
@@ -3683,7 +3721,9 @@ class Client(Calls):
     def list_breakers(
         self,
     ) -> forms.Breakers:
-        """What may be minted, promised and paid out in a while, and what waits for it."""
+        """Lists the limits on minting, promising and paying out, and the amounts that wait
+        for them.
+        """
         found = self._call(
             "GET",
             "/v1/breakers",
@@ -3697,9 +3737,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Breaker:
-        """Set a limit, or take it away: the one way round a breaker, with a reason for
-        ever.
-        """
+        """Sets or removes the limit of a breaker. The reason is recorded for good."""
         found = self._call(
             "POST",
             at("/v1/breakers/{breaker}/limit", breaker=breaker),
@@ -3715,7 +3753,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Promotion:
-        """Open a program with a fund from your own cash."""
+        """Opens a program with a fund from your own cash."""
         found = self._call(
             "POST",
             "/v1/promotions",
@@ -3731,7 +3769,7 @@ class Client(Calls):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> forms.PromotionPage:
-        """Programs in order of opening."""
+        """Lists programs in order of opening."""
         found = self._call(
             "GET",
             "/v1/promotions",
@@ -3743,7 +3781,7 @@ class Client(Calls):
         self,
         program: str,
     ) -> forms.Promotion:
-        """Read a program."""
+        """Returns a program."""
         found = self._call(
             "GET",
             at("/v1/promotions/{program}", program=program),
@@ -3757,8 +3795,8 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.PromotionClosed:
-        """End a program: what was not granted goes back to the sponsor's cash. Grants live
-        on.
+        """Ends a program. Credits that were not granted return to the sponsor's cash.
+        Grants go on.
         """
         found = self._call(
             "POST",
@@ -3776,7 +3814,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.PromotionGrant:
-        """Give an account credits of a program."""
+        """Gives an account credits of a program."""
         found = self._call(
             "POST",
             at("/v1/promotions/{program}/grants", program=program),
@@ -3793,7 +3831,7 @@ class Client(Calls):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> forms.PromotionGrantPage:
-        """What a program has granted, account by account."""
+        """Lists the grants of a program, account by account."""
         found = self._call(
             "GET",
             at("/v1/promotions/{program}/grants", program=program),
@@ -3815,7 +3853,7 @@ class Client(Calls):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> forms.UsedPage:
-        """What your leases used: hours that begin in [from, to), at most 366 days."""
+        """Lists usage of your leases: hours that begin in [from, to), at most 366 days."""
         found = self._call(
             "GET",
             "/v1/usage/summary",
@@ -3844,7 +3882,7 @@ class Client(Calls):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> forms.UtilisationPage:
-        """Where the accelerators' time went: leased, idle, stranded, unavailable."""
+        """Lists the accelerators' time by use: leased, idle, stranded, unavailable."""
         found = self._call(
             "GET",
             "/v1/utilisation",
@@ -3865,7 +3903,7 @@ class Client(Calls):
         by: str | None = None,
         pool_id: str | None = None,
     ) -> forms.Fragmentations:
-        """What is free now, and whether it can be sold as whole devices."""
+        """Lists what is free now, and whether it can be sold as whole devices."""
         found = self._call(
             "GET",
             "/v1/fragmentation",
@@ -3877,7 +3915,9 @@ class Client(Calls):
         self,
         account_id: str,
     ) -> forms.Forecast:
-        """The second when funds end: of each running lease, and of the balance behind them."""
+        """Returns the second when funds end: of each running lease, and of the balance
+        behind them.
+        """
         found = self._call(
             "GET",
             at("/v1/accounts/{account_id}/forecast", account_id=account_id),
@@ -3888,7 +3928,9 @@ class Client(Calls):
         self,
         account_id: str,
     ) -> forms.Maturity:
-        """What an account has earned: held back, payable, earned, and what matures when."""
+        """Returns the earnings of an account: held back, payable, earned, and when they
+        mature.
+        """
         found = self._call(
             "GET",
             at("/v1/accounts/{account_id}/maturity", account_id=account_id),
@@ -3899,7 +3941,7 @@ class Client(Calls):
         self,
         account_id: str,
     ) -> forms.PaymentMode:
-        """How an account is paid."""
+        """Returns how an account is paid."""
         found = self._call(
             "GET",
             at("/v1/accounts/{account_id}/payment-mode", account_id=account_id),
@@ -3913,7 +3955,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.PaymentMode:
-        """Say how an account is paid; a changed destination is paid after 72 hours."""
+        """Sets how an account is paid. A changed destination is paid after 72 hours."""
         found = self._call(
             "POST",
             at("/v1/accounts/{account_id}/payment-mode", account_id=account_id),
@@ -3930,7 +3972,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Forgone:
-        """Give up earned credits of less than a cent, so that the account can be closed."""
+        """Gives up earned credits of less than a cent, so that the account can be closed."""
         found = self._call(
             "POST",
             at("/v1/accounts/{account_id}/forgo-dust", account_id=account_id),
@@ -3947,7 +3989,7 @@ class Client(Calls):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> forms.CashOutPage:
-        """The cash-outs of an account, oldest first."""
+        """Lists the cash-outs of an account, oldest first."""
         found = self._call(
             "GET",
             at("/v1/accounts/{account_id}/cash-outs", account_id=account_id),
@@ -3962,7 +4004,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.CashOutState:
-        """Ask for earned credits in cash, to the destination of the payment mode."""
+        """Requests a cash-out of earned credits, to the destination of the payment mode."""
         found = self._call(
             "POST",
             at("/v1/accounts/{account_id}/cash-outs", account_id=account_id),
@@ -3979,7 +4021,7 @@ class Client(Calls):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> forms.CashOutPage:
-        """Everybody's cash-outs, oldest first."""
+        """Lists the cash-outs of all accounts, oldest first."""
         found = self._call(
             "GET",
             "/v1/cash-outs",
@@ -3992,7 +4034,7 @@ class Client(Calls):
         account_id: str,
         cash_out_id: str,
     ) -> forms.CashOut:
-        """One cash-out."""
+        """Returns one cash-out."""
         found = self._call(
             "GET",
             at(
@@ -4011,7 +4053,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.CashOutState:
-        """Take a request back before the processor was asked."""
+        """Cancels a cash-out that the processor was not yet asked to pay."""
         found = self._call(
             "POST",
             at(
@@ -4033,7 +4075,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.CashOutState:
-        """Say that a bank transfer was made."""
+        """Confirms that a bank transfer was made."""
         found = self._call(
             "POST",
             at(
@@ -4055,7 +4097,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.CashOutState:
-        """Say that a transfer will not be made; the credits come back."""
+        """Records that a transfer will not be made. The credits come back."""
         found = self._call(
             "POST",
             at(
@@ -4076,7 +4118,9 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Holds:
-        """Hold all cash-outs of an account: none is requested or sent until it is released."""
+        """Holds all cash-outs of an account. None is requested or sent until the hold is
+        released.
+        """
         found = self._call(
             "POST",
             at("/v1/accounts/{account_id}/cash-outs/hold", account_id=account_id),
@@ -4093,7 +4137,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Holds:
-        """Release a hold; others stay."""
+        """Releases a hold. Other holds stay."""
         found = self._call(
             "POST",
             at("/v1/accounts/{account_id}/cash-outs/release", account_id=account_id),
@@ -4110,7 +4154,7 @@ class Client(Calls):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> forms.DifferencePage:
-        """What the processor's list and our cash-outs do not agree on."""
+        """Lists differences between the processor's payouts and our cash-outs."""
         found = self._call(
             "GET",
             "/v1/cash-outs/differences",
@@ -4125,7 +4169,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.DifferenceSettled:
-        """Explain a difference, so that it alarms no more."""
+        """Explains a difference, which ends its alarm."""
         found = self._call(
             "POST",
             at("/v1/cash-outs/differences/{difference_id}/settle", difference_id=difference_id),
@@ -4138,7 +4182,7 @@ class Client(Calls):
     def read_cash_out_terms(
         self,
     ) -> forms.MoneyOutTerms:
-        """The dispute window, past and announced, and the smallest cash-out."""
+        """Returns the dispute windows, past and announced, and the smallest cash-out."""
         found = self._call(
             "GET",
             "/v1/cash-outs/terms",
@@ -4151,7 +4195,9 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.MoneyOutTerms:
-        """Set how long earnings wait for disputes; the first version may begin in the past."""
+        """Sets how long earnings wait for disputes. The first version may begin in the
+        past.
+        """
         found = self._call(
             "POST",
             "/v1/cash-outs/terms/window",
@@ -4167,7 +4213,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.MoneyOutTerms:
-        """Set the smallest cash-out, in whole cents."""
+        """Sets the smallest cash-out, in whole cents."""
         found = self._call(
             "POST",
             "/v1/cash-outs/terms/minimum",
@@ -4184,7 +4230,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.SigningKey:
-        """Let a key countersign the usage of your leases."""
+        """Registers a key that countersigns the usage of your leases."""
         found = self._call(
             "POST",
             at("/v1/accounts/{account_id}/signing-keys", account_id=account_id),
@@ -4198,7 +4244,7 @@ class Client(Calls):
         self,
         account_id: str,
     ) -> forms.SigningKeys:
-        """Every key that could sign for an account, oldest first."""
+        """Lists every key that could sign for an account, oldest first."""
         found = self._call(
             "GET",
             at("/v1/accounts/{account_id}/signing-keys", account_id=account_id),
@@ -4213,7 +4259,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.SigningKey:
-        """Let a key sign no more; what it has signed stays signed."""
+        """Revokes a signing key. Its earlier signatures stay valid."""
         found = self._call(
             "POST",
             at(
@@ -4234,7 +4280,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Countersigned:
-        """Sign for the usage of a lease of yours: so much, in all, up to a moment."""
+        """Records a renter's signature for the usage of a lease: the total, up to a moment."""
         found = self._call(
             "POST",
             at("/v1/leases/{lease_id}/countersign", lease_id=lease_id),
@@ -4248,8 +4294,8 @@ class Client(Calls):
         self,
         lease_id: str,
     ) -> forms.Stick:
-        """Both halves of a lease's usage: what the node reported and what the renter signed
-        for.
+        """Returns both halves of a lease's usage: the node's reports and the renter's
+        signature.
         """
         found = self._call(
             "GET",
@@ -4264,7 +4310,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Payment:
-        """Start a payment: the answer says where or how to pay."""
+        """Starts a payment. The answer says where or how to pay."""
         found = self._call(
             "POST",
             at("/v1/accounts/{account_id}/payments", account_id=account_id),
@@ -4281,7 +4327,7 @@ class Client(Calls):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> forms.PaymentPage:
-        """Payments of an account, in order of starting."""
+        """Lists payments of an account, in order of starting."""
         found = self._call(
             "GET",
             at("/v1/accounts/{account_id}/payments", account_id=account_id),
@@ -4293,7 +4339,7 @@ class Client(Calls):
         self,
         payment_id: str,
     ) -> forms.Payment:
-        """Read a payment and what went back of it."""
+        """Returns a payment and how much of it went back."""
         found = self._call(
             "GET",
             at("/v1/payments/{payment_id}", payment_id=payment_id),
@@ -4307,7 +4353,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Payment:
-        """Confirm that a bank transfer arrived: its credits are cash at once."""
+        """Confirms that a bank transfer arrived. Its credits are cash at once."""
         found = self._call(
             "POST",
             at("/v1/payments/{payment_id}/confirm", payment_id=payment_id),
@@ -4324,9 +4370,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Payment:
-        """Record that the payer's bank took a transfer back: what leases hold of it goes,
-        what was.
-        """
+        """Records that the payer's bank reversed a transfer."""
         found = self._call(
             "POST",
             at("/v1/payments/{payment_id}/reversals", payment_id=payment_id),
@@ -4343,7 +4387,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Refund:
-        """Give unspent money back the way it came: it leaves the balance at once."""
+        """Refunds unspent money the way it came. It leaves the balance at once."""
         found = self._call(
             "POST",
             at("/v1/payments/{payment_id}/refunds", payment_id=payment_id),
@@ -4361,7 +4405,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Payment:
-        """Confirm that the bank transfer of a refund was made."""
+        """Confirms that the bank transfer of a refund was made."""
         found = self._call(
             "POST",
             at(
@@ -4380,7 +4424,9 @@ class Client(Calls):
         processor: str,
         body: forms.ProcessorEvent,
     ) -> forms.PaymentEvent:
-        """What a payment processor tells, signed by it. Told again, nothing happens."""
+        """Records an event that a payment processor signed. A second delivery changes
+        nothing.
+        """
         found = self._call(
             "POST",
             at("/v1/payments/events/{processor}", processor=processor),
@@ -4392,7 +4438,7 @@ class Client(Calls):
         self,
         account_id: str,
     ) -> forms.Funds:
-        """Warnings and auto top-up of an account, and how they stand."""
+        """Returns warnings and auto top-up of an account, and their state."""
         found = self._call(
             "GET",
             at("/v1/accounts/{account_id}/funds", account_id=account_id),
@@ -4406,7 +4452,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Funds:
-        """Be warned when less than these is spendable."""
+        """Sets the levels of the spendable balance below which the account is warned."""
         found = self._call(
             "POST",
             at("/v1/accounts/{account_id}/funds/warnings", account_id=account_id),
@@ -4423,7 +4469,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Funds:
-        """Pay by itself, with the card an earlier payment saved."""
+        """Sets automatic payments, with the card that an earlier payment saved."""
         found = self._call(
             "POST",
             at("/v1/accounts/{account_id}/funds/auto-top-up", account_id=account_id),
@@ -4437,7 +4483,7 @@ class Client(Calls):
         self,
         account_id: str,
     ) -> forms.Funds:
-        """No more payments by itself. Twice is once."""
+        """Ends automatic payments. A second call changes nothing."""
         found = self._call(
             "DELETE",
             at("/v1/accounts/{account_id}/funds/auto-top-up", account_id=account_id),
@@ -4447,7 +4493,7 @@ class Client(Calls):
     def read_payment_terms(
         self,
     ) -> forms.Terms:
-        """The terms on which money is taken now."""
+        """Returns the terms on which money is taken now."""
         found = self._call(
             "GET",
             "/v1/payment-terms",
@@ -4460,7 +4506,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Terms:
-        """Publish the next terms."""
+        """Publishes the next terms."""
         found = self._call(
             "POST",
             "/v1/payment-terms",
@@ -4477,7 +4523,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.WriteOff:
-        """Let the chargeback reserve pay what an account owes and never will."""
+        """Lets the charge-back reserve pay a debt that the account will not pay."""
         found = self._call(
             "POST",
             at("/v1/accounts/{account_id}/write-offs", account_id=account_id),
@@ -4493,7 +4539,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Reserve:
-        """Set take revenue aside for chargebacks."""
+        """Sets platform revenue aside for charge-backs."""
         found = self._call(
             "POST",
             "/v1/chargeback-reserve",
@@ -4509,7 +4555,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.EdgeDevice:
-        """Configure an edge device in a region of yours."""
+        """Adds an edge device in a region of yours."""
         found = self._call(
             "POST",
             "/v1/edge-devices",
@@ -4526,7 +4572,7 @@ class Client(Calls):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> forms.EdgeDevicePage:
-        """Edge devices in the order in which they were added, removed ones too."""
+        """Lists edge devices in the order in which they were added, removed ones too."""
         found = self._call(
             "GET",
             "/v1/edge-devices",
@@ -4541,7 +4587,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.EdgeDeviceRemoved:
-        """Remove an edge device: it is charged for today and no longer."""
+        """Removes an edge device. It is charged for today and no longer."""
         found = self._call(
             "POST",
             at("/v1/edge-devices/{edge_device_id}/remove", edge_device_id=edge_device_id),
@@ -4558,7 +4604,7 @@ class Client(Calls):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> forms.DeviceFeePage:
-        """The fee for edge devices, day by day."""
+        """Lists the fee for edge devices, day by day."""
         found = self._call(
             "GET",
             "/v1/device-fees",
@@ -4573,7 +4619,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.StorageNodeState:
-        """Ask for the storage node of a region of yours; it costs by the hour from now on."""
+        """Requests the storage node of a region of yours. It costs by the hour from now on."""
         found = self._call(
             "POST",
             at("/v1/regions/{region_id}/storage-node", region_id=region_id),
@@ -4587,7 +4633,7 @@ class Client(Calls):
         self,
         region_id: str,
     ) -> forms.StorageNodes:
-        """The storage nodes of a region and what they have cost."""
+        """Returns the storage nodes of a region and their cost."""
         found = self._call(
             "GET",
             at("/v1/regions/{region_id}/storage-node", region_id=region_id),
@@ -4601,7 +4647,9 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.StorageNodeState:
-        """Say that the storage node serves: nodes of a cloud region may join from now on."""
+        """Confirms that the storage node serves. Nodes of a cloud region may join from now
+        on.
+        """
         found = self._call(
             "POST",
             at("/v1/regions/{region_id}/storage-node/ready", region_id=region_id),
@@ -4618,7 +4666,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.StorageNodeState:
-        """Remove the storage node; the time up to now is charged."""
+        """Removes the storage node. The time up to now is charged."""
         found = self._call(
             "POST",
             at("/v1/regions/{region_id}/storage-node/remove", region_id=region_id),
@@ -4632,7 +4680,7 @@ class Client(Calls):
         self,
         body: list[forms.MeterEvent],
     ) -> forms.Sent:
-        """Usage of CPU, memory, storage and network: CloudEvents 1.0, one or a batch of
+        """Records usage of CPU, memory, storage and network: CloudEvents 1.0, one or up to
         1,000.
         """
         found = self._call(
@@ -4653,7 +4701,7 @@ class Client(Calls):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> forms.MeteredEventPage:
-        """The events you sent; with a lease of yours, all events of that lease."""
+        """Lists the events you sent; with a lease of yours, all events of that lease."""
         found = self._call(
             "GET",
             "/v1/usage/events",
@@ -4674,7 +4722,7 @@ class Client(Calls):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> forms.MeteredEventPage:
-        """Events of yours that count for nothing yet, or never will, each with its reason."""
+        """Lists events of yours that do not count yet, or never will, each with its reason."""
         found = self._call(
             "GET",
             "/v1/usage/unmatched",
@@ -4686,7 +4734,7 @@ class Client(Calls):
         self,
         lease_id: str,
     ) -> forms.Resources:
-        """What each meter of a lease counts and costs."""
+        """Lists what each meter of a lease counts and costs."""
         found = self._call(
             "GET",
             at("/v1/leases/{lease_id}/resources", lease_id=lease_id),
@@ -4701,7 +4749,9 @@ class Client(Calls):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> forms.ResourceChargePage:
-        """The facts of one meter of a lease: what each counted, charged and commits to."""
+        """Lists the facts of one meter of a lease: what each counted, charged and commits
+        to.
+        """
         found = self._call(
             "GET",
             at("/v1/leases/{lease_id}/resources/{meter}", lease_id=lease_id, meter=meter),
@@ -4713,7 +4763,9 @@ class Client(Calls):
         self,
         lease_id: str,
     ) -> forms.Transfers:
-        """Bytes of a lease that counted, by network route and dataset; the 1,000 largest."""
+        """Lists bytes of a lease that counted, by network route and dataset; the 1,000
+        largest.
+        """
         found = self._call(
             "GET",
             at("/v1/leases/{lease_id}/transfers", lease_id=lease_id),
@@ -4727,7 +4779,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.StorageReleased:
-        """Give up what a closed lease has stored: its storage is billed until now."""
+        """Releases the storage of a closed lease. It is billed until now."""
         found = self._call(
             "POST",
             at("/v1/leases/{lease_id}/storage/release", lease_id=lease_id),
@@ -4744,9 +4796,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Restarted:
-        """Go on with a job whose last lease ended with its funds: a new lease, matched
-        anew.
-        """
+        """Restarts a job whose last lease ended with its funds: a new lease, matched again."""
         found = self._call(
             "POST",
             at("/v1/jobs/{job_id}/restart", job_id=job_id),
@@ -4762,8 +4812,8 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Webhook:
-        """Tell an HTTPS endpoint of everything that is recorded about your account from now
-        on.
+        """Adds an HTTPS endpoint that receives everything recorded about your account from
+        now on.
         """
         found = self._call(
             "POST",
@@ -4780,7 +4830,7 @@ class Client(Calls):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> forms.WebhookPage:
-        """Your endpoints, in the order in which they were added."""
+        """Lists your endpoints, in the order in which they were added."""
         found = self._call(
             "GET",
             "/v1/webhooks",
@@ -4795,7 +4845,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Webhook:
-        """A new secret; the old one signs beside it for 24 hours."""
+        """Creates a new secret. The old one signs beside it for 24 hours."""
         found = self._call(
             "POST",
             at("/v1/webhooks/{endpoint_id}/rotate", endpoint_id=endpoint_id),
@@ -4812,7 +4862,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Webhook:
-        """Tell an endpoint nothing more until it is started again."""
+        """Stops deliveries to an endpoint until it is started again."""
         found = self._call(
             "POST",
             at("/v1/webhooks/{endpoint_id}/stop", endpoint_id=endpoint_id),
@@ -4829,7 +4879,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Webhook:
-        """Go on telling an endpoint, from where it was stopped."""
+        """Starts deliveries to an endpoint again, from where they were stopped."""
         found = self._call(
             "POST",
             at("/v1/webhooks/{endpoint_id}/start", endpoint_id=endpoint_id),
@@ -4844,7 +4894,7 @@ class Client(Calls):
         endpoint_id: str,
         body: forms.Nothing,
     ) -> forms.Tested:
-        """Send an event of type `webhook.test` now, and tell what came of it."""
+        """Sends an event of type `webhook.test` now, and returns the result."""
         found = self._call(
             "POST",
             at("/v1/webhooks/{endpoint_id}/test", endpoint_id=endpoint_id),
@@ -4857,7 +4907,7 @@ class Client(Calls):
         endpoint_id: str,
         body: forms.Replay,
     ) -> forms.Replayed:
-        """Tell an endpoint again what it was told before, or what was given up."""
+        """Delivers events to an endpoint again, delivered ones and given-up ones."""
         found = self._call(
             "POST",
             at("/v1/webhooks/{endpoint_id}/replay", endpoint_id=endpoint_id),
@@ -4872,7 +4922,7 @@ class Client(Calls):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> forms.DeliveryPage:
-        """How the telling of each fact went, in order."""
+        """Lists the deliveries of each fact and their results, in order."""
         found = self._call(
             "GET",
             at("/v1/webhooks/{endpoint_id}/deliveries", endpoint_id=endpoint_id),
@@ -4887,8 +4937,8 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.ExecutorKey:
-        """A key for the program that runs the work of a node's leases; it can do nothing
-        else.
+        """Issues a key for the program that runs the work of a node's leases. It can do
+        nothing else.
         """
         found = self._call(
             "POST",
@@ -4906,7 +4956,9 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.ExecutorKey:
-        """Let no executor act for the node until it gets another key."""
+        """Revokes the executor's key. No executor acts for the node until it gets another
+        key.
+        """
         found = self._call(
             "POST",
             at("/v1/nodes/{node_id}/executor-key/revoke", node_id=node_id),
@@ -4924,7 +4976,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.WorkState:
-        """The executor will start the work, or has stopped it: nothing of it runs any more."""
+        """Records that the executor will start the work, or has stopped all of it."""
         found = self._call(
             "POST",
             at(
@@ -4946,9 +4998,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.WorkState:
-        """The work ended by itself, or was lost: the lease ends with it, and so does its
-        bill. Only.
-        """
+        """Records that the work ended by itself, or was lost."""
         found = self._call(
             "POST",
             at(
@@ -4970,7 +5020,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.WorkState:
-        """The node cannot or may not run this work: the lease ends uncharged, close code
+        """Declines work that the node cannot or may not run. The lease ends uncharged, code
         10006.
         """
         found = self._call(
@@ -4992,7 +5042,7 @@ class Client(Calls):
         lease_id: str,
         body: forms.NewLogPieces,
     ) -> forms.LogHead:
-        """Pieces of what the work printed. Sent twice is kept once."""
+        """Stores pieces of the work's output. A piece that is sent twice is kept once."""
         found = self._call(
             "POST",
             at(
@@ -5008,7 +5058,7 @@ class Client(Calls):
         *,
         from_seq: int | None = None,
     ) -> forms.Log:
-        """What the work of a lease printed, for its renter and its provider. Kept for a
+        """Returns the output of a lease's work, for its renter and its provider. Kept for a
         week.
         """
         found = self._call(
@@ -5022,7 +5072,9 @@ class Client(Calls):
         self,
         lease_id: str,
     ) -> forms.LeaseWork:
-        """Whether the work of a lease was taken up, how it ended, and how it is reached."""
+        """Returns whether the work of a lease was started, how it ended, and how to reach
+        it.
+        """
         found = self._call(
             "GET",
             at("/v1/leases/{lease_id}/work", lease_id=lease_id),
@@ -5035,7 +5087,9 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.ComputeClient:
-        """Let an account bring jobs as a compute client. Twice is once."""
+        """Registers an account that may bring jobs as a compute client. A second call
+        changes nothing.
+        """
         found = self._call(
             "POST",
             "/v1/clients",
@@ -5051,8 +5105,8 @@ class Client(Calls):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> forms.ComputeClientPage:
-        """Compute clients in order of registration: yourself, or all for operators and
-        auditors.
+        """Lists compute clients in order of registration: yourself, or all for operators
+        and auditors.
         """
         found = self._call(
             "GET",
@@ -5065,7 +5119,7 @@ class Client(Calls):
         self,
         client_id: str,
     ) -> forms.ComputeClient:
-        """A client with the keys of its instances and its quotas."""
+        """Returns a client with the keys of its instances and its quotas."""
         found = self._call(
             "GET",
             at("/v1/clients/{client_id}", client_id=client_id),
@@ -5080,7 +5134,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.ClientKey:
-        """Issue a key for an instance of a client, shown once."""
+        """Issues a key for an instance of a client, shown once."""
         found = self._call(
             "POST",
             at(
@@ -5099,7 +5153,7 @@ class Client(Calls):
         client_id: str,
         key_id: str,
     ) -> forms.ComputeClient:
-        """Take back an instance's key at once. Twice is once."""
+        """Revokes an instance's key at once. A second call changes nothing."""
         found = self._call(
             "DELETE",
             at("/v1/clients/{client_id}/keys/{key_id}", client_id=client_id, key_id=key_id),
@@ -5113,7 +5167,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.ComputeClient:
-        """Set the least reputation of the nodes that run the client's jobs."""
+        """Sets the least reputation of the nodes that run the client's jobs."""
         found = self._call(
             "POST",
             at("/v1/clients/{client_id}/policy", client_id=client_id),
@@ -5130,7 +5184,9 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.ComputeClient:
-        """Nothing is submitted for it until it is resumed; what runs goes on."""
+        """Suspends a client. Nothing is submitted for it until it is resumed; its leases go
+        on.
+        """
         found = self._call(
             "POST",
             at("/v1/clients/{client_id}/suspend", client_id=client_id),
@@ -5147,7 +5203,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.ComputeClient:
-        """The client may submit again."""
+        """Resumes a client, which may submit again."""
         found = self._call(
             "POST",
             at("/v1/clients/{client_id}/resume", client_id=client_id),
@@ -5164,7 +5220,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.ClientQuota:
-        """How many GPUs the client holds at once, in one pool or everywhere; counted from
+        """Sets how many GPUs a client holds at once, in one pool or in all; counted from
         now on.
         """
         found = self._call(
@@ -5182,7 +5238,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Group:
-        """Make a group that shares a quota of GPUs."""
+        """Creates a group that shares a quota of GPUs."""
         found = self._call(
             "POST",
             "/v1/groups",
@@ -5198,7 +5254,7 @@ class Client(Calls):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> forms.GroupPage:
-        """Groups in order of creation: your own, or all for operators and auditors."""
+        """Lists groups in order of creation: your own, or all for operators and auditors."""
         found = self._call(
             "GET",
             "/v1/groups",
@@ -5210,7 +5266,7 @@ class Client(Calls):
         self,
         group_id: str,
     ) -> forms.Group:
-        """A group, who is in it, and how much of its quota is in use."""
+        """Returns a group, its members, and how much of its quota is in use."""
         found = self._call(
             "GET",
             at("/v1/groups/{group_id}", group_id=group_id),
@@ -5224,7 +5280,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Group:
-        """Change how many GPUs a group holds at once."""
+        """Changes how many GPUs a group holds at once."""
         found = self._call(
             "POST",
             at("/v1/groups/{group_id}/quota", group_id=group_id),
@@ -5241,7 +5297,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.GroupMemberAdded:
-        """What it leases from now on counts in the group."""
+        """Adds a member to a group. Its later leases count in the group."""
         found = self._call(
             "POST",
             at("/v1/groups/{group_id}/members", group_id=group_id),
@@ -5258,7 +5314,9 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.GroupMemberAdded:
-        """What it leases from now on counts there no more; what runs goes on counting."""
+        """Removes a member from a group. Its later leases do not count; running ones still
+        do.
+        """
         found = self._call(
             "POST",
             at("/v1/groups/{group_id}/members/remove", group_id=group_id),
@@ -5275,8 +5333,8 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Project:
-        """Own the base, rent the burst, or do without: what a project does when a quota is
-        full.
+        """Sets what a project does when a quota is full: own the base, rent the burst, or
+        refuse.
         """
         found = self._call(
             "POST",
@@ -5291,7 +5349,7 @@ class Client(Calls):
         self,
         account_id: str,
     ) -> forms.Projects:
-        """What the projects of an account do when a quota is full."""
+        """Lists what the projects of an account do when a quota is full."""
         found = self._call(
             "GET",
             at("/v1/accounts/{account_id}/projects", account_id=account_id),
@@ -5305,8 +5363,8 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Counterparty:
-        """Allow or deny another account, as renter, client or provider; leases that run go
-        on.
+        """Allows or denies another account, as renter, client or provider. Running leases
+        go on.
         """
         found = self._call(
             "POST",
@@ -5324,7 +5382,7 @@ class Client(Calls):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> forms.CounterpartyPage:
-        """Whom an account allows and denies, in the order they were listed."""
+        """Lists the accounts that an account allows and denies, in the order of listing."""
         found = self._call(
             "GET",
             at("/v1/accounts/{account_id}/counterparties", account_id=account_id),
@@ -5339,7 +5397,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.JobScaled:
-        """Change how many members a job has: leases are closed now, or added as nodes are
+        """Changes how many members a job has: leases are closed now, or added as nodes are
         found.
         """
         found = self._call(
@@ -5358,7 +5416,7 @@ class Client(Calls):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> forms.JobPartPage:
-        """The chunks or members of a job by number, each with its latest lease."""
+        """Lists the chunks or members of a job by number, each with its latest lease."""
         found = self._call(
             "GET",
             at("/v1/jobs/{job_id}/parts", job_id=job_id),
@@ -5370,8 +5428,8 @@ class Client(Calls):
         self,
         job_id: str,
     ) -> forms.Cost:
-        """What a job and everything that is part of it came to so far, each lease counted
-        once.
+        """Returns the cost of a job and of everything that is part of it, each lease
+        counted once.
         """
         found = self._call(
             "GET",
@@ -5386,7 +5444,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Queue:
-        """Add work to the queue of a job; an id that was ever there is not added again."""
+        """Adds tasks to the queue of a job. An id that was ever there is not added again."""
         found = self._call(
             "POST",
             at("/v1/jobs/{job_id}/tasks", job_id=job_id),
@@ -5400,7 +5458,7 @@ class Client(Calls):
         self,
         job_id: str,
     ) -> forms.Queue:
-        """How much work a queue holds."""
+        """Returns how many tasks a queue holds."""
         found = self._call(
             "GET",
             at("/v1/jobs/{job_id}/tasks", job_id=job_id),
@@ -5414,7 +5472,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.Task:
-        """The next task for a lease of a queue job, held for a while: its node or its
+        """Hands the next task to a lease of a queue job, held for a while. Its node or
         renter asks.
         """
         found = self._call(
@@ -5434,8 +5492,8 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.TaskDone:
-        """A task is done; saying so twice, or from two leases that had it, is saying so
-        once.
+        """Marks a task as done. A second report of it, by the same lease or another,
+        changes nothing.
         """
         found = self._call(
             "POST",
@@ -5465,7 +5523,9 @@ class Client(Calls):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> forms.BreakdownPage:
-        """What leases used, by kind of job, node, pool, client, project, end user or group."""
+        """Lists usage of leases, by kind of job, node, pool, client, project, end user or
+        group.
+        """
         found = self._call(
             "GET",
             "/v1/usage/breakdown",

@@ -21,15 +21,17 @@ class Accelerators(TypedDict):
 
 
 class Acceptance(TypedDict):
-    """The second person's yes: to the `opening`, to one `milestone`, or to the `clawback`."""
+    """A second person's acceptance: of the `opening`, of one `milestone`, or of the
+    `clawback`.
+    """
 
     what: Literal["opening", "milestone", "clawback"]
     milestone_id: NotRequired[str | None]
 
 
 class Acceptor(TypedDict):
-    """`reported_at`: when the node's last signed report was stored; work of a node that is
-    silent is silent, whatever its executor says.
+    """`reported_at`: when the node's last signed report was stored. If the node is silent,
+    its work counts as silent, whatever its executor reports.
     """
 
     account_id: str
@@ -55,7 +57,7 @@ class Account(TypedDict):
 
 
 class AccountClosed(TypedDict):
-    """Closing twice is closing once: the second answer tells when it was."""
+    """A second call changes nothing and answers with the time of the first one."""
 
     account_id: str
     closed_at: str
@@ -134,8 +136,8 @@ class Acknowledgement(TypedDict):
 
 
 class Adjustment(TypedDict):
-    """`returned` went back to who had paid; of that, `recovered` came from who had been
-    paid. `charge_new`: what usage that came late costs.
+    """`returned` went back to the payer; of that, `recovered` came from the accounts that
+    were paid. `charge_new`: the cost of usage that came late.
     """
 
     adjustment_id: str
@@ -164,8 +166,8 @@ class AdjustmentPage(TypedDict):
 
 
 class Admission(TypedDict):
-    """`waive`: rules of hardware that this node need not meet; the operator says so. Left
-    out: what was waived stays waived.
+    """`waive`: hardware rules that this node need not meet, set by the operator. Absent:
+    earlier waivers stay.
     """
 
     waive: NotRequired[
@@ -292,7 +294,7 @@ class Attribute(TypedDict):
 
 
 class AttributeAsked(TypedDict):
-    """`value` absent: any. `signers`: one of these signed it; absent: whoever."""
+    """`value` absent: any. `signers`: one of these must have signed it; absent: any signer."""
 
     name: str
     value: NotRequired[str | None]
@@ -315,7 +317,9 @@ class AttributeRevoked(TypedDict):
 
 
 class Auction(TypedDict):
-    """A request that takes bids until `closes_at`, or what came of it."""
+    """A request that takes bids until `closes_at`, or what came of it. `sla_class`: what
+    the lease promises its renter; an offer that promises less cannot win.
+    """
 
     lease_id: str
     state: Literal["open", "awarded", "ended"]
@@ -326,6 +330,7 @@ class Auction(TypedDict):
     models: list[str]
     max_price_per_gpu_hour: Money
     term_seconds: NotRequired[int]
+    sla_class: NotRequired[str]
     deposit: Money
     bids_max: int
     bids: int
@@ -565,8 +570,8 @@ class BudgetPage(TypedDict):
 
 
 class Candidate(TypedDict):
-    """`served_gpu_us`: this epoch; ties go to who served least. `score_ppm` is the sum of
-    weight x factor.
+    """`served_gpu_us`: this epoch; ties go to the node that served least. `score_ppm` is
+    the sum of weight x factor.
     """
 
     node_id: str
@@ -854,7 +859,7 @@ class CreditedLine(TypedDict):
 
 
 class Decision(TypedDict):
-    """Who was next, by which rule."""
+    """The request that was chosen, and the rule that chose it."""
 
     pool_id: str
     chosen: str
@@ -876,7 +881,7 @@ class DecisionPage(TypedDict):
 
 
 class Delivery(TypedDict):
-    """How the telling of one fact went; `answer`: the last HTTP status of the endpoint."""
+    """The delivery of one fact; `answer`: the last HTTP status of the endpoint."""
 
     webhook_id: str
     outcome: Literal["waiting", "delivered", "failed"]
@@ -960,10 +965,10 @@ class DepositPage(TypedDict):
 
 class Device(TypedDict):
     """`gpu_class` absent: the model is listed and not priced. Free shares are parts per
-    million. `memory` unified: it is the host's, not a second one beside it. `mode`: how its
-    holders share it now; absent: nobody holds it, and the next lease decides. `partition`:
-    of a model that MIG can cut, what is still possible beside the instances held;
-    `stranded_ppm`: compute that nobody can hold as the device is partitioned now.
+    million. `memory` unified: it is the host's memory, not a second one beside it. `mode`:
+    how its holders share it now; absent: it has no holder, and the next lease decides.
+    `partition`: of a model that MIG can cut, what is still possible beside the instances
+    held; `stranded_ppm`: compute that no lease can hold as the device is partitioned now.
     """
 
     device_id: str
@@ -1108,7 +1113,7 @@ class Dimension(TypedDict):
 
 
 class Dispute(TypedDict):
-    """`reserved` waits in `dispute:{id}` until somebody rules, at the latest at
+    """`reserved` waits in `dispute:{id}` until the ruling, at the latest until
     `expires_at`.
     """
 
@@ -1142,7 +1147,9 @@ class DisputePage(TypedDict):
 
 
 class DisputeStatement(TypedDict):
-    """What one side put in. `text` absent though `sha256` is there: it was erased."""
+    """A statement of one side. `text` absent although `sha256` is present: the text was
+    erased.
+    """
 
     side: Literal["renter", "provider"] | Literal["arbiter"]
     sha256: NotRequired[str]
@@ -1154,7 +1161,7 @@ class DisputeStatement(TypedDict):
 
 
 class DisputeWhole(TypedDict):
-    """With every line and everything that was said."""
+    """A dispute with every line and every statement."""
 
     dispute_id: str
     lease_id: str
@@ -1251,8 +1258,9 @@ class Earning(TypedDict):
 
 
 class EarningExplained(TypedDict):
-    """One accrual, step by step: terms locked at the opening, totals, and who got what.
-    Amounts are computed on the lease's cumulative totals and booked as differences.
+    """One accrual, step by step: the terms locked at the opening, the totals, and each
+    receiver's part. Amounts are computed on the lease's cumulative totals and booked as
+    differences.
     """
 
     position: int
@@ -1474,7 +1482,7 @@ class EvidenceAsked(TypedDict):
 
 
 class ExecutorKey(TypedDict):
-    """`executor_key` is shown once, to whoever asked; the one before it ends now."""
+    """`executor_key` is shown once, in this answer; the key before it ends now."""
 
     node_id: str
     executor_key: NotRequired[str]
@@ -1482,8 +1490,8 @@ class ExecutorKey(TypedDict):
 
 
 class Expected(TypedDict):
-    """What leases of others got on nodes of this setting so far (K-4): how many ended
-    because the node went silent, and how much of the promised time was served. Absent
+    """What leases of other accounts got on nodes of this setting so far (K-4): how many
+    ended because the node went silent, and how much of the promised time was served. Absent
     before there was any.
     """
 
@@ -1575,9 +1583,9 @@ class Forgone(TypedDict):
 
 
 class Fragmentation(TypedDict):
-    """What is free now, in ppm of a device. `fragmented_ppm`: which part of that is on
-    devices somebody holds a part of, so that it cannot be sold whole. `room_N`: how many
-    requests for N whole devices of one node fit side by side.
+    """The free parts of devices now, in ppm of a device. `fragmented_ppm`: the free part on
+    devices that have a holder, which cannot be sold whole. `room_N`: how many requests for
+    N whole devices of one node fit side by side.
     """
 
     pool: NotRequired[str]
@@ -1760,9 +1768,9 @@ class GroupQuota(TypedDict):
 
 
 class Half(TypedDict):
-    """`health`: well or unwell, as it says; silent, when nothing was heard for three
-    minutes while the lease runs; unknown, when nothing was ever said. `since`: since when
-    it says so.
+    """`health`: well or unwell, as reported; silent, when no report came for three minutes
+    while the lease runs; unknown, when no report ever came. `since`: the time of the
+    present value.
     """
 
     account_id: str
@@ -2188,8 +2196,9 @@ class KeyConfirmation(TypedDict):
 
 
 class KeyRevocation(TypedDict):
-    """The key that the node signs with: the node is heard no more. A key that another one
-    replaced: what it signed and is not stored yet is not taken, and the node goes on.
+    """Revokes the key that the node signs with: the server rejects the node's reports.
+    Revokes a replaced key: the server rejects reports that it signed and that are not
+    stored yet, and the node goes on.
     """
 
     key_id: str
@@ -2219,7 +2228,7 @@ class Kind(TypedDict):
 
 
 class Late(TypedDict):
-    """A settled lease whose late reports shall count."""
+    """A settled lease whose late reports are to be charged."""
 
     lease_id: str
 
@@ -2339,7 +2348,7 @@ class LeaseChargePage(TypedDict):
 
 
 class LeaseClosed(TypedDict):
-    """Closing twice is closing once: the second answer tells how the first one ended."""
+    """A second call changes nothing and answers with the end of the first one."""
 
     lease_id: str
     state: Literal[
@@ -2556,8 +2565,8 @@ class LeaseQuote(TypedDict):
 
 
 class LeaseStep(TypedDict):
-    """One fact: what it was, who caused it and why, which state it led to, and its money.
-    `by_timer`: the server's own timer. `fault`: the party that the code names.
+    """One fact: its cause, its actor, the state it led to, and its money. `by_timer`: the
+    server's own timer. `fault`: the party that the code names.
     """
 
     type: str
@@ -3169,7 +3178,7 @@ class NewAttribute(TypedDict):
     """`signature` (hex, Ed25519) is over five lines joined by newlines:
     `tallystick/attribute/v1`, `subject ID`, `NAME VALUE`, `stated_at_us N`, and
     `expires_at_us N` or `expires_at_us never`. The key is one of the signer's signing keys.
-    Whoever has the statement may hand it in.
+    Any account that has the statement may send it.
     """
 
     subject_id: str
@@ -3194,7 +3203,7 @@ class NewBid(TypedDict):
 
 
 class NewBillingDetails(TypedDict):
-    """What stands on invoices beside the account's id. A `tax_id` says that it is a
+    """The name and address on invoices, beside the account's id. A `tax_id` marks a
     business.
     """
 
@@ -3350,7 +3359,7 @@ class NewHold(TypedDict):
 
 
 class NewInvoice(TypedDict):
-    """Issue one month's invoice now; the monthly job does it for everybody."""
+    """Issue one month's invoice now; the monthly job issues all others."""
 
     period: str
     kind: NotRequired[Literal["charges", "earnings"]]
@@ -3393,13 +3402,13 @@ class NewJob(TypedDict):
 class NewLease(TypedDict):
     """A job of yours, or a new one. `term_seconds`: a fixed term, paid for in full
     beforehand; else the lease runs until it is closed or `funds` end (default: one hour's
-    price). `settlement` absent: whatever the account has credits for. `refill`: an
+    price). `settlement` absent: any that the account has credits for. `refill`: an
     open-ended lease is topped up from the balance, an hour at a time, before its funds end.
-    `project_id`: the project of yours that takes part in somebody's federated job; absent:
-    the job's. `encryption_key`: an X25519 key of yours, hex; what the node tells to reach
-    the work is sealed to it. `remoting_session_id` and `split_label` name a session of a
-    layer that forwards calls to the devices, and the part of the program it forwards; they
-    cost nothing. `pricing` absent: at the offer's price, or as the job's pool prices.
+    `project_id`: your project that takes part in a federated job of another account;
+    absent: the job's. `encryption_key`: an X25519 key of yours, hex; the node seals to it
+    what is needed to reach the work. `remoting_session_id` and `split_label` name a session
+    of a layer that forwards calls to the devices, and the part of the program it forwards;
+    they cost nothing. `pricing` absent: at the offer's price, or as the job's pool prices.
     """
 
     job_id: NotRequired[str | None]
@@ -3640,7 +3649,9 @@ class NewResourceKind(TypedDict):
 
 
 class NewRevenueShares(TypedDict):
-    """Who shares what the node's provider earns; the provider's own account owns the rest."""
+    """The owners that share what the node's provider earns; the provider's own account owns
+    the rest.
+    """
 
     shares: list[OwnerShareRow]
 
@@ -3672,7 +3683,7 @@ class NewSnapshot(TypedDict):
 
 
 class NewSources(TypedDict):
-    """All sources that count from now on; of one that is not among them nothing is kept."""
+    """All sources that count from now on. Prices of other sources are not kept."""
 
     sources: list[str]
 
@@ -3743,8 +3754,8 @@ class NoFields(TypedDict):
 
 
 class Node(TypedDict):
-    """`agent`: version of its reporter, as it last told. `revoked`: its owner took its key
-    back, and it is heard no more.
+    """`agent`: version of its reporter, as last reported. `revoked`: its owner revoked its
+    key, and the server rejects its reports.
     """
 
     node_id: str
@@ -3806,8 +3817,9 @@ class NodeKey(TypedDict):
 
 
 class NodeKeyRotated(TypedDict):
-    """`node_key` replaces the one that came with the previous key, which is good no longer.
-    Shown to whoever signs with the new key, and kept nowhere.
+    """`node_key` replaces the key that came with the previous signing key, which is not
+    valid any more. It is shown only to the caller that signs with the new key, and is not
+    stored.
     """
 
     node_id: str
@@ -3835,8 +3847,9 @@ class NodePage(TypedDict):
 
 
 class NodeShare(TypedDict):
-    """Why a node got what. `available_gpu_us`: attested at the tier of the terms;
-    `below_tier_gpu_us`: attested, and not paid for; `revenue`: gathered of what it earned.
+    """How a node's part was computed. `available_gpu_us`: attested at the tier of the
+    terms; `below_tier_gpu_us`: attested, and not paid for; `revenue`: gathered of what it
+    earned.
     """
 
     node_id: str
@@ -3908,8 +3921,8 @@ class NodeUsage(TypedDict):
 
 
 class NodeWeight(TypedDict):
-    """What strangers used of a node, by the funding source that paid; the policy weighs
-    sources.
+    """The use of a node by other accounts, by the funding source that paid; the policy
+    weighs sources.
     """
 
     node_id: str
@@ -3947,8 +3960,8 @@ class Observation(TypedDict):
 
 
 class Offer(TypedDict):
-    """`devices_free` counts priced devices that nobody holds any of; `memory_mib` is what
-    the smallest of its devices has.
+    """`devices_free` counts priced devices without a holder; `memory_mib` is that of the
+    smallest of its devices.
     """
 
     offer_id: str
@@ -3980,9 +3993,9 @@ class OfferPage(TypedDict):
 
 
 class OfferSupply(TypedDict):
-    """`expect`: what strangers' leases got in this setting so far, absent where nothing was
-    measured. `reputation_ppm` of the node, a mere start while `provisional`. `performance`:
-    what is known of its speed, and who says it.
+    """`expect`: what leases of other accounts got in this setting so far, absent where
+    nothing was measured. `reputation_ppm` of the node, a start value while `provisional`.
+    `performance`: what is known of its speed, each value with its source.
     """
 
     setting: Literal["edge", "datacenter"]
@@ -4007,7 +4020,7 @@ class OfferWithdrawn(TypedDict):
 class Offered(TypedDict):
     """Where a lease would go now. An `edge` node stands in a home or an office: expect
     lower performance and that it goes offline more often than one in a `datacenter`.
-    `performance`: what is known of this machine's speed, each with who says it.
+    `performance`: what is known of this machine's speed, each value with its source.
     """
 
     node_id: str
@@ -4045,8 +4058,8 @@ class Part(TypedDict):
 
 
 class Parties(TypedDict):
-    """How many closed leases ended through whose fault; the network's and a client's cost
-    nobody else anything.
+    """How many closed leases ended through the fault of each party. Faults of the network
+    and of a client count against no other party.
     """
 
     none: int
@@ -4067,7 +4080,9 @@ class Partition(TypedDict):
 
 
 class Payer(TypedDict):
-    """Who pays what the account's own balances do not, and how much of that there is now."""
+    """The account that pays what this account's own balances do not, and how much it has
+    for that now.
+    """
 
     payer_account_id: str
     since: str
@@ -4155,10 +4170,10 @@ class Pending(TypedDict):
 
 
 class Performance(TypedDict):
-    """`source`: who says it. The `registry` of hardware classes, the `inventory` of the
-    node, the `offer` of the provider, `reports` signed by the node over seven days, or a
-    third party's `statement`. `throttled_ppm`: how much of the time in which it could be
-    told power or heat held a clock down.
+    """`source`: where the value comes from. The `registry` of hardware classes, the
+    `inventory` of the node, the `offer` of the provider, `reports` signed by the node over
+    seven days, or a third party's `statement`. `throttled_ppm`: the part of the observable
+    time in which power or heat held a clock down.
     """
 
     name: str
@@ -4193,9 +4208,8 @@ class PlanAsked(TypedDict):
 
 
 class Policy(TypedDict):
-    """`in_force`: the newest epoch was opened under it. `proposal`: absent of the first
-    version, which an operator published. Without `rewards` nobody is paid for being
-    available.
+    """`in_force`: the newest epoch was opened under it. `proposal`: absent in the first
+    version, which an operator published. Without `rewards`, availability is not paid.
     """
 
     version: int
@@ -4256,7 +4270,7 @@ class PoolMade(TypedDict):
 
 
 class PoolNode(TypedDict):
-    """`free`: devices that nobody holds any of."""
+    """`free`: devices without a holder."""
 
     node_id: str
     provider_id: str
@@ -4324,7 +4338,7 @@ class PoolPolicyForm(TypedDict):
 
 
 class PoolQueueForm(TypedDict):
-    """A queue of the fair-share tree. `deserved_ppm`: GPUs it is owed before anybody is
+    """A queue of the fair-share tree. `deserved_ppm`: GPUs it is owed before any queue is
     over quota, a whole one being 1,000,000. `weight`: of what is left, and of a dominant
     share. With an `account_id`, and a `project_id` of it, the queue of those requests. A
     parent comes first.
@@ -4617,7 +4631,7 @@ class Quantity(TypedDict):
 
 
 class Queue(TypedDict):
-    """`waiting`: nobody has them. `taken`: somebody does, for now."""
+    """`waiting`: tasks that no lease holds. `taken`: tasks that a lease holds for now."""
 
     job_id: str
     waiting: int
@@ -4633,7 +4647,7 @@ class QueueHolding(TypedDict):
 
 
 class QuoteAcceptance(TypedDict):
-    """Which quote is taken."""
+    """The quote that is accepted."""
 
     quote_id: str
 
@@ -4764,7 +4778,7 @@ class Region(TypedDict):
 
 class RegionDay(TypedDict):
     """gathered + carry_before = infra + participation + usage + carry. `forgone`: cost of
-    control and ingress above the arrears that the terms allow, which nobody pays.
+    control and ingress above the arrears that the terms allow, which is never paid.
     """
 
     date: str
@@ -4878,7 +4892,7 @@ class RehearsalAsked(TypedDict):
 
 
 class RehearsalTotals(TypedDict):
-    """The last three are what nobody got, by reason; it was carried on or returned."""
+    """The last three were paid to no account, by reason; they were carried on or returned."""
 
     rewards: Money
     minted: Money
@@ -4941,14 +4955,16 @@ class Release(TypedDict):
 
 
 class Replay(TypedDict):
-    """Facts that were told or given up: tell them again, [from_position, to_position]."""
+    """Facts whose deliveries are repeated, delivered or given up: [from_position,
+    to_position].
+    """
 
     from_position: int
     to_position: int
 
 
 class Replayed(TypedDict):
-    """`count`: so many are told again, in order, before anything new."""
+    """`count`: the number of facts that are delivered again, in order, before anything new."""
 
     endpoint_id: str
     count: int
@@ -4957,9 +4973,9 @@ class Replayed(TypedDict):
 class Reputation(TypedDict):
     """`good` of `total` leases that count. `score_ppm`: the weighted lower bounds of all
     inputs on `day`, with evidence halved every 30 days; provisional below ten leases.
-    `client_id`: what came through one client, which starts from everybody else's
-    experience. The same facts give the same answer: `as_of_position` and `day` are all it
-    depends on.
+    `client_id`: leases through one client, whose score starts from the experience of all
+    others. The same facts give the same answer: it depends on `as_of_position` and `day`
+    alone.
     """
 
     kind: Literal["node", "provider", "renter"]
@@ -5007,7 +5023,7 @@ class Reshaped(TypedDict):
 
 
 class Reshaping(TypedDict):
-    """The leases whose part of the device is not there any more."""
+    """The leases whose part of the device is gone."""
 
     lease_ids: list[str]
 
@@ -5147,7 +5163,7 @@ class RevenueShares(TypedDict):
 
 
 class ReviewOpening(TypedDict):
-    """`stage`: in the words of whoever reviews."""
+    """`stage`: a short text of the reviewer's own."""
 
     stage: str
 
@@ -5179,7 +5195,7 @@ class RewardPage(TypedDict):
 
 
 class RewardTerms(TypedDict):
-    """Who shares in an epoch, and up to what bound; a cap that is absent is none."""
+    """How rewards are shared in an epoch, and up to what cap; an absent cap means no cap."""
 
     source_weights: list[Rated]
     class_ratings: list[Rated]
@@ -5291,9 +5307,9 @@ class Sent(TypedDict):
 
 
 class Setting(TypedDict):
-    """What strangers' leases got on nodes of this setting so far. `availability_ppm`:
-    served of the time promised, over settled leases. `offline_ppm`: leases that ended
-    because their node was silent for too long, of all that closed.
+    """What leases of other accounts got on nodes of this setting so far.
+    `availability_ppm`: served of the time promised, over settled leases. `offline_ppm`:
+    leases that ended because their node was silent for too long, of all that closed.
     """
 
     setting: Literal["edge", "datacenter"]
@@ -5666,7 +5682,7 @@ class Tariffs(TypedDict):
 
 
 class Task(TypedDict):
-    """No `task_id`: there is nothing to do now. `delivery` above 1: somebody had it before."""
+    """No `task_id`: there is nothing to do now. `delivery` above 1: a lease held it before."""
 
     task_id: NotRequired[str]
     payload: NotRequired[str]
@@ -5726,7 +5742,7 @@ class TermsVersion(TypedDict):
 
 
 class Tested(TypedDict):
-    """What the endpoint said to an event of type `webhook.test`."""
+    """The endpoint's answer to an event of type `webhook.test`."""
 
     endpoint_id: str
     delivered: bool
@@ -5915,8 +5931,8 @@ class Verdict(TypedDict):
 
 
 class Waiting(TypedDict):
-    """`request_id`: of a lease or a gang. Whose it is tell only its own account and
-    operators.
+    """`request_id`: of a lease or a gang. Its account is shown to that account and to
+    operators only.
     """
 
     request_id: str
@@ -6074,7 +6090,7 @@ class Window(TypedDict):
 
 
 class Work(TypedDict):
-    """What the executor runs; `workload_sha256` covers all of it but the kind. `references`
+    """What the executor runs. `workload_sha256` covers all of it but the kind. `references`
     name keys, checkpoints and datasets, and hold no secret.
     """
 

@@ -89,9 +89,9 @@ def test_a_refusal_is_exit_1_and_json_prints_the_problem(server: Server) -> None
     assert refused.document["status"] == 409
     in_words = server.run(*words, key=key)
     assert (in_words.code, in_words.out) == (1, "")
-    assert in_words.err.splitlines() == [
-        f"refused (no_match): {refused.document['detail']}"
-    ], "once, and without the title"
+    assert in_words.err.splitlines() == [f"refused (no_match): {refused.document['detail']}"], (
+        "once, and without the title"
+    )
     assert "`tallystick offer" in in_words.err, "and says what to do next"
     assert "dimension=" not in in_words.err
 

@@ -358,9 +358,7 @@ def at_the_award(shop: Shop, renter: Caller, meanwhile: Callable[[], None]) -> b
     return shop.got_it(renter, lease_id)
 
 
-def at_the_acceptance_of_a_bid(
-    shop: Shop, renter: Caller, meanwhile: Callable[[], None]
-) -> bool:
+def at_the_acceptance_of_a_bid(shop: Shop, renter: Caller, meanwhile: Callable[[], None]) -> bool:
     pricing = {"module": "reverse_auction", "pick": "renter"}
     lease_id = shop.asked(renter, the_job(shop), pricing=pricing)
     assert lease_id is not None
@@ -372,9 +370,7 @@ def at_the_acceptance_of_a_bid(
     return shop.got_it(renter, lease_id)
 
 
-def at_the_acceptance_of_a_quote(
-    shop: Shop, renter: Caller, meanwhile: Callable[[], None]
-) -> bool:
+def at_the_acceptance_of_a_quote(shop: Shop, renter: Caller, meanwhile: Callable[[], None]) -> bool:
     told = renter.made("/v1/lease-quotes", {"job": the_job(shop), "valid_seconds": 3_600})
     meanwhile()
     path = f"/v1/leases/{told['lease_id']}/accept"
