@@ -38,7 +38,9 @@ from api.models import (
 )
 from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
-from domain.account import (
+from domain.account_closing import CloseAccount
+from domain.funds.deposit import ConfirmDeposit, deposit_id_of
+from domain.parties.account import (
     SCOPES_OF,
     AddMember,
     ApiKey,
@@ -50,8 +52,6 @@ from domain.account import (
     RotateApiKey,
     account_stream,
 )
-from domain.account_closing import CloseAccount
-from domain.deposit import ConfirmDeposit, deposit_id_of
 from domain.refusal import Reason, Refused
 from projections import access, fleet, leases, meters, money_out, statements
 from projections.access import ACCESS

@@ -19,15 +19,15 @@ from typing import Any
 import msgspec
 import psycopg
 
-from domain.accrual import Passed, UsageRow, is_ahead
-from domain.capacity import Span
-from domain.close_reason import EXPIRED, FUNDS_ENDED, START_TIMEOUT, TERM_REACHED, UNREACHABLE
 from domain.duration import HOUR_US
-from domain.lease import AccrueUsage, CloseLease, Lease, SettleLease, TopUpLease, lease_stream
-from domain.lease_closing import expires_us, unreachable_us
-from domain.lease_top_up import refill_due
+from domain.hardware.capacity import Span
+from domain.lease.close_codes import EXPIRED, FUNDS_ENDED, START_TIMEOUT, TERM_REACHED, UNREACHABLE
+from domain.lease.closing import expires_us, unreachable_us
+from domain.lease.lease import AccrueUsage, CloseLease, Lease, SettleLease, TopUpLease, lease_stream
+from domain.leasing.top_up import refill_due
+from domain.metering.counting import Passed, UsageRow, is_ahead
+from domain.metering.report import lane_of
 from domain.refusal import Reason, Refused
-from domain.report import lane_of
 from domain.stream import Stream
 from ledger.handle import LOG_AWAY, Ledger
 from ledger.market import Held

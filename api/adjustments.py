@@ -27,8 +27,8 @@ from api.models import (
 )
 from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
-from domain.adjustment import AdjustmentBooked, GrantGoodwill
-from domain.late_usage import BillLateUsage
+from domain.corrections.late_usage import BillLateUsage
+from domain.income.adjustment import AdjustmentBooked, GrantGoodwill
 from domain.refusal import Reason, Refused
 from ledger.charged import charged_line
 from projections import disputes

@@ -32,9 +32,9 @@ from api.models import (
 )
 from api.nodes import own_node, visible_node
 from api.operation import Resource
-from domain.job import workload_hash
-from domain.job_plan import Reference
-from domain.lease import RUNNING, ReadyLease, lease_stream
+from domain.jobs.job import workload_hash
+from domain.jobs.plan import Reference
+from domain.lease.lease import RUNNING, ReadyLease, lease_stream
 from domain.money import PPM
 from domain.refusal import Reason, Refused
 from projections import fleet, leases, work

@@ -43,16 +43,11 @@ from api.models import (
     with_examples,
 )
 from api.operation import Resource
-from domain import report
-from domain.node import node_stream
+from domain.fleet.node import node_stream
+from domain.metering import report
 from domain.refusal import Reason, Refused
-from domain.trust_record import (
-    NONCE_LIFE_US,
-    IssueNonce,
-    RecordAttestation,
-    attestation_nonce,
-)
-from domain.trust_record import stream_of as trust_stream
+from domain.trust.record import NONCE_LIFE_US, IssueNonce, RecordAttestation, attestation_nonce
+from domain.trust.record import stream_of as trust_stream
 
 resource = Resource("attestation")
 

@@ -28,15 +28,15 @@ from api.models import (
 )
 from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
-from domain.attribute import (
+from domain.lease.countersign import signer_stream
+from domain.refusal import Reason, Refused
+from domain.trust.attribute import (
     RevokeAttribute,
     StateAttribute,
     attribute_stream,
     message_for,
     statement_id,
 )
-from domain.countersign import signer_stream
-from domain.refusal import Reason, Refused
 from projections import supply
 from projections.fleet import FLEET
 

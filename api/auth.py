@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from api import keys
 from api.errors import Problem, problem
-from domain.account import SCOPES
+from domain.parties.account import SCOPES
 from projections import access
 from projections.access import ACCESS
 

@@ -19,11 +19,11 @@ from api.matching import wish_again
 from api.one_by_one import OneByOne
 from api.placing import floors_below, outbidding, standing_place, taking
 from api.service import Service
-from domain.auction import Auction, LapseBids
-from domain.auction import stream_of as auction_stream
-from domain.bidding import UNAVAILABLE, DropBid, award
-from domain.close_reason import CANCELLED_BEFORE_START, NO_MATCH
-from domain.lease import CloseLease, lease_stream
+from domain.lease.close_codes import CANCELLED_BEFORE_START, NO_MATCH
+from domain.lease.lease import CloseLease, lease_stream
+from domain.leasing.bidding import UNAVAILABLE, DropBid, award
+from domain.market.auction import Auction, LapseBids
+from domain.market.auction import stream_of as auction_stream
 from domain.refusal import Reason, Refused
 from projections import bids, tables
 from projections.bids import Standing

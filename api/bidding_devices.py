@@ -8,11 +8,11 @@ from collections.abc import Sequence
 
 from api.matching import looked_again, offered
 from api.service import Service
-from domain.auction import stream_of
-from domain.bidding import Offered
-from domain.lease import lease_stream
-from domain.looked import NOT_LOOKED, Looked
-from domain.matching import FreeDevice
+from domain.lease.lease import lease_stream
+from domain.lease.looked import NOT_LOOKED, Looked
+from domain.leasing.bidding import Offered
+from domain.market.auction import stream_of
+from domain.market.matching import FreeDevice
 from projections import fleet
 from projections.fleet import FLEET
 

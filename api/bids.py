@@ -41,14 +41,14 @@ from api.models import (
 from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
 from api.providers import own_provider
-from domain.auction import Auction, BidPlaced, WithdrawBid, stream_of
-from domain.bidding import PlaceBid, award
-from domain.lease import Lease, lease_stream
-from domain.looked import NOT_LOOKED, Looked
-from domain.offer import offer_stream
-from domain.rebid import rebidding
+from domain.lease.lease import Lease, lease_stream
+from domain.lease.looked import NOT_LOOKED, Looked
+from domain.leasing.bidding import PlaceBid, award
+from domain.leasing.rebid import rebidding
+from domain.market.auction import Auction, BidPlaced, WithdrawBid, stream_of
+from domain.market.offer import offer_stream
+from domain.market.standing_bid import stream_of as standing_stream_of
 from domain.refusal import Reason, Refused
-from domain.standing_bid import stream_of as standing_stream_of
 from projections import bids
 from projections.bids import BIDS
 from projections.pools import POOLS

@@ -20,7 +20,8 @@ from api.models import (
     with_examples,
 )
 from api.operation import Resource
-from domain.breakers import (
+from domain.duration import SECOND_US
+from domain.governance.breakers import (
     ASSETS,
     TEXT_MAX,
     WINDOW_US_MAX,
@@ -30,7 +31,6 @@ from domain.breakers import (
     SetBreaker,
     stream_of,
 )
-from domain.duration import SECOND_US
 from domain.refusal import Reason
 from ledger.handle import Ledger
 

@@ -4,7 +4,7 @@
 
 An hour is booked when its reports have had PROOF_WAIT_US to come. A report that comes later still
 pays for leased time, but what was booked as unavailable stays so: the fact names how far the
-node's reports had been read. Rules: `domain/capacity.py`.
+node's reports had been read. Rules: `domain/hardware/capacity.py`.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from collections.abc import Mapping, Sequence
 
 from api.accrual import NodeReader, proven_by
 from api.service import Service
-from domain.capacity import PROOF_GAP_US, Span, unproven
-from domain.device import AccrueCapacity, DeviceState, device_stream
 from domain.duration import HOUR_US
-from domain.report import lane_of
+from domain.fleet.device import AccrueCapacity, DeviceState, device_stream
+from domain.hardware.capacity import PROOF_GAP_US, Span, unproven
+from domain.metering.report import lane_of
 from ledger.handle import LOG_AWAY
 from projections import tables
 from projections.away import read_away

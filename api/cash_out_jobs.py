@@ -17,8 +17,9 @@ from collections.abc import Iterator, Sequence
 from api.breakers import why_it_waits
 from api.money_out import ACCOUNTS_MAX, raise_if
 from api.payments import NewPayout, PayoutSeen, Processor, ProcessorAway, ProcessorRefused
-from domain.breakers import CASH_OUT
-from domain.cash_out import (
+from domain.duration import DAY_US
+from domain.governance.breakers import CASH_OUT
+from domain.income.cash_out import (
     POLICY,
     CashOut,
     ConfirmCashOutPaid,
@@ -29,9 +30,7 @@ from domain.cash_out import (
     StartCashOut,
     stream_of,
 )
-from domain.duration import DAY_US
-from domain.money import credit
-from domain.payout_matching import (
+from domain.income.cash_out_matching import (
     Listed,
     Matching,
     Ours,
@@ -40,6 +39,7 @@ from domain.payout_matching import (
     ids_of,
     match,
 )
+from domain.money import credit
 from domain.refusal import Reason, Refused
 from domain.stream import derive_id
 from ledger.handle import LOG_AWAY, Ledger

@@ -1,7 +1,7 @@
 """Money out: what an account has earned and when it matures, how it is paid, and its cash-outs.
 
 An owner asks for cash-outs and says where to; the operator holds, releases, and confirms what is
-made by bank transfer. Everything that leaves is decided in `domain/cash_out.py`.
+made by bank transfer. Everything that leaves is decided in `domain/income/cash_out.py`.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from api.models import (
 )
 from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
-from domain.account import account_stream
-from domain.cash_out import (
+from domain.duration import SECOND_US
+from domain.income.cash_out import (
     OPERATOR,
     POLICY,
     CancelCashOut,
@@ -49,8 +49,8 @@ from domain.cash_out import (
     holds_stream,
     stream_of,
 )
-from domain.duration import SECOND_US
-from domain.maturity import (
+from domain.income.cash_out_matching import SettleDifference
+from domain.income.maturity import (
     NETWORK,
     ForgoDust,
     SetMaturityWindow,
@@ -59,8 +59,8 @@ from domain.maturity import (
     due_at_us,
     window_at,
 )
-from domain.maturity import stream_of as earnings_stream
-from domain.payout_matching import SettleDifference
+from domain.income.maturity import stream_of as earnings_stream
+from domain.parties.account import account_stream
 from domain.refusal import Reason, Refused
 from projections import money_out
 from projections.money_out import MONEY_OUT

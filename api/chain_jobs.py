@@ -36,16 +36,10 @@ from contracts.outbox import FeeCapReached, Intent, Limits, Outbox, State, write
 from contracts.scanner import Observation, Scanner
 from contracts.signers import Signer
 from contracts.tally import PriceQuote, Tally
-from domain import burn as burns
-from domain import payout as payouts
-from domain.account import wallet_stream
-from domain.breakers import MINT, PAYOUT
-from domain.burn import Burn, BurnIntended, ConfirmBurn, FailBurn, IntendBurn
-from domain.deposit import ConfirmCreditsPurchase
-from domain.duration import SECOND_US
-from domain.epoch import Epoch, EpochSealed
-from domain.money import credit, token
-from domain.payout import (
+from domain.chain import burn as burns
+from domain.chain import payout_root as payouts
+from domain.chain.burn import Burn, BurnIntended, ConfirmBurn, FailBurn, IntendBurn
+from domain.chain.payout_root import (
     NO_ROOT,
     BuildPayoutRoot,
     ConfirmEpochMint,
@@ -56,10 +50,16 @@ from domain.payout import (
     RecordRootProposed,
     RecordRootVetoed,
 )
-from domain.price_feed import FEED, Feed, TakePriceSnapshot, reading_of
+from domain.duration import SECOND_US
+from domain.epochs.epoch import Epoch, EpochSealed
+from domain.epochs.settlement import TREASURY
+from domain.funds.deposit import ConfirmCreditsPurchase
+from domain.governance.breakers import MINT, PAYOUT
+from domain.money import credit, token
+from domain.parties.account import wallet_stream
+from domain.prices.price_feed import FEED, Feed, TakePriceSnapshot, reading_of
+from domain.prices.token_burn import tokens_for
 from domain.refusal import Reason, Refused
-from domain.settlement import TREASURY
-from domain.token_burn import tokens_for
 from ledger.handle import Ledger
 from projections import tables
 from projections.epochs import EPOCHS, read_burn_due

@@ -22,9 +22,9 @@ from contracts.payout_tree import StandardTree, payout_tree
 from contracts.reconcile import LedgerTotals, SealedEpoch, read_chain
 from contracts.reconcile import reconcile as compare
 from contracts.tally import TOKEN_UNIT, Tally
-from domain import payout as payouts
+from domain.chain import payout_root as payouts
 from domain.duration import SECOND_US
-from domain.policy import NETWORK
+from domain.epochs.policy import NETWORK
 from ledger.handle import Ledger
 
 Connection = psycopg.Connection[Any]

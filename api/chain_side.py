@@ -21,9 +21,9 @@ from contracts.devnet import Devnet
 from contracts.signers import KeystoreSigner, LocalKeySigner, Signer
 from contracts.tally import TOKEN_UNIT, Tally
 from domain.duration import SECOND_US
-from domain.emission import scheduled
-from domain.epoch import stream_of as epoch_stream
-from domain.policy import NETWORK, PolicyPublished
+from domain.epochs.emission import scheduled
+from domain.epochs.epoch import stream_of as epoch_stream
+from domain.epochs.policy import NETWORK, PolicyPublished
 
 DEPLOYMENT_FILE = "deployment.json"
 CHAIN_FILE = "chain.sqlite"

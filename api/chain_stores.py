@@ -19,7 +19,7 @@ from contracts.chain import Receipt
 from contracts.deployment import Deployment
 from contracts.outbox import Attempt, Intent, State
 from contracts.scanner import Cursor, Observation
-from domain.chain_tx import (
+from domain.chain.transaction import (
     ChainTx,
     IntendChainTx,
     RecordChainTxBroadcast,

@@ -20,12 +20,12 @@ def bootstrap(config: ConfigFile = None, data_dir: DataDir = None, as_json: AsJs
     The key is shown once and not stored. The command is refused when an operator exists.
     """
     from api import keys
-    from domain.account import BootstrapOperator
-    from domain.epoch import OpenEpoch
-    from domain.policy import first_policy
+    from domain.epochs.epoch import OpenEpoch
+    from domain.epochs.policy import first_policy
+    from domain.parties.account import BootstrapOperator
+    from domain.prices.tariff import CLOUDBENDER, publish
     from domain.refusal import Reason, Refused
     from domain.stream import derive_id
-    from domain.tariff import CLOUDBENDER, publish
 
     api_key = keys.new()
     key_id = keys.key_id(api_key)

@@ -59,7 +59,7 @@ def sign(
 
     from api.countersigning import key_of
     from api.moments import parse_moment
-    from domain.attribute import message_for
+    from domain.trust.attribute import message_for
 
     key = key_of(key_file)
     expires_us = None if expires_at is None else parse_moment(expires_at)

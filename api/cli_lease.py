@@ -288,7 +288,7 @@ def sign(
 
     from api.countersigning import key_of
     from api.moments import parse_moment
-    from domain.countersign import message_for
+    from domain.lease.countersign import message_for
 
     key = key_of(key_file)
     hours = remote.list(

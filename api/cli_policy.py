@@ -26,7 +26,7 @@ from api.cli_terminal import (
 )
 
 if TYPE_CHECKING:
-    from domain.policy_lint import Report
+    from domain.governance.lint import Report
     from tallystick_client.forms import NewProposal, Scheduling
 
 app = group(
@@ -43,7 +43,7 @@ File = Annotated[Path, typer.Argument(metavar="FILE", help="A proposal: TOML, or
 @app.command("lint", epilog="Example: tallystick policy lint proposal.toml --json")
 def lint_file(file: File, as_json: AsJson = False) -> None:
     """Judge a proposal by the rules that need only the file. Exit 1 when it fails."""
-    from domain.policy_lint import lint
+    from domain.governance.lint import lint
 
     report = lint(document_of(file))
     told = told_of(report)

@@ -33,8 +33,8 @@ from api.models import (
 )
 from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
-from domain.account import RevokeApiKey, existing_account
-from domain.compute_client import (
+from domain.parties.account import RevokeApiKey, existing_account
+from domain.parties.client import (
     AddClientKey,
     RegisterComputeClient,
     ResumeClient,
@@ -43,8 +43,8 @@ from domain.compute_client import (
     SuspendClient,
     client_stream,
 )
-from domain.quota import GPU_PPM_MAX, SetQuota, client_quota
-from domain.quota import stream_of as quota_stream
+from domain.pools.quota import GPU_PPM_MAX, SetQuota, client_quota
+from domain.pools.quota import stream_of as quota_stream
 from domain.refusal import Reason, Refused
 from projections import demand
 from projections.demand import DEMAND

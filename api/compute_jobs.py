@@ -35,10 +35,10 @@ from api.models import (
 from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
 from api.performance import performance_of_match
-from domain import mig
-from domain.constraints import NOTHING
-from domain.escrow_sharing import ReturnEscrow
-from domain.job import (
+from domain.hardware import mig
+from domain.hardware.constraints import NOTHING
+from domain.jobs.cron import TEXT_MAX
+from domain.jobs.job import (
     PARTICIPANTS_MAX,
     CancelJob,
     JobState,
@@ -47,7 +47,7 @@ from domain.job import (
     require_sharing,
     workload_hash,
 )
-from domain.job_plan import (
+from domain.jobs.plan import (
     CHUNKS_MAX,
     MEMBERS_MAX,
     REFERENCES_MAX,
@@ -56,10 +56,10 @@ from domain.job_plan import (
     JobPlan,
     Reference,
 )
-from domain.lease import MatchDecided, RequestLease
+from domain.lease.lease import MatchDecided, RequestLease
+from domain.lease.shared_escrow import stream_of as escrow_stream
+from domain.leasing.escrow_sharing import ReturnEscrow
 from domain.refusal import Reason, Refused
-from domain.schedule import TEXT_MAX
-from domain.shared_escrow import stream_of as escrow_stream
 from ledger import codec
 from projections import leases, reputation
 from projections.fleet import FLEET
@@ -175,7 +175,7 @@ class NewJob(Asked):
 
     def submit(self, call: Call, job_id: str) -> SubmitJob:
         """The command. Memory goes with the share unless it is named. Raises Refused: as
-        `domain.job.require_sharing`, so that a lease that none can give is no mere "no match".
+        `domain.jobs.job.require_sharing`, so that a lease that none can give is no mere "no match".
         """
         share_ppm, mem_ppm = self._shares()
         constraints = None if self.constraints is None else self.constraints.constraints()

@@ -18,24 +18,17 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, TextIO, cast
 
-from domain import (
-    calendar,
-    capacity,
-    device_fee,
-    drf,
-    earnings,
-    emission,
-    escrow,
-    grant,
-    hardware_admission,
-    mig,
-    net_emission,
-    oracle,
-    tariff,
-    token_burn,
-)
-from domain.hardware_facts import SataDrive
+from domain import calendar
+from domain.epochs import emission, net_emission
+from domain.governance import grant
+from domain.hardware import admission as hardware_admission
+from domain.hardware import capacity, mig
+from domain.hardware.facts import SataDrive
+from domain.lease import escrow
 from domain.money import share_out, share_out_all
+from domain.pools import drf
+from domain.prices import charge_split as earnings
+from domain.prices import device_fee, oracle, tariff, token_burn
 from domain.refusal import Reason, Refused
 
 Case = Mapping[str, Any]

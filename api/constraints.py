@@ -7,10 +7,10 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from api.models import RegionId
-from domain import constraints as domain
-from domain.constraints import Constraints, RequiredAttribute, Weights
+from domain.hardware import constraints as domain
+from domain.hardware.constraints import Constraints, RequiredAttribute, Weights
+from domain.market.offer import OfferTerms
 from domain.money import PPM
-from domain.offer import OfferTerms
 
 _HOUR, _LONGEST = (bound // 1_000_000 for bound in domain.RECLAIM_WINDOW_US)
 

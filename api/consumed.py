@@ -16,9 +16,9 @@ from typing import Any
 import psycopg
 
 from api.accrual import NodeReader, first_unread, rows_of
-from domain.accrual import Reach, UsageRow, count, due
-from domain.lease import Lease, UsageAccrued, lease_stream
-from domain.lease_accrual import window_of
+from domain.lease.lease import Lease, UsageAccrued, lease_stream
+from domain.leasing.accrual import window_of
+from domain.metering.counting import Reach, UsageRow, count, due
 from ledger.handle import Ledger
 from ledger.usage import StoredReport
 

@@ -14,16 +14,16 @@ from collections.abc import Iterable
 
 from api.accrual import NodeReader
 from api.one_by_one import OneByOne
-from domain.adjustment import ChargedLine
-from domain.adjustment import stream_of as adjustments_of
-from domain.dispute import TimeOutDispute
-from domain.dispute import stream_of as dispute_stream
-from domain.late_usage import BillLateUsage
-from domain.lease import LeaseSettled, UsageAccrued, lease_stream
+from domain.corrections.dispute import TimeOutDispute
+from domain.corrections.dispute import stream_of as dispute_stream
+from domain.corrections.late_usage import BillLateUsage
+from domain.corrections.sla import CreditSla, Sla
+from domain.corrections.sla import stream_of as sla_stream
+from domain.income.adjustment import ChargedLine
+from domain.income.adjustment import stream_of as adjustments_of
+from domain.lease.lease import LeaseSettled, UsageAccrued, lease_stream
+from domain.metering.report import lane_of
 from domain.refusal import Reason, Refused
-from domain.report import lane_of
-from domain.sla import CreditSla, Sla
-from domain.sla import stream_of as sla_stream
 from ledger.charged import charged_line
 from ledger.handle import Ledger
 from projections import disputes, tables

@@ -32,7 +32,7 @@ from api.models import (
     with_examples,
 )
 from api.operation import Resource
-from domain.countersign import (
+from domain.lease.countersign import (
     AddSigningKey,
     CountersignUsage,
     RevokeSigningKey,

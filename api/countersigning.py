@@ -38,7 +38,7 @@ def countersign(remote: Remote, lease: Mapping[str, Any], key_file: Path) -> int
         body: Any = {"public_key": public.hex()}
         again = f"signing-key-{key_id}"
         remote.ask(lambda c: c.add_signing_key(account_id, body, idempotency_key=again))
-    from domain.countersign import message_for
+    from domain.lease.countersign import message_for
 
     gpu_us, until_us = used_gpu_us(lease)
     signature = key.sign(message_for(lease_id, gpu_us, until_us)).signature.hex()

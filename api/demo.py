@@ -37,15 +37,15 @@ from contracts.devnet import Devnet
 from contracts.outbox import FileStore, Outbox
 from contracts.signers import LocalKeySigner
 from contracts.tally import TOKEN_UNIT, PriceQuote, Tally
-from domain.account import BootstrapOperator
 from domain.duration import HOUR_US, MINUTE_US, SECOND_US
-from domain.emission import EmissionSegment
-from domain.epoch import OpenEpoch
+from domain.epochs.emission import EmissionSegment
+from domain.epochs.epoch import OpenEpoch
+from domain.epochs.policy import PublishPolicy
+from domain.epochs.reward_terms import REWARD_TERMS
 from domain.money import token
-from domain.policy import PublishPolicy
-from domain.reward_terms import REWARD_TERMS
+from domain.parties.account import BootstrapOperator
+from domain.prices.tariff import CLOUDBENDER, publish
 from domain.stream import derive_id
-from domain.tariff import CLOUDBENDER, publish
 from ledger.checkpoint import parse_verifier_key
 from ledger.export import export_bundle, read_epoch_files
 from node_reporter.agent import Reporter

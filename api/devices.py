@@ -31,13 +31,13 @@ from api.models import (
 )
 from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
-from domain import mig
-from domain.close_reason import RESHAPED
-from domain.device import DeviceState, ReshapeDevice, device_stream
-from domain.lease import CloseLease
-from domain.provider import provider_stream
+from domain.fleet.device import DeviceState, ReshapeDevice, device_stream
+from domain.fleet.provider import provider_stream
+from domain.hardware import mig
+from domain.hardware.sharing import MIG, Gpu, Held, blocked_ppm, instances_of
+from domain.lease.close_codes import RESHAPED
+from domain.lease.lease import CloseLease
 from domain.refusal import Reason, Refused
-from domain.sharing import MIG, Gpu, Held, blocked_ppm, instances_of
 from projections import fleet
 from projections.fleet import FLEET
 

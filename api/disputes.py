@@ -28,8 +28,7 @@ from api.models import (
 )
 from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
-from domain.adjustment import ChargedLine
-from domain.dispute import (
+from domain.corrections.dispute import (
     EVIDENCE_MAX,
     LINES_MAX,
     AnswerDispute,
@@ -42,7 +41,8 @@ from domain.dispute import (
     RuleDispute,
     stream_of,
 )
-from domain.lease import Lease, lease_stream
+from domain.income.adjustment import ChargedLine
+from domain.lease.lease import Lease, lease_stream
 from domain.money import PPM
 from domain.refusal import Reason, Refused
 from ledger import dispute_texts

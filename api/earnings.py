@@ -37,9 +37,9 @@ from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
 from api.statement_lines import MovedTold, StepTold, moved_told, step_told
 from api.timespans import bounded
-from domain.accrual_steps import steps
 from domain.duration import DAY_US
-from domain.lease import UsageAccrued
+from domain.lease.accrual_steps import steps
+from domain.lease.lease import UsageAccrued
 from domain.refusal import Reason
 from ledger import codec
 from projections import audit_index, earnings, movements

@@ -31,10 +31,10 @@ from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
 from api.providers import own_region
 from domain.calendar import day_of, day_text
-from domain.edge_device import AddEdgeDevice, RemoveEdgeDevice, stream_of
+from domain.fleet.edge_device import AddEdgeDevice, RemoveEdgeDevice, stream_of
+from domain.fleet.storage_node import ProvisionStorageNode, ReadyStorageNode, RemoveStorageNode
+from domain.fleet.storage_node import stream_of as storage_stream
 from domain.refusal import Reason, Refused
-from domain.storage_node import ProvisionStorageNode, ReadyStorageNode, RemoveStorageNode
-from domain.storage_node import stream_of as storage_stream
 from projections import fleet, meters
 from projections.fleet import FLEET
 from projections.meters import METERS

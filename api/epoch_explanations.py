@@ -1,6 +1,6 @@
 """Why a node got what it got in a sealed epoch, and what about it looks like wash trade.
 
-The numbers are the epoch file's and the seal's; the arithmetic is `domain/epoch_explanation.py`'s.
+The numbers are the epoch file's and the seal's; the arithmetic is `domain/epochs/explanation.py`'s.
 Everybody may ask: whoever holds the file can compute all of it. Who the customers of a node were
 is not told, only how much of the use was whose.
 """
@@ -21,10 +21,10 @@ from api.epochs import FOR_EVER
 from api.models import AccountId, Count, EpochInPath, NodeId, NodeInPath, Position, Told, page_of
 from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
-from domain.epoch_explanation import ExplainedShare, Explanation, Totals, explain
-from domain.policy import NETWORK
+from domain.epochs.explanation import ExplainedShare, Explanation, Totals, explain
+from domain.epochs.policy import NETWORK
+from domain.epochs.wash_signals import Signals, of_shares, signals
 from domain.refusal import Reason, Refused
-from domain.wash_signals import Signals, of_shares, signals
 from projections import counterparties, epochs
 from projections.counterparties import COUNTERPARTIES, NODES, RENTERS, Divided
 from projections.epochs import EPOCHS, EpochRow

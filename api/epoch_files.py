@@ -13,8 +13,8 @@ import re
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from domain.epoch_file import read_node
-from domain.settlement import NodeCut
+from domain.epochs.epoch_file import read_node
+from domain.epochs.settlement import NodeCut
 
 ROW_BYTES_MAX = 2**18
 """A node has at most so many devices and funding sources that its row is shorter."""

@@ -16,11 +16,11 @@ from typing import Any
 import psycopg
 
 from domain.duration import DAY_US, HOUR_US
-from domain.epoch import MISSING_MAX, EpochOpened
-from domain.lease import lease_stream
-from domain.policy import NETWORK
-from domain.price_feed import FEED, reading_of
-from domain.reward_terms import NO_TERMS
+from domain.epochs.epoch import MISSING_MAX, EpochOpened
+from domain.epochs.policy import NETWORK
+from domain.epochs.reward_terms import NO_TERMS
+from domain.lease.lease import lease_stream
+from domain.prices.price_feed import FEED, reading_of
 from ledger import chain_store
 from ledger.handle import Ledger
 from projections import tables

@@ -26,11 +26,11 @@ from api.models import (
     with_examples,
 )
 from api.operation import Resource
-from domain.escrow_sharing import FundEscrow, ReturnEscrow
-from domain.job import JobState, job_stream
-from domain.lease_funds import total
+from domain.jobs.job import JobState, job_stream
+from domain.lease.funds import total
+from domain.lease.shared_escrow import Escrow, Member, stream_of
+from domain.leasing.escrow_sharing import FundEscrow, ReturnEscrow
 from domain.refusal import Reason, Refused
-from domain.shared_escrow import Escrow, Member, stream_of
 from projections.leases import LEASES
 
 resource = Resource("escrows")

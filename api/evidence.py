@@ -11,11 +11,11 @@ from __future__ import annotations
 from typing import Any
 
 from api.accrual import rows_of
-from domain.countersign import UsageCountersigned
-from domain.dispute import Evidence
-from domain.lease import Lease
+from domain.corrections.dispute import Evidence
+from domain.lease.countersign import UsageCountersigned
+from domain.lease.lease import Lease
+from domain.metering.report import lane_of
 from domain.refusal import Reason, Refused
-from domain.report import lane_of
 from ledger.market import Market
 from ledger.usage import StoredReport
 from projections.runner import Connection

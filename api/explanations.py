@@ -13,11 +13,11 @@ from api.matching import Found
 from api.models import Count, DeviceId, LeaseId, NodeId, OfferId, Position, RegionId, Told, Told_at
 from api.models import moment as told_at
 from api.performance import PerformanceTold
-from domain.constraints import weights_of
-from domain.lease import Candidate, MatchDecided, Narrowed
-from domain.match_dimensions import OfferedNode
-from domain.match_explain import Relaxation
-from domain.matching import recompute
+from domain.hardware.constraints import weights_of
+from domain.lease.lease import Candidate, MatchDecided, Narrowed
+from domain.market.dimensions import OfferedNode
+from domain.market.explanation import Relaxation
+from domain.market.matching import recompute
 from domain.money import PPM
 from projections.reputation import Setting
 

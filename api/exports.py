@@ -25,7 +25,7 @@ from api.call import Call, Caller
 from api.models import AccountInPath, moment
 from api.operation import Resource
 from api.positions import POSITION
-from domain.invoice import invoice_id_of, period_bounds_us
+from domain.income.invoice import invoice_id_of, period_bounds_us
 from domain.money import Asset
 from domain.refusal import Reason, Refused
 from ledger import billing_details, journal

@@ -22,11 +22,11 @@ from api.models import (
     moment_or_none,
 )
 from api.operation import Resource
-from domain.escrow import TIME_MAX_US
-from domain.forecast import Draw, charge_per_hour, lasts_until_us
-from domain.funding import sources_of
-from domain.lease import Lease, lease_stream
-from domain.offer import SETTLEMENTS
+from domain.funds.funding import sources_of
+from domain.lease.escrow import TIME_MAX_US
+from domain.lease.forecast import Draw, charge_per_hour, lasts_until_us
+from domain.lease.lease import Lease, lease_stream
+from domain.market.offer import SETTLEMENTS
 from domain.refusal import Reason, Refused
 from projections import access, leases
 from projections.access import ACCESS

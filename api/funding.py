@@ -30,9 +30,9 @@ from api.models import (
 )
 from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
-from domain.budget import ACCOUNT, SetBudget, budget_of, left_this_month, month_at
-from domain.funding import EndPayer, SetPayer, funding_of, sources_of
-from domain.offer import SETTLEMENTS
+from domain.funds.budget import ACCOUNT, SetBudget, budget_of, left_this_month, month_at
+from domain.funds.funding import EndPayer, SetPayer, funding_of, sources_of
+from domain.market.offer import SETTLEMENTS
 from domain.refusal import Reason, Refused
 from projections import access, funding
 from projections.access import ACCESS

@@ -10,13 +10,13 @@ from api.lease_desk import streams_read as streams_read
 from api.matching import missing_of, places, short_of, wish_of
 from api.placing import within_quotas
 from api.service import Service
-from domain.gang import GangRequested, GangState, GrowGang, RequestGang, ReserveGang
-from domain.gang_plan import place
-from domain.job import JobSubmitted, SubmitJob, job_stream
-from domain.lease import RequestLease
+from domain.jobs.gang import GangRequested, GangState, GrowGang, RequestGang, ReserveGang
+from domain.jobs.gang_places import place
+from domain.jobs.job import JobSubmitted, SubmitJob, job_stream
+from domain.lease.lease import RequestLease
+from domain.leasing.taking import reserving
 from domain.refusal import Reason, Refused
 from domain.stream import derive_id
-from domain.taking import reserving
 
 Asked = RequestGang | GangRequested
 

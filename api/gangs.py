@@ -34,12 +34,12 @@ from api.paging import LIST_LIMIT, Cursor, Limit
 from api.placing import has_waiting, keeps_queue, wait
 from api.pools import PoolId
 from domain.duration import SECOND_US
-from domain.gang import MEMBERS_MAX, CloseGang, RequestGang, gang_stream
-from domain.job import JobSubmitted, SubmitJob
-from domain.lease import CANCELLED_BEFORE_START
+from domain.jobs.gang import MEMBERS_MAX, CloseGang, RequestGang, gang_stream
+from domain.jobs.job import JobSubmitted, SubmitJob
+from domain.lease.lease import CANCELLED_BEFORE_START
 from domain.money import PPM
-from domain.pool import GANG_TIMEOUT_US, pool_stream
-from domain.pool_queue import queue_of
+from domain.pools.pool import GANG_TIMEOUT_US, pool_stream
+from domain.pools.queue import queue_of
 from domain.refusal import Reason, Refused
 from projections import pools
 from projections.fleet import FLEET

@@ -27,7 +27,7 @@ from api.models import (
 )
 from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
-from domain.grant import (
+from domain.governance.grant import (
     MILESTONE_ID,
     MILESTONES_MAX,
     TEXT_MAX,

@@ -30,16 +30,16 @@ from api.models import (
 )
 from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
-from domain.counterparty import SetCounterparty
-from domain.group import (
+from domain.parties.counterparty import SetCounterparty
+from domain.pools.group import (
     AddGroupMember,
     CreateGroup,
     RemoveGroupMember,
     SetProjectOverflow,
     group_stream,
 )
-from domain.quota import SetQuota
-from domain.quota import stream_of as quota_stream
+from domain.pools.quota import SetQuota
+from domain.pools.quota import stream_of as quota_stream
 from domain.refusal import Reason, Refused
 from projections import demand
 from projections.demand import DEMAND

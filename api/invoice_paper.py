@@ -22,7 +22,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from api.issuer import Issuer
 from api.models import moment
 from domain.gpu_time import GPU_HOUR_US
-from domain.invoice import (
+from domain.income.invoice import (
     CreditNoteIssued,
     InvoiceIssued,
     InvoiceLine,

@@ -35,7 +35,7 @@ from api.models import (
 from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
 from api.positions import POSITION
-from domain.invoice import (
+from domain.income.invoice import (
     LINES_MAX,
     CreditLine,
     CreditNoteIssued,
@@ -46,11 +46,9 @@ from domain.invoice import (
     invoice_id_of,
     invoice_stream,
 )
-from domain.invoice import (
-    written_number as number_of,
-)
+from domain.income.invoice import written_number as number_of
+from domain.income.tax import TaxLine
 from domain.refusal import Reason, Refused
-from domain.tax import TaxLine
 from ledger import billing_details, codec
 from ledger.billing_details import Details
 from projections import access, invoices

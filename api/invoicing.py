@@ -16,7 +16,7 @@ from api.service import Service
 from api.settings import SettingsInvalid
 from domain.calendar import month_of_day
 from domain.duration import DAY_US
-from domain.invoice import (
+from domain.income.invoice import (
     GRACE_US,
     KINDS,
     CreditLine,
@@ -25,8 +25,8 @@ from domain.invoice import (
     invoice_stream,
     period_bounds_us,
 )
+from domain.income.tax import TaxParty
 from domain.money import credit
-from domain.tax import TaxParty
 from ledger import billing_details
 from ledger.handle import LOG_AWAY
 from projections import invoices, statements

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from api.settings import SettingsInvalid
-from domain.tax import NoTax, TaxRules, VatTable
+from domain.income.tax import NoTax, TaxRules, VatTable
 
 _FIELDS = frozenset({"name", "address", "country", "tax_id", "note", "vat"})
 _PERCENT = re.compile(r"([0-9]{1,2})(?:\.([0-9]{1,4}))?", re.ASCII)

@@ -44,16 +44,12 @@ from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
 from api.placing import placed
 from api.service import Service
-from domain.close_reason import CANCELLED_BEFORE_START, RENTER_CLOSED, SCALED_DOWN
 from domain.duration import SECOND_US
-from domain.job import JobState, Part, ScaleJob, job_stream
-from domain.job_parts import due_parts, due_run, members_for, plan_of, surplus
-from domain.job_plan import MEMBERS_MAX
-from domain.lease import CloseLease, RequestLease, lease_stream
-from domain.refusal import Reason, Refused
-from domain.schedule import next_due_us, parse
-from domain.stream import derive_id
-from domain.task_queue import (
+from domain.jobs.cron import next_due_us, parse
+from domain.jobs.job import JobState, Part, ScaleJob, job_stream
+from domain.jobs.parts import due_parts, due_run, members_for, plan_of, surplus
+from domain.jobs.plan import MEMBERS_MAX
+from domain.jobs.task_queue import (
     HOLD_US,
     PAYLOAD_MAX,
     PUSH_MAX,
@@ -66,6 +62,10 @@ from domain.task_queue import (
     TaskTaken,
     task_queue_stream,
 )
+from domain.lease.close_codes import CANCELLED_BEFORE_START, RENTER_CLOSED, SCALED_DOWN
+from domain.lease.lease import CloseLease, RequestLease, lease_stream
+from domain.refusal import Reason, Refused
+from domain.stream import derive_id
 from ledger.handle import JOB_ACCOUNT, StreamMoved
 from projections import leases, tables
 from projections.leases import LEASES

@@ -35,15 +35,15 @@ from api.service import Service
 from api.settlement import forfeit_rewards, settle_due
 from api.trust_jobs import run_trust
 from domain.duration import HOUR_US, SECOND_US
-from domain.lease import (
+from domain.fleet.node import RecordEquivocation
+from domain.funds.promotion import ExpirePromotion
+from domain.lease.lease import (
     DEGRADED_LIMIT_US,
     MIN_RUNWAY_US,
     REQUEST_TIMEOUT_US,
     START_TIMEOUT_US,
 )
-from domain.node import RecordEquivocation
-from domain.pin import PinUsage
-from domain.promotion import ExpirePromotion
+from domain.metering.pin import PinUsage
 from ledger import cut, job_runs, lease_health, lease_logs, trees
 from ledger.handle import LOG_AWAY
 from ledger.usage import key_id_of

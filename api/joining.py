@@ -31,13 +31,8 @@ from api.node_signatures import fingerprint
 from api.node_specs import EXAMPLE_SPECS, Devices, HardwareForm, HostForm, facts_of, require_driver
 from api.operation import Resource
 from api.providers import own_region
-from domain import node_key
-from domain.node import (
-    JOIN_CODE_LIFE_US,
-    IssueJoinCode,
-    JoinNode,
-    node_stream,
-)
+from domain.fleet import keys as node_key
+from domain.fleet.node import JOIN_CODE_LIFE_US, IssueJoinCode, JoinNode, node_stream
 from domain.refusal import Reason
 
 resource = Resource("nodes")

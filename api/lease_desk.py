@@ -20,14 +20,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from api.shared_match import Standings
-from domain.device import device_stream
-from domain.job import SubmitJob, job_stream
-from domain.lease import RequestLease, ReserveLease, lease_stream
-from domain.maintenance import stream_of as maintenance_stream
-from domain.node import node_stream
-from domain.offer import offer_stream
+from domain.fleet.device import device_stream
+from domain.fleet.maintenance import stream_of as maintenance_stream
+from domain.fleet.node import node_stream
+from domain.fleet.revenue_share import revenue_stream
+from domain.jobs.job import SubmitJob, job_stream
+from domain.lease.lease import RequestLease, ReserveLease, lease_stream
+from domain.market.offer import offer_stream
 from domain.refusal import Refused
-from domain.revenue_share import revenue_stream
 from domain.stream import Stream, World
 from ledger.fresh import FreshStates
 from ledger.handle import LOG_AWAY, Ahead, Answer, CommandKey, Ledger, Order, Outcome

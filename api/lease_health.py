@@ -32,8 +32,8 @@ from api.models import (
     with_examples,
 )
 from api.operation import Resource
-from domain.lease import DEGRADED_AFTER_US, Lease, lease_stream
-from domain.provider import provider_stream
+from domain.fleet.provider import provider_stream
+from domain.lease.lease import DEGRADED_AFTER_US, Lease, lease_stream
 from domain.refusal import Reason, Refused
 from ledger import lease_health
 from ledger.lease_health import ACCEPTOR, INITIATOR, Half

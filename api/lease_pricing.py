@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from api.pricing import Pricing
 from api.service import Service
-from domain.constraints import Constraints
 from domain.duration import SECOND_US
-from domain.pool import pool_stream
-from domain.pricing import DEFAULT, STANDING, TERM, module_for
+from domain.hardware.constraints import Constraints
+from domain.lease.reserved_term import term_us
+from domain.pools.pool import pool_stream
+from domain.prices.modules import DEFAULT, STANDING, TERM, module_for
 from domain.refusal import Reason, Refused
-from domain.reserved_term import term_us
 
 
 def pricing_for(

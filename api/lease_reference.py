@@ -8,24 +8,24 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
-from domain.close_reason import CLOSE_REASONS
-from domain.lease import (
+from domain.lease.close_codes import CLOSE_REASONS
+from domain.lease.lease import (
     DEGRADED_AFTER_US,
     DEGRADED_LIMIT_US,
     LATE_WINDOW_US,
     REQUEST_TIMEOUT_US,
     START_TIMEOUT_US,
 )
-from domain.lease_life import DISPUTED_US_MAX, WARNINGS_US
-from domain.lease_states import NEW, STATES, STAYING, TRANSITIONS
+from domain.lease.states import NEW, STATES, STAYING, TRANSITIONS
+from domain.leasing.life import DISPUTED_US_MAX, WARNINGS_US
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "lease-states.md"
 
 HEAD = """\
 # States of a lease
 
-Written by `python -m api.lease_reference` from `domain/lease_states.py` and
-`domain/close_reason.py`: do not edit. What the states mean is told in
+Written by `python -m api.lease_reference` from `domain/lease/states.py` and
+`domain/lease/close_codes.py`: do not edit. What the states mean is told in
 [the life of a lease](../explanation/lease-life.md).
 
 """

@@ -45,10 +45,11 @@ from api.models import (
 )
 from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
-from domain.close_reason import CLOSE_REASONS, fault_of
 from domain.duration import SECOND_US
-from domain.lease import Lease, ReserveLease, lease_stream
-from domain.lease_turns import (
+from domain.lease.close_codes import CLOSE_REASONS, fault_of
+from domain.lease.lease import Lease, ReserveLease, lease_stream
+from domain.lease.looked import Looked
+from domain.lease.turns import (
     CancelReclaim,
     ExtendLease,
     LeaseQuoted,
@@ -56,11 +57,10 @@ from domain.lease_turns import (
     ResumeLease,
     StartReclaim,
 )
-from domain.looked import Looked
-from domain.matching import Match
-from domain.pricing import Posted, label
+from domain.leasing.taking import Place, quoted_instead, reserving
+from domain.market.matching import Match
+from domain.prices.modules import Posted, label
 from domain.refusal import Reason, Refused
-from domain.taking import Place, quoted_instead, reserving
 from projections import lease_turns
 from projections.leases import LEASES
 

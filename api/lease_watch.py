@@ -19,12 +19,12 @@ import psycopg
 from api.accrual import NodeReader, first_unread
 from api.service import Service
 from api.settlement import known_epochs
-from domain.accrual import UsageRow
-from domain.lease import DEGRADED_AFTER_US, LATE_WINDOW_US, Lease, lease_stream
-from domain.lease_life import DISPUTED_US_MAX, WARNINGS_US, runs_since_us, warning_due
-from domain.lease_turns import ArchiveLease, DegradeLease, RecoverLease, ReviseFault, WarnFundsEnd
+from domain.lease.lease import DEGRADED_AFTER_US, LATE_WINDOW_US, Lease, lease_stream
+from domain.lease.turns import ArchiveLease, DegradeLease, RecoverLease, ReviseFault, WarnFundsEnd
+from domain.leasing.life import DISPUTED_US_MAX, WARNINGS_US, runs_since_us, warning_due
+from domain.metering.counting import UsageRow
+from domain.metering.report import lane_of
 from domain.refusal import Refused
-from domain.report import lane_of
 from ledger.handle import LOG_AWAY
 from projections import lease_turns, tables
 from projections.runner import Connection

@@ -50,10 +50,12 @@ from api.paging import LIST_LIMIT, Cursor, Limit
 from api.placing import placed
 from api.positions import ReadAsOf
 from api.pricing import Pricing
-from domain.close_reason import CLIENT_WITHDREW
 from domain.duration import SECOND_US
-from domain.job import JobSubmitted, SubmitJob
-from domain.lease import (
+from domain.fleet.provider import provider_stream
+from domain.hardware.sharing import mode_of
+from domain.jobs.job import JobSubmitted, SubmitJob
+from domain.lease.close_codes import CLIENT_WITHDREW
+from domain.lease.lease import (
     CANCELLED_BEFORE_START,
     RENTER_CLOSED,
     CloseLease,
@@ -63,9 +65,7 @@ from domain.lease import (
     TopUpLease,
     lease_stream,
 )
-from domain.provider import provider_stream
 from domain.refusal import Reason, Refused
-from domain.sharing import mode_of
 from ledger import codec
 from projections import leases, usage
 from projections.leases import LEASES

@@ -30,14 +30,9 @@ from api.nodes import NodeStateTold, may_run, node_state, own_node, visible_node
 from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
 from api.providers import visible_region
-from domain.drain import DrainNode
-from domain.maintenance import (
-    CancelMaintenance,
-    ScheduleMaintenance,
-    Window,
-    stream_of,
-)
-from domain.node_role import SetNodeRole, role_stream
+from domain.fleet.maintenance import CancelMaintenance, ScheduleMaintenance, Window, stream_of
+from domain.fleet.roles import SetNodeRole, role_stream
+from domain.leasing.drain import DrainNode
 from domain.refusal import Reason
 from projections import supply
 from projections.fleet import FLEET

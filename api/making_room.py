@@ -13,15 +13,15 @@ from typing import Any
 from api.lease_desk import Round
 from api.matching import Wish, asking, looked_at
 from api.service import Service
-from domain.lease import Lease, lease_stream
-from domain.lease_turns import PauseLease, ResumeLease
-from domain.looked import NOT_LOOKED
-from domain.match_dimensions import DIMENSIONS, FreeDevice, Need, OfferedNode
-from domain.matching import Match, candidate_of, rule_of
+from domain.lease.lease import Lease, lease_stream
+from domain.lease.looked import NOT_LOOKED
+from domain.lease.turns import PauseLease, ResumeLease
+from domain.leasing.taking import Place
+from domain.market.dimensions import DIMENSIONS, FreeDevice, Need, OfferedNode
+from domain.market.matching import Match, candidate_of, rule_of
+from domain.market.offer import PRICE_UNITS_MAX
 from domain.money import PPM
-from domain.offer import PRICE_UNITS_MAX
-from domain.pricing import PriceOffer, PriceRequest, PricingPolicy, module_of
-from domain.taking import Place
+from domain.prices.modules import PriceOffer, PriceRequest, PricingPolicy, module_of
 from projections import bids, fleet
 from projections.bids import BIDS, Standing
 from projections.fleet import FLEET

@@ -1,7 +1,7 @@
 """The best node for a lease as the fleet stands now; the decision checks it again.
 
-What a lease needs says `domain/need.py`, the same for every way of buying. Whether a node meets it
-is decided by `domain/match_dimensions.py`, for the whole fleet at once by
+What a lease needs says `domain/market/need.py`, the same for every way of buying. Whether a node meets it
+is decided by `domain/market/dimensions.py`, for the whole fleet at once by
 `projections/fleet_match.py`. Here the two are brought together, with what the views tell.
 """
 
@@ -13,19 +13,19 @@ from typing import TypeVar
 
 from api.lease_desk import Round
 from api.service import Service
-from domain.bidding import Offered
 from domain.duration import DAY_US, SECOND_US
-from domain.job import JobSubmitted, SubmitJob, job_stream
-from domain.lease import LeaseRequested, RequestLease
-from domain.lease_request import asked_of
-from domain.looked import NOT_LOOKED, Looked
-from domain.match_dimensions import Need, OfferedNode
-from domain.match_explain import Explanation, Relaxation
-from domain.matching import Match, choose, ranked, rule_of
-from domain.need import need_of, with_money, without_money
+from domain.jobs.job import JobSubmitted, SubmitJob, job_stream
+from domain.lease.lease import LeaseRequested, RequestLease
+from domain.lease.looked import NOT_LOOKED, Looked
+from domain.leasing.bidding import Offered
+from domain.leasing.request import asked_of
+from domain.leasing.taking import Place
+from domain.market.dimensions import Need, OfferedNode
+from domain.market.explanation import Explanation, Relaxation
+from domain.market.matching import Match, choose, ranked, rule_of
+from domain.market.need import need_of, with_money, without_money
 from domain.refusal import Reason, Refused
-from domain.reputation_terms import RENTER
-from domain.taking import Place
+from domain.trust.reputation_terms import RENTER
 from projections import fleet, fleet_feed, scores
 from projections.fleet import FLEET
 from projections.fleet_columns import Columns

@@ -4,7 +4,7 @@
 
 An event is judged by itself, so one bad event costs no other. The stored form is the event's JSON
 with its keys sorted and no spaces: the same event is the same bytes, however it was written. GPU
-time is refused here: nodes sign that (`domain/report.py`). Source: design api 10.
+time is refused here: nodes sign that (`domain/metering/report.py`). Source: design api 10.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from api.models import LeaseId, parse_moment
-from domain.tariff import METERS
+from domain.prices.tariff import METERS
 from ledger.meter_log import Item, Status
 
 BATCH = "application/cloudevents-batch+json"

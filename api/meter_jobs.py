@@ -12,9 +12,9 @@ from typing import TypeVar
 
 from api.one_by_one import OneByOne
 from api.service import Service
-from domain.edge_device import ChargeDeviceFee
-from domain.resource_usage import EVENTS_MAX, AccrueResource, MeteredEvent, stream_of
-from domain.storage_node import ChargeStorageNode
+from domain.fleet.edge_device import ChargeDeviceFee
+from domain.fleet.storage_node import ChargeStorageNode
+from domain.leasing.other_resources import EVENTS_MAX, AccrueResource, MeteredEvent, stream_of
 from ledger import meter_log
 from projections import meters, tables
 from projections.runner import Connection

@@ -31,8 +31,8 @@ from api.models import (
 )
 from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
+from domain.leasing.other_resources import STORAGE, ReleaseStorage, stream_of
 from domain.refusal import Reason, Refused
-from domain.resource_usage import STORAGE, ReleaseStorage, stream_of
 from ledger import meter_log
 from ledger.meter_log import EVENTS_MAX, Status
 from projections import leases, meters

@@ -26,13 +26,13 @@ from api.amounts import INTEGER_MAX
 from api.moments import moment as moment
 from api.moments import moment_or_none as moment_or_none
 from api.moments import parse_moment as parse_moment
-from domain.job_plan import REFERENCE_MAX
+from domain.jobs.plan import REFERENCE_MAX
 
 LeaseState = Literal[
     "requested", "quoted", "reserved", "gang_waiting", "active", "paused", "degraded", "reclaiming",
     "closing", "settled", "disputed", "resolved", "archived",
 ]  # fmt: skip
-"""Every word of `domain/lease_states.py`."""
+"""Every word of `domain/lease/states.py`."""
 
 LIST_MAX = 1_000
 TEXT_MAX = 256

@@ -45,9 +45,9 @@ from api.payments import (
 )
 from api.processors import processor_for
 from api.reversals import reversing
-from domain.debt import RESERVE_STREAM, FundReserve, WriteOffDebt
 from domain.duration import DAY_US
-from domain.payment import (
+from domain.funds.debt import RESERVE_STREAM, FundReserve, WriteOffDebt
+from domain.funds.payment import (
     AskRefund,
     ConfirmRefund,
     OfferPayment,
@@ -57,10 +57,16 @@ from domain.payment import (
     StartPayment,
     stream_of,
 )
-from domain.payment_terms import TERMS, PublishPaymentTerms
+from domain.funds.payment_terms import TERMS, PublishPaymentTerms
+from domain.funds.top_up import (
+    THRESHOLDS_MAX,
+    SetAutoTopUp,
+    SetBalanceWarnings,
+    StopAutoTopUp,
+    TopUps,
+)
+from domain.funds.top_up import stream_of as top_up_stream
 from domain.refusal import Reason, Refused
-from domain.top_up import THRESHOLDS_MAX, SetAutoTopUp, SetBalanceWarnings, StopAutoTopUp, TopUps
-from domain.top_up import stream_of as top_up_stream
 from projections import access, payments
 from projections.access import ACCESS
 from projections.payments import PAYMENTS

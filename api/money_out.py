@@ -17,14 +17,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from domain.duration import DAY_US
-from domain.maturity import (
-    NETWORK,
-    MatureEarnings,
-    SweepEarnings,
-    due_until_us,
-    stream_of,
-)
-from domain.region_pool import RegionalEarning
+from domain.income.maturity import NETWORK, MatureEarnings, SweepEarnings, due_until_us, stream_of
+from domain.income.region_pool import RegionalEarning
 from ledger.handle import LOG_AWAY, Ledger
 from projections import money_out, read, regions, tables
 from projections.runner import Connection

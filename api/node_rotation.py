@@ -21,10 +21,10 @@ from api.models import Asked, Count, Hex32, KeyId, NodeId, NodeInPath, Position,
 from api.nodes import NodeStateTold, may_run, node_state
 from api.operation import Resource
 from api.usage import Refusal
-from domain import node_key
-from domain.node import NodeState, node_stream
-from domain.node_key import rotation
-from domain.node_rotation import RevokeNodeKey, RotateNodeKey
+from domain.fleet import keys as node_key
+from domain.fleet.key_rotation import RevokeNodeKey, RotateNodeKey
+from domain.fleet.keys import rotation
+from domain.fleet.node import NodeState, node_stream
 from domain.refusal import Reason, Refused
 from projections import usage
 from projections.usage import USAGE

@@ -16,14 +16,11 @@ from api.models import (
     Short,
     with_examples,
 )
-from domain.hardware_facts import DRIVES_MAX, HardwareFacts, SataDrive
-from domain.host_kind import SUBSTRATES_MAX
-from domain.node import (
-    DeviceSpec,
-    HostSpec,
-)
+from domain.fleet.node import DeviceSpec, HostSpec
+from domain.hardware.facts import DRIVES_MAX, HardwareFacts, SataDrive
+from domain.hardware.host_kind import SUBSTRATES_MAX
 from domain.refusal import Reason, Refused
-from domain.trust import is_fake_driver
+from domain.trust.tiers import is_fake_driver
 
 Mib = Annotated[int, Field(ge=0, le=2**40)]
 Small = Annotated[int, Field(ge=0, le=1_000_000)]

@@ -34,9 +34,9 @@ from api.nodes import READ_OR_NODE, visible_node
 from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
 from api.usage import MEDIA_TYPE
-from domain.accrual import RefusedRow
+from domain.metering.counting import RefusedRow
+from domain.metering.report import lane_of
 from domain.refusal import Reason, Refused
-from domain.report import lane_of
 from ledger import codec
 from projections import usage
 from projections.fleet import FLEET

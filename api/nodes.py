@@ -37,8 +37,7 @@ from api.node_specs import DeviceForm, HardwareForm, HostForm, Specs, facts_of, 
 from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
 from api.providers import HardwareRule
-from domain.hardware_admission import WAIVABLE
-from domain.node import (
+from domain.fleet.node import (
     ActivateNode,
     AdmitNode,
     ConfirmNodeKey,
@@ -48,8 +47,9 @@ from domain.node import (
     StartMaintenance,
     node_stream,
 )
-from domain.node_hardware import verdict_of
-from domain.provider import RegionState, provider_stream, region_stream
+from domain.fleet.provider import RegionState, provider_stream, region_stream
+from domain.fleet.verdicts import verdict_of
+from domain.hardware.admission import WAIVABLE
 from domain.refusal import Reason, Refused
 from projections import access, fleet
 from projections.access import ACCESS

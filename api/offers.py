@@ -38,10 +38,10 @@ from api.offer_supply import OfferSupplyTold, supply_of
 from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
 from api.providers import own_provider
-from domain.constraints import NOTHING, QUANTITY_MAX, Constraints
-from domain.match_dimensions import Need
+from domain.hardware.constraints import NOTHING, QUANTITY_MAX, Constraints
+from domain.market.dimensions import Need
+from domain.market.offer import PublishOffer, WithdrawOffer, offer_stream
 from domain.money import PPM
-from domain.offer import PublishOffer, WithdrawOffer, offer_stream
 from domain.refusal import Reason, Refused
 from projections import fleet
 from projections.fleet import FLEET

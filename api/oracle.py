@@ -25,8 +25,8 @@ from api.models import (
 from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
 from domain.duration import SECOND_US
-from domain.oracle import LIMITS
-from domain.price_feed import (
+from domain.prices.oracle import LIMITS
+from domain.prices.price_feed import (
     FEED,
     NAME_MAX,
     PRICE_MAX,

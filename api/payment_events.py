@@ -22,8 +22,7 @@ from api.payments import (
 )
 from api.reversals import reversing
 from api.service import Service
-from domain import cash_out
-from domain.payment import (
+from domain.funds.payment import (
     ConfirmRefund,
     FailPayment,
     FailRefund,
@@ -32,6 +31,7 @@ from domain.payment import (
     ReversePayment,
     stream_of,
 )
+from domain.income import cash_out
 from domain.refusal import Reason, Refused
 from projections import payments
 from projections.payments import PAYMENTS

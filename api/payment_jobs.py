@@ -20,10 +20,9 @@ from typing import Any
 from api.payments import NewRefund, ProcessorAway, ProcessorRefused, SavedCharge
 from api.reversals import funded_by, taking, taking_idle
 from api.service import Service
-from domain.card_money import TurnCardMoney
-from domain.debt import REPAYS, RepayDebt
-from domain.money import credit
-from domain.payment import (
+from domain.funds.card_money import TurnCardMoney
+from domain.funds.debt import REPAYS, RepayDebt
+from domain.funds.payment import (
     ConfirmPayment,
     ConfirmRefund,
     FailPayment,
@@ -31,8 +30,9 @@ from domain.payment import (
     OfferPayment,
     ReceivePayment,
 )
+from domain.funds.top_up import CheckFunds
+from domain.money import credit
 from domain.refusal import Refused
-from domain.top_up import CheckFunds
 from ledger.handle import LOG_AWAY
 from projections import payments, tables
 from projections.leases import read_filled_escrows

@@ -1,7 +1,7 @@
 """The leaves of every payout root, from the market log alone.
 
 The cut of a root is the later of two facts: the epoch's last credited chunk and its confirmed
-mint; who is promised what there is decided in `domain/payout_leaf.py`. Trees, proofs and files are
+mint; who is promised what there is decided in `domain/chain/leaves.py`. Trees, proofs and files are
 not made here.
 """
 
@@ -16,13 +16,13 @@ from uuid import UUID
 import psycopg
 
 from api.settlement import known_epochs
-from domain import epoch as epochs
-from domain.epoch import RewardsCredited, RewardsMatured
-from domain.payout import EpochMintConfirmed
-from domain.payout import stream_of as payout_stream
-from domain.payout_leaf import LeafBook
-from domain.policy import NETWORK
-from domain.settlement import TREASURY
+from domain.chain.leaves import LeafBook
+from domain.chain.payout_root import EpochMintConfirmed
+from domain.chain.payout_root import stream_of as payout_stream
+from domain.epochs import epoch as epochs
+from domain.epochs.epoch import RewardsCredited, RewardsMatured
+from domain.epochs.policy import NETWORK
+from domain.epochs.settlement import TREASURY
 from ledger.handle import Ledger
 
 Connection = psycopg.Connection[Any]

@@ -5,7 +5,7 @@
 Plain leases, parts of plans and restarts go to the best free node at its offer's price; where
 nothing is free the lowest standing bids make room, and a pool that keeps a queue lets the request
 wait. Auctions and standing bids only ask; whole months and the modules of plug-ins are placed at
-once. All of them need the same (`domain/need.py`), and the decision asks every stream again.
+once. All of them need the same (`domain/market/need.py`), and the decision asks every stream again.
 """
 
 from __future__ import annotations
@@ -19,19 +19,22 @@ from api.making_room import Room, room_on_demand
 from api.matching import Fitting, Spec, Wish, fitting, looked_at, match, pool_of_spec, wish_of
 from api.pricing import Pricing
 from api.service import Service
-from domain.auction import OpenAuction
 from domain.duration import SECOND_US
-from domain.group import Holder, must_overflow
-from domain.job import JobSubmitted, SubmitJob
-from domain.lease import RequestLease
-from domain.match_dimensions import Need, OfferedNode
-from domain.matching import RULE, choose
+from domain.jobs.job import JobSubmitted, SubmitJob
+from domain.lease.lease import RequestLease
+from domain.leasing.taking import Place, quoting, reserving
+from domain.market.auction import OpenAuction
+from domain.market.dimensions import Need, OfferedNode
+from domain.market.matching import RULE, choose
+from domain.market.need import without_money
+from domain.market.offer import PRICE_UNITS_MAX
+from domain.market.standing_bid import SetStandingBid
 from domain.money import credit
-from domain.need import without_money
-from domain.offer import PRICE_UNITS_MAX
-from domain.pool import pool_stream
-from domain.pool_queue import QueueRequest, stream_of
-from domain.pricing import (
+from domain.pools.group import Holder, must_overflow
+from domain.pools.pool import pool_stream
+from domain.pools.queue import QueueRequest, stream_of
+from domain.pools.scheduling import CPU_CORES, GPU, GPU_MEMORY, RAM_MIB, quantities
+from domain.prices.modules import (
     AUCTION,
     POSTED,
     STANDING,
@@ -42,12 +45,9 @@ from domain.pricing import (
     label,
     module_for,
 )
-from domain.pricing import Pricing as Module
+from domain.prices.modules import Pricing as Module
 from domain.refusal import Reason, Refused
-from domain.scheduling import CPU_CORES, GPU, GPU_MEMORY, RAM_MIB, quantities
-from domain.standing_bid import SetStandingBid
 from domain.stream import World, derive_id
-from domain.taking import Place, quoting, reserving
 from projections import bids
 from projections.bids import BIDS
 from projections.fleet import FLEET

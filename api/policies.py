@@ -34,10 +34,11 @@ from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
 from api.positions import ReadAsOf
 from domain.duration import SECOND_US
-from domain.policy import NETWORK, PolicyPublished, governance_of
-from domain.policy_document import FORMAT, PROPOSAL_MAX
-from domain.policy_proposal import TEXT_MAX, Proposal, Step, existing_proposal, stream_of
-from domain.policy_vote import (
+from domain.epochs.policy import NETWORK, PolicyPublished, governance_of
+from domain.epochs.reward_terms import RewardTerms
+from domain.governance.document import FORMAT, PROPOSAL_MAX
+from domain.governance.proposal import TEXT_MAX, Proposal, Step, existing_proposal, stream_of
+from domain.governance.vote import (
     ApprovePolicyProposal,
     OpenPolicyReview,
     ProposePolicy,
@@ -48,7 +49,6 @@ from domain.policy_vote import (
     lint_of,
 )
 from domain.refusal import Reason
-from domain.reward_terms import RewardTerms
 from projections import policies
 from projections.policies import POLICIES
 from projections.runner import Connection

@@ -33,7 +33,7 @@ from api.models import (
 from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
 from domain.duration import SECOND_US
-from domain.pool import (
+from domain.pools.pool import (
     DEFAULT_POLICY,
     GPUS_PPM_MAX,
     NAME_MAX,
@@ -48,9 +48,9 @@ from domain.pool import (
     SetPoolPolicy,
     pool_stream,
 )
-from domain.pool_queue import ScheduleDecided, inputs_of
+from domain.pools.queue import ScheduleDecided, inputs_of
+from domain.pools.scheduling import next_request
 from domain.refusal import Reason, Refused
-from domain.scheduling import next_request
 from ledger import codec
 from projections import pools
 from projections.fleet import FLEET

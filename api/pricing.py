@@ -28,13 +28,13 @@ from api.models import (
 )
 from api.operation import Resource
 from api.providers import own_provider
-from domain.auction import BIDS_LIMIT, CLOSES_AFTER_MAX_US
 from domain.duration import SECOND_US
-from domain.offer import offer_stream
-from domain.offer_prices import SetOfferPrices, stream_of
-from domain.pricing import AUCTION, MODULES, STANDING, TERM, label
+from domain.lease.reserved_term import ReservedPrice
+from domain.market.auction import BIDS_LIMIT, CLOSES_AFTER_MAX_US
+from domain.market.offer import offer_stream
+from domain.market.offer_prices import SetOfferPrices, stream_of
+from domain.prices.modules import AUCTION, MODULES, STANDING, TERM, label
 from domain.refusal import Reason, Refused
-from domain.reserved_term import ReservedPrice
 from projections import bids
 from projections.bids import BIDS
 from projections.pools import POOLS

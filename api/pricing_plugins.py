@@ -5,7 +5,7 @@ A package names its modules in the group `tallystick.pricing`:
     [project.entry-points."tallystick.pricing"]
     dutch = "acme_pricing:Dutch"
 
-Each is a class, called without arguments, that has the shape of `domain.pricing.Pricing`. It has to
+Each is a class, called without arguments, that has the shape of `domain.prices.modules.Pricing`. It has to
 be pure: its facts are decided on again whenever a race is lost. One that cannot be loaded, or whose
 name is taken, stops the start: half of a market's prices would be worse than none.
 """
@@ -15,7 +15,7 @@ from __future__ import annotations
 from importlib import metadata
 from threading import Lock
 
-from domain.pricing import Pricing, label, register
+from domain.prices.modules import Pricing, label, register
 
 GROUP = "tallystick.pricing"
 _once = Lock()

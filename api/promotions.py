@@ -25,7 +25,7 @@ from api.models import (
 )
 from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
-from domain.promotion import (
+from domain.funds.promotion import (
     PRIORITY_MAX,
     PROGRAM,
     ClosePromotion,

@@ -28,8 +28,7 @@ from api.models import (
 )
 from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
-from domain.hardware_admission import WAIVABLE
-from domain.provider import (
+from domain.fleet.provider import (
     REGION_NAME_PATTERN,
     SECURITY_TIERS,
     WORKLOADS_MAX,
@@ -41,6 +40,7 @@ from domain.provider import (
     provider_stream,
     region_stream,
 )
+from domain.hardware.admission import WAIVABLE
 from domain.refusal import Reason, Refused
 from projections import fleet, supply
 from projections.fleet import FLEET

@@ -16,10 +16,10 @@ from api.matching import look, wish_of
 from api.models import TERM_SECONDS_MAX, Asked, JobId, with_examples
 from api.operation import Resource
 from api.performance import performance_of_match
-from domain.constraints import require_constraints
 from domain.duration import SECOND_US
-from domain.job import JobSubmitted, SubmitJob, require_shape
-from domain.lease import RequestLease
+from domain.hardware.constraints import require_constraints
+from domain.jobs.job import JobSubmitted, SubmitJob, require_shape
+from domain.lease.lease import RequestLease
 from domain.refusal import Reason
 from projections import reputation
 from projections.fleet import FLEET

@@ -4,7 +4,7 @@
 
 A region's days are taken in order, as many as are due, so a service that was away catches up; what
 had been decided before it stopped is found in the log and not decided again. A region that fails
-stops by itself and is named. Rules: `domain/region_sharing.py`, `domain/waterfall.py`.
+stops by itself and is named. Rules: `domain/income/region_sharing.py`, `domain/income/region_waterfall.py`.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from collections import defaultdict
 from api.service import Service
 from domain.calendar import day_start_us
 from domain.duration import DAY_US, HOUR_US
-from domain.region_sharing import ROLE_NODES_MAX, NodeTime, ShareRegionDay
-from domain.region_terms import stream_of, terms_on
-from domain.trust import standing
+from domain.income.region_sharing import ROLE_NODES_MAX, NodeTime, ShareRegionDay
+from domain.income.region_terms import stream_of, terms_on
+from domain.trust.tiers import standing
 from ledger.handle import LOG_AWAY
 from projections import regions, tables, trust
 from projections.runner import Connection

@@ -28,10 +28,10 @@ from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
 from api.providers import own_region
 from domain.calendar import day_named, day_text
-from domain.provider import provider_stream, region_stream
+from domain.fleet.provider import provider_stream, region_stream
+from domain.income.region_sharing import NOTICE_DAYS, SetRegionTerms
+from domain.income.region_terms import InfraCost, RegionTerms, RegionTermsSet, stream_of
 from domain.refusal import Reason, Refused
-from domain.region_sharing import NOTICE_DAYS, SetRegionTerms
-from domain.region_terms import InfraCost, RegionTerms, RegionTermsSet, stream_of
 from projections import regions
 from projections.fleet import FLEET
 from projections.regions import REGIONS

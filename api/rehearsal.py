@@ -3,7 +3,7 @@
     reproduced == the file says what settling its own cut gives, byte for byte
 
 Only the files are read: no database and no server, so whoever has them can rehearse as well. The
-formulas are in `domain/policy_rehearsal.py`.
+formulas are in `domain/governance/rehearsal.py`.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from typing import Any
 
 from api.collecting import collecting_later
 from domain.duration import SECOND_US
-from domain.emission import check_segments
-from domain.epoch_file import epoch_file, read_cut, read_policy
-from domain.money import PPM, Amount, token
-from domain.policy import COMPUTE_BASES, PolicyPublished
-from domain.policy_document import FORMAT, Terms, read_document
-from domain.policy_rehearsal import (
+from domain.epochs.emission import check_segments
+from domain.epochs.epoch_file import epoch_file, read_cut, read_policy
+from domain.epochs.policy import COMPUTE_BASES, PolicyPublished
+from domain.epochs.reward_terms import NO_TERMS, check_terms
+from domain.epochs.settlement import Cut
+from domain.governance.document import FORMAT, Terms, read_document
+from domain.governance.rehearsal import (
     Difference,
     EpochDifference,
     RehearsalStops,
@@ -29,9 +30,8 @@ from domain.policy_rehearsal import (
     plans,
     rehearse,
 )
+from domain.money import PPM, Amount, token
 from domain.refusal import Refused
-from domain.reward_terms import NO_TERMS, check_terms
-from domain.settlement import Cut
 
 
 class NothingToRehearse(Exception):

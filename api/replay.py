@@ -23,23 +23,9 @@ from nacl.signing import SigningKey
 
 from api.accrual import NodeReader, due_commands
 from api.trace_openb import TraceNode, TraceTask
-from domain import report
-from domain.account import BootstrapOperator, OpenAccount
-from domain.deposit import ConfirmDeposit
-from domain.device import AccrueCapacity
 from domain.duration import HOUR_US
-from domain.job import SubmitJob
-from domain.lease import (
-    TERM_REACHED,
-    CloseLease,
-    ReadyLease,
-    RequestLease,
-    ReserveLease,
-    lease_stream,
-)
-from domain.matching import RULE, Match, Need, choose
-from domain.money import credit
-from domain.node import (
+from domain.fleet.device import AccrueCapacity
+from domain.fleet.node import (
     ActivateNode,
     AdmitNode,
     ConfirmNodeKey,
@@ -48,11 +34,25 @@ from domain.node import (
     IssueJoinCode,
     JoinNode,
 )
-from domain.offer import PublishOffer
-from domain.pin import PinUsage
-from domain.provider import OpenRegion, RegisterProvider
+from domain.fleet.provider import OpenRegion, RegisterProvider
+from domain.funds.deposit import ConfirmDeposit
+from domain.jobs.job import SubmitJob
+from domain.lease.lease import (
+    TERM_REACHED,
+    CloseLease,
+    ReadyLease,
+    RequestLease,
+    ReserveLease,
+    lease_stream,
+)
+from domain.market.matching import RULE, Match, Need, choose
+from domain.market.offer import PublishOffer
+from domain.metering import report
+from domain.metering.pin import PinUsage
+from domain.money import credit
+from domain.parties.account import BootstrapOperator, OpenAccount
+from domain.prices.tariff import CLOUDBENDER, publish
 from domain.stream import derive_id
-from domain.tariff import CLOUDBENDER, publish
 from ledger import cut, trees, usage
 from ledger.handle import Ledger
 from node_reporter.identity import key_id, public_key

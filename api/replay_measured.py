@@ -31,9 +31,9 @@ from api.service import Service
 from api.settings import Settings
 from api.trace_gentd26 import SECOND_US, TICK_S, Counted, Pod, Sample, counted
 from api.trace_openb import TraceNode, TraceTask
-from domain import report
-from domain.lease import lease_stream
-from domain.node import JoinNode
+from domain.fleet.node import JoinNode
+from domain.lease.lease import lease_stream
+from domain.metering import report
 from ledger.usage import StoredReport
 from node_reporter import polling
 from node_reporter.agent import Reporter

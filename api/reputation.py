@@ -23,11 +23,11 @@ from api.operation import Resource
 from api.positions import ReadAsOf
 from domain.calendar import day_text
 from domain.duration import DAY_US
+from domain.epochs.policy import NETWORK
+from domain.epochs.reward_terms import NO_TERMS, bonus_ppm
 from domain.money import PPM
-from domain.policy import NETWORK
 from domain.refusal import Reason, Refused
-from domain.reputation import OBSERVATION, InputScore, Rating, lesser
-from domain.reputation_terms import (
+from domain.trust.reputation_terms import (
     COMPLETION,
     LEASES_OF,
     PROVIDER,
@@ -36,8 +36,8 @@ from domain.reputation_terms import (
     UPTIME,
     TierCriteria,
 )
-from domain.reputation_tier import CRITERIA, Shown, missing, tier_of
-from domain.reward_terms import NO_TERMS, bonus_ppm
+from domain.trust.reputation_tier import CRITERIA, Shown, missing, tier_of
+from domain.trust.scores import OBSERVATION, InputScore, Rating, lesser
 from projections import fleet, policies, reputation, scores
 from projections.fleet import FLEET
 from projections.policies import POLICIES

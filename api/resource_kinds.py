@@ -28,19 +28,10 @@ from api.models import (
 from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
 from api.providers import own_provider
-from domain.licence import (
-    SEATS_MAX,
-    GrantLicence,
-    RevokeLicence,
-    licence_stream,
-)
+from domain.fleet.kinds import SEED, ClassModel, RegisterResourceKind
+from domain.fleet.licence import SEATS_MAX, GrantLicence, RevokeLicence, licence_stream
 from domain.money import Asset
 from domain.refusal import Reason, Refused
-from domain.resource_kind import (
-    SEED,
-    ClassModel,
-    RegisterResourceKind,
-)
 from projections import supply
 from projections.fleet import FLEET
 

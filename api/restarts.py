@@ -26,11 +26,11 @@ from api.one_by_one import OneByOne
 from api.operation import Resource
 from api.placing import placed
 from api.service import Service
-from domain.funding import sources_of
+from domain.funds.funding import sources_of
 from domain.gpu_time import charge_for
-from domain.job import job_stream
-from domain.lease import MIN_RUNWAY_US, Lease, lease_stream
-from domain.lease_request import asked_again
+from domain.jobs.job import job_stream
+from domain.lease.lease import MIN_RUNWAY_US, Lease, lease_stream
+from domain.leasing.request import asked_again
 from domain.money import PPM, credit
 from domain.refusal import Reason, Refused
 from domain.stream import derive_id

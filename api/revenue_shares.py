@@ -21,8 +21,8 @@ from api.models import (
 )
 from api.nodes import READ_OR_NODE, WRITE, visible_node
 from api.operation import Resource
+from domain.fleet.revenue_share import OWNERS_MAX, OwnerShare, SetRevenueShares, revenue_stream
 from domain.refusal import Reason
-from domain.revenue_share import OWNERS_MAX, OwnerShare, SetRevenueShares, revenue_stream
 from projections.fleet import FLEET
 
 resource = Resource("nodes")

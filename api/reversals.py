@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from api.service import Service
-from domain.funds_taken import TakeFundsBack, TakeIdleEscrow
-from domain.payment import ReversePayment, stream_of
+from domain.corrections.reversal import TakeFundsBack, TakeIdleEscrow
+from domain.funds.payment import ReversePayment, stream_of
 from projections import leases
 from projections.leases import LEASES, FundedLease
 from projections.runner import Connection

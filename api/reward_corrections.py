@@ -30,9 +30,8 @@ from api.models import (
 )
 from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
-from domain.epoch import Reward, RewardsCredited, stream_of
-from domain.refusal import Reason, Refused
-from domain.reward_correction import (
+from domain.epochs.epoch import Reward, RewardsCredited, stream_of
+from domain.epochs.reward_correction import (
     ADJUSTMENT,
     SLASH,
     TEXT_MAX,
@@ -42,6 +41,7 @@ from domain.reward_correction import (
     correction_of,
     correction_stream,
 )
+from domain.refusal import Reason, Refused
 from ledger.handle import Ledger
 from projections import rewards
 from projections.rewards import REWARDS

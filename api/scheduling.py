@@ -2,7 +2,7 @@
 
     a decision is recorded  <=>  its reservation is, too
 
-What a decision looks at is read here, the rule is `domain/scheduling.py`, and what it gave is
+What a decision looks at is read here, the rule is `domain/pools/scheduling.py`, and what it gave is
 recorded with everything it looked at. Repeating the job is harmless: it only ever decides about
 who still waits, and the queue's own stream says who that is.
 """
@@ -20,24 +20,17 @@ from api.matching import MATCH_AGAIN, waits_for_room, wish_again
 from api.one_by_one import OneByOne
 from api.placing import at_once, has_waiting
 from api.service import Service
-from domain.close_reason import CANCELLED_BEFORE_START, EXPIRED, NO_MATCH
-from domain.device import device_stream
 from domain.duration import HOUR_US
-from domain.fair_share import decayed
-from domain.gang import CloseGang, gang_stream
-from domain.job import job_stream
-from domain.lease import CloseLease, ReserveLease, lease_stream
+from domain.fleet.device import device_stream
+from domain.jobs.gang import CloseGang, gang_stream
+from domain.jobs.job import job_stream
+from domain.lease.close_codes import CANCELLED_BEFORE_START, EXPIRED, NO_MATCH
+from domain.lease.lease import CloseLease, ReserveLease, lease_stream
 from domain.money import PPM
-from domain.pool import PoolPolicy, pool_stream
-from domain.pool_queue import (
-    HOLDERS_MAX,
-    DecideSchedule,
-    QueueState,
-    RequestQueued,
-    stream_of,
-)
-from domain.refusal import Reason, Refused
-from domain.scheduling import (
+from domain.pools.fair_share import decayed
+from domain.pools.pool import PoolPolicy, pool_stream
+from domain.pools.queue import HOLDERS_MAX, DecideSchedule, QueueState, RequestQueued, stream_of
+from domain.pools.scheduling import (
     CPU_CORES,
     GPU,
     GPU_MEMORY,
@@ -49,6 +42,7 @@ from domain.scheduling import (
     quantities,
     queue_for,
 )
+from domain.refusal import Reason, Refused
 from projections import pools
 from projections.fleet import FLEET
 from projections.pools import POOLS

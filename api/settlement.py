@@ -5,7 +5,7 @@
     credit: RewardsCredited in chunks, RewardsMatured with them or after the holdback
 
 The file is written before the fact that names it, so a fact never refers to what does not exist.
-What an epoch pays is decided in `domain/settlement.py`; this file fetches its inputs, all of them
+What an epoch pays is decided in `domain/epochs/settlement.py`; this file fetches its inputs, all of them
 as of the cut: they are the same however far the views have read since, so a seal can be computed
 again. Only its maturing, epochs later, reads the file that was sealed: a tier or a score may be
 judged by newer rules then. While an epoch is closed the accrual job is kept out, so that its cut
@@ -27,8 +27,8 @@ from api.epoch_files import epoch_path
 from api.epoch_gate import missing_for
 from api.leading import keeping_out
 from contracts.outbox import write_durably
-from domain import epoch as epochs
-from domain.epoch import (
+from domain.epochs import epoch as epochs
+from domain.epochs.epoch import (
     CloseEpoch,
     CreditRewards,
     Epoch,
@@ -38,14 +38,14 @@ from domain.epoch import (
     Reward,
     SealEpoch,
 )
-from domain.epoch_file import epoch_file, file_sha256, read_cut
-from domain.forfeit import FORFEITS_MAX, ForfeitRewards, due_us
+from domain.epochs.epoch_file import epoch_file, file_sha256, read_cut
+from domain.epochs.forfeit import FORFEITS_MAX, ForfeitRewards, due_us
+from domain.epochs.policy import NETWORK, PolicyPublished
+from domain.epochs.settlement import TREASURY, Cut, Settlement, settle
 from domain.money import token
-from domain.oracle import HEALTHY
-from domain.policy import NETWORK, PolicyPublished
-from domain.price_feed import FEED, TakePriceSnapshot, reading_of
+from domain.prices.oracle import HEALTHY
+from domain.prices.price_feed import FEED, TakePriceSnapshot, reading_of
 from domain.refusal import Reason, Refused
-from domain.settlement import TREASURY, Cut, Settlement, settle
 from ledger import cut, trees
 from ledger.handle import Ledger
 from projections import tables

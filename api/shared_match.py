@@ -1,6 +1,6 @@
 """One look at the fleet for all of a round who ask the same of it.
 
-    best(need) == what `domain.matching.choose` finds among all nodes less what the round gave away
+    best(need) == what `domain.market.matching.choose` finds among all nodes less what the round gave away
 
 Renters who ask at once mostly want the same. The fleet is asked once for each different need, for
 so many nodes that the best of them are still among them after every call of the round has got its
@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from domain.lease import Candidate
-from domain.match_dimensions import Need, OfferedNode
-from domain.matching import (
+from domain.lease.lease import Candidate
+from domain.market.dimensions import Need, OfferedNode
+from domain.market.matching import (
     CANDIDATES_MAX,
     Match,
     Taken,

@@ -36,9 +36,9 @@ from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
 from api.positions import POSITION
 from api.statements import StatementLineTold, line_told
-from domain.accrual_steps import Step, steps
-from domain.lease import UsageAccrued
-from domain.report import report_hash
+from domain.lease.accrual_steps import Step, steps
+from domain.lease.lease import UsageAccrued
+from domain.metering.report import report_hash
 from ledger import codec, prove
 from ledger.chain import split_body, usage_leaf
 from projections import audit_index, movements

@@ -14,8 +14,7 @@ from api.models import Asked, Count, Moment, Position, Short, Told, Told_at, mom
 from api.operation import Resource
 from domain.duration import SECOND_US
 from domain.money import Amount
-from domain.refusal import Reason
-from domain.tariff import (
+from domain.prices.tariff import (
     NETWORK,
     FederatedFees,
     MeterRate,
@@ -27,6 +26,7 @@ from domain.tariff import (
     TariffPublished,
     UsageFee,
 )
+from domain.refusal import Reason
 
 resource = Resource("tariffs")
 

@@ -1,6 +1,6 @@
 """How far a node is believed: the tier of each device, and every rule that keeps it from the next.
 
-Nothing here decides: `domain/trust.py` judges what the projection added up from signed reports and
+Nothing here decides: `domain/trust/tiers.py` judges what the projection added up from signed reports and
 recorded facts, so anybody with the logs comes to the same tier.
 """
 
@@ -29,9 +29,9 @@ from api.models import (
 )
 from api.nodes import visible_node
 from api.operation import Resource
-from domain import trust
 from domain.refusal import Reason, Refused
-from domain.trust_record import ForgetDriverLibrary, KnowDriverLibrary
+from domain.trust import tiers as trust
+from domain.trust.record import ForgetDriverLibrary, KnowDriverLibrary
 from projections import trust as view_of
 from projections.fleet import FLEET
 from projections.trust import TRUST

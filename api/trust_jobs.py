@@ -13,23 +13,18 @@ from typing import Any
 
 from api import secret_files
 from api.service import Service
-from domain import challenge, challenge_check
-from domain.challenge import (
-    REFERENCE,
-    IssueChallenge,
-    JudgeChallenge,
-    challenge_stream,
-)
 from domain.duration import DAY_US
-from domain.job import SubmitJob
-from domain.lease import Candidate, Lease, RequestLease, lease_stream
-from domain.looked import Looked
-from domain.matching import Match
+from domain.fleet.key_rotation import RecordAlternatingBoots
+from domain.jobs.job import SubmitJob
+from domain.lease.lease import Candidate, Lease, RequestLease, lease_stream
+from domain.lease.looked import Looked
+from domain.leasing.taking import Place, reserving
+from domain.market.matching import Match
 from domain.money import PPM, credit
-from domain.node_rotation import RecordAlternatingBoots
 from domain.refusal import Refused
-from domain.taking import Place, reserving
-from domain.trust_record import RecordDeviceTwice
+from domain.trust import challenge, challenge_check
+from domain.trust.challenge import REFERENCE, IssueChallenge, JudgeChallenge, challenge_stream
+from domain.trust.record import RecordDeviceTwice
 from ledger import lease_logs
 from ledger.handle import LOG_AWAY
 from projections import scores, tables, trust

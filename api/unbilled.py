@@ -14,8 +14,8 @@ from typing import Any
 import psycopg
 
 from api.accrual import NodeReader, unread
-from domain.lease import Lease, UsageAccrued, lease_stream
-from domain.lease_accrual import accrued_so_far
+from domain.lease.lease import Lease, UsageAccrued, lease_stream
+from domain.leasing.accrual import accrued_so_far
 from ledger.handle import Ledger
 
 

@@ -34,8 +34,8 @@ from nacl.bindings import crypto_sign_BYTES, crypto_sign_open
 from nacl.exceptions import BadSignatureError
 
 from api import usage_form
-from domain import report
-from domain.report import ReportInvalid
+from domain.metering import report
+from domain.metering.report import ReportInvalid
 from ledger.usage import (
     FLAG_CONTENT,
     AppendFailed,

@@ -1,4 +1,4 @@
-"""The hot route's reading of a report: the verdict of `domain.report.parse`, several times faster.
+"""The hot route's reading of a report: the verdict of `domain.metering.report.parse`, several times faster.
 
 Not a second set of rules. It may say yes only where the reference says yes, with the same identity;
 whatever it does not like, and whatever it does not know how to judge (backslashes, events, a device
@@ -20,9 +20,9 @@ from typing import Annotated, Any, Literal, NamedTuple
 import msgspec
 from msgspec import Meta
 
-from domain import report
+from domain.metering import report
+from domain.metering.report import ReportInvalid
 from domain.nesting import is_too_deep
-from domain.report import ReportInvalid
 
 _Nat = Annotated[int, Meta(ge=0, le=report.INT_MAX)]
 _Signed = Annotated[int, Meta(ge=-report.INT_MAX, le=report.INT_MAX)]

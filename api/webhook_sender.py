@@ -29,7 +29,7 @@ import httpx
 from api import secret_files
 from api.models import moment
 from domain.duration import SECOND_US
-from domain.webhook import DisableWebhook
+from domain.parties.webhook import DisableWebhook
 from ledger import webhook_deliveries
 from ledger.handle import LOG_AWAY
 from projections import audit_index, webhooks

@@ -26,8 +26,7 @@ from api.models import (
 )
 from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
-from domain.refusal import Reason, Refused
-from domain.webhook import (
+from domain.parties.webhook import (
     TYPES_MAX,
     URL_MAX,
     AddWebhook,
@@ -37,6 +36,7 @@ from domain.webhook import (
     WebhookState,
     webhook_stream,
 )
+from domain.refusal import Reason, Refused
 from ledger import webhook_deliveries
 from projections import webhooks
 from projections.webhooks import WEBHOOKS, Endpoint

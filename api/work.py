@@ -36,12 +36,12 @@ from api.models import (
 )
 from api.nodes import own_node
 from api.operation import Resource
-from domain.close_reason import COMPLETED, SPEC_MISMATCH, UNSTABLE
-from domain.executor_key import IssueExecutorKey, RevokeExecutorKey
-from domain.lease import CloseLease, Lease, lease_stream
-from domain.lease_command import LOST, LeaseCommandAcknowledged, LeaseWorkEnded
-from domain.lease_work import AcknowledgeCommand, EndWork
-from domain.provider import provider_stream
+from domain.fleet.executor_key import IssueExecutorKey, RevokeExecutorKey
+from domain.fleet.provider import provider_stream
+from domain.lease.close_codes import COMPLETED, SPEC_MISMATCH, UNSTABLE
+from domain.lease.lease import CloseLease, Lease, lease_stream
+from domain.lease.work_commands import LOST, LeaseCommandAcknowledged, LeaseWorkEnded
+from domain.leasing.work import AcknowledgeCommand, EndWork
 from domain.refusal import Reason, Refused
 from ledger import lease_logs
 from projections import leases, work

@@ -45,10 +45,12 @@ from api.service import Service
 from api.settings import Settings
 from benchmarks import cpu
 from benchmarks.reports import BOOT, BenchNode, bench_node
-from domain import deposit, lease, report
-from domain.deposit import deposit_stream
+from domain.funds import deposit
+from domain.funds.deposit import deposit_stream
 from domain.gpu_time import GPU_HOUR_US, charge_for
-from domain.lease import lease_stream
+from domain.lease import lease
+from domain.lease.lease import lease_stream
+from domain.metering import report
 from domain.money import PPM, credit
 from ledger import usage
 from projections import tables

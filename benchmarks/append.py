@@ -33,7 +33,7 @@ from nacl.bindings import crypto_sign_open
 from api import usage_form
 from api.embedded_postgres import EmbeddedPostgres
 from benchmarks.reports import BenchNode, Signed, bench_node, reports
-from domain import report
+from domain.metering import report
 from ledger import migrate, pgbin, usage
 from ledger.usage import Item
 

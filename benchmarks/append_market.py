@@ -28,7 +28,7 @@ from eventsourcing.domain import Aggregate, event
 from psycopg.conninfo import conninfo_to_dict
 
 from api.embedded_postgres import EmbeddedPostgres
-from domain.deposit import DepositConfirmed, deposit_stream
+from domain.funds.deposit import DepositConfirmed, deposit_stream
 from domain.money import Asset, credit
 from ledger import codec
 from ledger.handle import Ledger

@@ -40,7 +40,7 @@ import psycopg
 
 from api.embedded_postgres import EmbeddedPostgres
 from benchmarks import cpu
-from domain.deposit import DepositConfirmed, deposit_stream
+from domain.funds.deposit import DepositConfirmed, deposit_stream
 from domain.money import Asset, credit
 from domain.stream import Stream
 from ledger import codec

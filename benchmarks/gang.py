@@ -32,9 +32,9 @@ from api.gang_orders import reservation, streams_read
 from api.service import Service
 from api.settings import Settings
 from benchmarks.lease_open import BLINDING_KEY, PRICE, _accounts, _node
-from domain.gang import CloseGang, RequestGang, gang_stream
-from domain.job import SubmitJob
-from domain.lease import CANCELLED_BEFORE_START, lease_stream
+from domain.jobs.gang import CloseGang, RequestGang, gang_stream
+from domain.jobs.job import SubmitJob
+from domain.lease.lease import CANCELLED_BEFORE_START, lease_stream
 from domain.money import PPM, credit
 from ledger import migrate
 from ledger.handle import Answer, CommandKey, Ledger

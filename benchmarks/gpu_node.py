@@ -38,7 +38,7 @@ from typing import Any
 
 from benchmarks import cpu
 from benchmarks.gpu_load import Kernel
-from domain import report
+from domain.metering import report
 from tests.node_reporter.model_server import ModelServer, serve
 
 ROOT = Path(__file__).parents[1]

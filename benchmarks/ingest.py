@@ -352,7 +352,7 @@ def _peer(uri: str) -> Any:
     from psycopg_pool import AsyncConnectionPool
     from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-    from domain import report
+    from domain.metering import report
 
     strict = ConfigDict(strict=True, extra="forbid")
     nat = Annotated[int, Field(ge=0, le=report.INT_MAX)]

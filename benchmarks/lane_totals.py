@@ -8,7 +8,7 @@ after the sums. A seal does not read this way: it asks the views (`projections/c
 
 A node is in one lane alone, so the lanes have nothing to add to each other: each gives its nodes,
 and the cut is all of them in order of lanes. Rows are columns of a file, so that a process that
-adds up a lane reads it by itself. What the totals are worth says `domain/settlement.py`.
+adds up a lane reads it by itself. What the totals are worth says `domain/epochs/settlement.py`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.executor import Executor
-from domain.settlement import Attested, NodeCut, Use
+from domain.epochs.settlement import Attested, NodeCut, Use
 
 Column = NDArray[np.int64]
 SUMS = ("burned", "gpu_us", "attested_us")

@@ -40,10 +40,7 @@ from api import keys
 from api.embedded_postgres import EmbeddedPostgres
 from benchmarks import cpu
 from benchmarks.ingest import free_port, wait_for
-from domain.account import BootstrapOperator, IssueApiKey, OpenAccount
-from domain.deposit import ConfirmDeposit
-from domain.money import credit
-from domain.node import (
+from domain.fleet.node import (
     ActivateNode,
     AdmitNode,
     ConfirmNodeKey,
@@ -52,9 +49,12 @@ from domain.node import (
     IssueJoinCode,
     JoinNode,
 )
-from domain.offer import PublishOffer
-from domain.provider import OpenRegion, RegisterProvider
-from domain.tariff import CLOUDBENDER, publish
+from domain.fleet.provider import OpenRegion, RegisterProvider
+from domain.funds.deposit import ConfirmDeposit
+from domain.market.offer import PublishOffer
+from domain.money import credit
+from domain.parties.account import BootstrapOperator, IssueApiKey, OpenAccount
+from domain.prices.tariff import CLOUDBENDER, publish
 from ledger import migrate
 from ledger.handle import Ledger
 

@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from domain.constraints import Constraints, Weights
-from domain.match_dimensions import FreeDevice, Need, OfferedNode
-from domain.match_explain import explain
-from domain.matching import choose
+from domain.hardware.constraints import Constraints, Weights
+from domain.market.dimensions import FreeDevice, Need, OfferedNode
+from domain.market.explanation import explain
+from domain.market.matching import choose
+from domain.market.offer import OfferTerms
 from domain.money import PPM
-from domain.offer import OfferTerms
 from projections.fleet_columns import Columns
 from projections.fleet_match import answer
 

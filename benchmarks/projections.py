@@ -33,10 +33,10 @@ from psycopg.conninfo import conninfo_to_dict
 
 from api.embedded_postgres import EmbeddedPostgres
 from benchmarks.reports import bench_node, reports
-from domain import report
-from domain.device import DeviceReserved, device_stream
-from domain.lease import UsageAccrued
-from domain.matching import Need, choose
+from domain.fleet.device import DeviceReserved, device_stream
+from domain.lease.lease import UsageAccrued
+from domain.market.matching import Need, choose
+from domain.metering import report
 from domain.money import PPM
 from ledger import codec, migrate, usage
 from ledger.chain import split_body

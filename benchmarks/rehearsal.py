@@ -24,8 +24,8 @@ from typing import Any
 from api import rehearsal
 from benchmarks.lane_totals import node_cuts, totals_of
 from benchmarks.settle import LANES, SOURCES, Size, drawn, lane_nodes, lane_rows, policy
-from domain.epoch_file import epoch_file
-from domain.settlement import Cut, Openings, settle
+from domain.epochs.epoch_file import epoch_file
+from domain.epochs.settlement import Cut, Openings, settle
 
 EPOCHS, EPOCHS_SHORT, NODES = 52, 4, 10_000
 FIGURE_SECONDS = 30.0

@@ -38,7 +38,7 @@ from api.service import Service
 from api.settings import Settings
 from api.trace_gentd26 import Pod, Sample
 from api.trace_openb import TraceTask
-from domain import report
+from domain.metering import report
 from ledger import migrate
 from ledger.usage import StoredReport
 from node_reporter.agent import Reporter

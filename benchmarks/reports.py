@@ -15,7 +15,7 @@ from hashlib import sha256
 from nacl.bindings import crypto_sign
 from nacl.signing import SigningKey
 
-from domain import report
+from domain.metering import report
 
 VARIANTS = 32
 STEP_US = 60_000_000

@@ -36,14 +36,14 @@ import psycopg
 from api.collecting import collecting_later
 from api.embedded_postgres import EmbeddedPostgres
 from benchmarks.settle import Size, drawn, lane_nodes, policy
-from domain import epoch as epochs
-from domain.account import OpenAccount
-from domain.deposit import ConfirmDeposit
-from domain.epoch import CloseEpoch, CreditRewards, Epoch, OpenEpoch, SealEpoch
-from domain.epoch_file import epoch_file
+from domain.epochs import epoch as epochs
+from domain.epochs.epoch import CloseEpoch, CreditRewards, Epoch, OpenEpoch, SealEpoch
+from domain.epochs.epoch_file import epoch_file
+from domain.epochs.policy import PublishPolicy
+from domain.epochs.settlement import Attested, NodeCut, Use
+from domain.funds.deposit import ConfirmDeposit
 from domain.money import credit
-from domain.policy import PublishPolicy
-from domain.settlement import Attested, NodeCut, Use
+from domain.parties.account import OpenAccount
 from ledger import cut, migrate
 from ledger.handle import Ledger
 

@@ -50,10 +50,10 @@ from benchmarks.lane_totals import (
     write_lane,
 )
 from contracts.payout_tree import PAYOUT_ENCODING, StandardTree, keccak256, payout_tree
-from domain.epoch_file import epoch_file
-from domain.policy import PolicyPublished, first_policy
-from domain.reward_terms import REWARD_TERMS, Rated
-from domain.settlement import Cut, Openings, Settlement, settle
+from domain.epochs.epoch_file import epoch_file
+from domain.epochs.policy import PolicyPublished, first_policy
+from domain.epochs.reward_terms import REWARD_TERMS, Rated
+from domain.epochs.settlement import Cut, Openings, Settlement, settle
 
 LANES = 64
 SOURCES = ("burned", "cash", "grant.start")

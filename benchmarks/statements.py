@@ -37,14 +37,16 @@ from api.main import create_app
 from api.models import moment
 from api.service import Service
 from api.settings import Settings
-from domain import account, deposit, lease
-from domain.account import account_stream
-from domain.accrual import Watermark
-from domain.deposit import deposit_stream
-from domain.earnings import NOTHING, Parts, peel
+from domain.funds import deposit
+from domain.funds.deposit import deposit_stream
 from domain.gpu_time import GPU_HOUR_US
-from domain.lease import lease_stream
+from domain.lease import lease
+from domain.lease.lease import lease_stream
+from domain.metering.counting import Watermark
 from domain.money import PPM, credit
+from domain.parties import account
+from domain.parties.account import account_stream
+from domain.prices.charge_split import NOTHING, Parts, peel
 from domain.stream import Stream
 from ledger import migrate
 from projections import runner, tables

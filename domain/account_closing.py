@@ -16,16 +16,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from domain.account import AccountClosed, account_stream, existing_account
-from domain.cash_out import cash_out_of
-from domain.edge_device import edge_devices_of
-from domain.funding import BURN_SOURCES, CASH_SOURCES, funding_of
-from domain.lease import lease_stream
-from domain.node import node_of
-from domain.promotion import forfeit
+from domain.fleet.edge_device import edge_devices_of
+from domain.fleet.node import node_of
+from domain.fleet.storage_node import storage_node_of
+from domain.funds.funding import BURN_SOURCES, CASH_SOURCES, funding_of
+from domain.funds.promotion import forfeit
+from domain.income.cash_out import cash_out_of
+from domain.lease.lease import lease_stream
+from domain.lease.shared_escrow import escrow_of
+from domain.parties.account import AccountClosed, account_stream, existing_account
 from domain.refusal import Reason, Refused
-from domain.shared_escrow import escrow_of
-from domain.storage_node import storage_node_of
 from domain.stream import Change, World
 
 

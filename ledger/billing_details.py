@@ -7,7 +7,7 @@ from typing import Any
 
 import psycopg
 
-from domain.tax import TaxParty
+from domain.income.tax import TaxParty
 
 Connection = psycopg.Connection[Any]
 

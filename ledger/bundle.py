@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
-from domain.report import LANES
+from domain.metering.report import LANES
 from ledger import merkle
 from ledger.cut import LaneRecord
 from ledger.proof import PIN_NAME

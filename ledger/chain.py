@@ -14,8 +14,8 @@ from hashlib import sha256
 from typing import Any
 from uuid import UUID
 
+from domain.metering.report import LANES, NAME, lane_of
 from domain.refusal import Reason, Refused
-from domain.report import LANES, NAME, lane_of
 
 MARKET = "market"
 GENESIS_MARKET = sha256(MARKET.encode()).digest()

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from domain.adjustment import BURN_DUE, REVENUE, ChargedLine, Part
-from domain.lease import UsageAccrued
-from domain.lease_funds import for_purpose
+from domain.income.adjustment import BURN_DUE, REVENUE, ChargedLine, Part
+from domain.lease.funds import for_purpose
+from domain.lease.lease import UsageAccrued
+from domain.leasing.other_resources import ResourceAccrued
 from domain.money import Asset
 from domain.refusal import Reason, Refused
-from domain.resource_usage import ResourceAccrued
 from ledger.books import Books
 from ledger.market import Market
 

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from domain.account import AccountClosed
 from domain.account_closing import books_of
-from domain.lease import LeaseReserved, LeaseToppedUp
+from domain.lease.lease import LeaseReserved, LeaseToppedUp
+from domain.lease.shared_escrow import EscrowFunded
 from domain.money import Asset
+from domain.parties.account import AccountClosed
 from domain.refusal import Reason
-from domain.shared_escrow import EscrowFunded
 
 DEBIT, CREDIT = 1, -1
 

@@ -23,78 +23,82 @@ from uuid import UUID
 
 import msgspec
 
-from domain import (
-    account,
-    adjustment,
-    attribute,
-    auction,
-    breakers,
-    budget,
-    burn,
-    card_money,
-    cash_out,
-    chain_tx,
-    challenge,
-    compute_client,
-    counterparty,
-    countersign,
-    debt,
-    deposit,
+from domain.chain import burn
+from domain.chain import payout_root as payout
+from domain.chain import transaction as chain_tx
+from domain.corrections import dispute, sla
+from domain.epochs import epoch, policy, reward_changes, reward_correction
+from domain.fleet import (
     device,
-    dispute,
     edge_device,
-    epoch,
     executor_key,
-    funding,
-    gang,
-    grant,
-    group,
-    invoice,
-    job,
-    lease,
-    lease_command,
-    lease_turns,
     licence,
     maintenance,
-    maturity,
     node,
-    node_hardware,
-    node_key,
-    node_role,
-    offer,
-    offer_prices,
+    provider,
+    revenue_share,
+    storage_node,
+)
+from domain.fleet import (
+    keys as node_key,
+)
+from domain.fleet import (
+    kinds as resource_kind,
+)
+from domain.fleet import (
+    roles as node_role,
+)
+from domain.fleet import (
+    verdicts as node_hardware,
+)
+from domain.funds import (
+    budget,
+    card_money,
+    debt,
+    deposit,
+    funding,
     payment,
     payment_terms,
-    payout,
-    payout_matching,
-    pin,
-    policy,
-    policy_proposal,
-    pool,
-    pool_queue,
-    price_feed,
     promotion,
-    provider,
-    quota,
+    top_up,
+)
+from domain.governance import breakers, grant
+from domain.governance import proposal as policy_proposal
+from domain.income import (
+    adjustment,
+    cash_out,
+    invoice,
+    maturity,
     region_pool,
     region_terms,
-    reserved_term,
-    resource_kind,
-    resource_usage,
-    revenue_share,
-    reward_changes,
-    reward_correction,
-    shared_escrow,
-    sla,
-    standing_bid,
-    storage_node,
-    tariff,
-    task_queue,
-    top_up,
-    trust_record,
-    webhook,
 )
+from domain.income import (
+    cash_out_matching as payout_matching,
+)
+from domain.jobs import gang, job, task_queue
+from domain.lease import (
+    countersign,
+    lease,
+    reserved_term,
+    shared_escrow,
+)
+from domain.lease import (
+    turns as lease_turns,
+)
+from domain.lease import (
+    work_commands as lease_command,
+)
+from domain.leasing import other_resources as resource_usage
+from domain.market import auction, offer, offer_prices, standing_bid
+from domain.metering import pin
 from domain.money import Amount, Asset
+from domain.parties import account, counterparty, webhook
+from domain.parties import client as compute_client
+from domain.pools import group, pool, quota
+from domain.pools import queue as pool_queue
+from domain.prices import price_feed, tariff
+from domain.trust import attribute, challenge
+from domain.trust import record as trust_record
 
 BODY_BYTES_MAX = 60_000
 JSON_INT_MAX = 2**53 - 1

@@ -12,8 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from domain.pin import LanePin, UsagePinned
-from domain.report import LANES
+from domain.metering.pin import LanePin, UsagePinned
+from domain.metering.report import LANES
 from ledger import merkle
 from ledger.chain import genesis_usage
 

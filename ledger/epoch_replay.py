@@ -20,7 +20,8 @@ from dataclasses import dataclass, field, fields
 from hashlib import sha256
 from typing import Any
 
-from domain.epoch import (
+from domain.chain.payout_root import EpochMintConfirmed
+from domain.epochs.epoch import (
     CHUNK_MAX,
     EpochClosing,
     EpochOpened,
@@ -33,12 +34,9 @@ from domain.epoch import (
     rewards_of,
     sealed_fact,
 )
-from domain.epoch_file import epoch_file, policy_document, read_cut
-from domain.payout import EpochMintConfirmed
-from domain.pin import UsagePinned
-from domain.policy import PolicyPublished
-from domain.refusal import Refused
-from domain.reward_changes import (
+from domain.epochs.epoch_file import epoch_file, policy_document, read_cut
+from domain.epochs.policy import PolicyPublished
+from domain.epochs.reward_changes import (
     UNCHANGED,
     RewardAdjusted,
     RewardChanges,
@@ -46,7 +44,9 @@ from domain.reward_changes import (
     RewardSlashed,
     evolve_changes,
 )
-from domain.settlement import Settlement, settle
+from domain.epochs.settlement import Settlement, settle
+from domain.metering.pin import UsagePinned
+from domain.refusal import Refused
 from ledger.chart import kind_of
 from ledger.postings import entries_for
 

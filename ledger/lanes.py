@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from domain.report import lane_of as _lane_of
+from domain.metering.report import lane_of as _lane_of
 
 lane_of = lru_cache(maxsize=65_536)(_lane_of)
-"""`domain.report.lane_of`, remembered: the hot route asks for the same nodes all day."""
+"""`domain.metering.report.lane_of`, remembered: the hot route asks for the same nodes all day."""

@@ -5,7 +5,7 @@
 
 The body is the event in one form: JSON, keys sorted, no spaces; so the same event is the same bytes
 whoever wrote them. Not the door (form is judged before) and not the bill (worth is judged after,
-`domain/resource_usage.py`). All decisions about an event (stored, duplicate, another payload,
+`domain/leasing/other_resources.py`). All decisions about an event (stored, duplicate, another payload,
 overlap) are taken by the SQL function `meter_append` under the log's lock.
 """
 

@@ -13,8 +13,54 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from domain.adjustment import AdjustmentBooked
-from domain.auction import (
+from domain.chain.burn import BurnConfirmed
+from domain.chain.payout_root import EpochMintConfirmed, PayoutConfirmed
+from domain.corrections.dispute import DisputeOpened
+from domain.epochs.epoch import EpochSealed, RewardsCredited, RewardsMatured
+from domain.epochs.policy import PolicyPublished
+from domain.epochs.reward_changes import RewardsForfeited, RewardSlashed
+from domain.fleet.device import CapacityAccrued
+from domain.fleet.edge_device import DeviceFeeCharged
+from domain.fleet.storage_node import StorageNodeCharged
+from domain.funds.card_money import CardMoneyMoved
+from domain.funds.debt import DebtRepaid, DebtWrittenOff, ReserveFunded
+from domain.funds.deposit import CreditsPurchaseConfirmed, DepositConfirmed
+from domain.funds.draw import Drawn
+from domain.funds.funding import PromotionExpired, PromotionGranted
+from domain.funds.payment import (
+    PaymentConfirmed,
+    PaymentReceived,
+    PaymentRefundAsked,
+    PaymentRefunded,
+    PaymentRefundFailed,
+    PaymentReinstated,
+    PaymentReversed,
+)
+from domain.funds.promotion import PromotionClosed, PromotionOpened, fund_of
+from domain.governance.grant import TREASURY, GrantClawedBack, GrantOpened, MilestoneAccepted
+from domain.income.adjustment import AdjustmentBooked
+from domain.income.cash_out import (
+    CashOutCancelled,
+    CashOutFailed,
+    CashOutPaid,
+    CashOutRequested,
+    CashOutReturned,
+)
+from domain.income.maturity import EarningsForgone, EarningsMatured, EarningsSwept
+from domain.income.region_pool import RegionDayShared, RegionEarningsGathered, RegionSharesPaid
+from domain.lease.lease import (
+    EscrowPart,
+    LeaseClosed,
+    LeaseReserved,
+    LeaseSettled,
+    LeaseToppedUp,
+    UsageAccrued,
+)
+from domain.lease.reserved_term import TermEndedEarly
+from domain.lease.shared_escrow import EscrowFunded, EscrowFundsTaken, EscrowReturned
+from domain.lease.turns import LeaseExtended, LeaseFundsTaken
+from domain.leasing.other_resources import ResourceAccrued
+from domain.market.auction import (
     AuctionAwarded,
     AuctionEnded,
     BidLapsed,
@@ -26,53 +72,7 @@ from domain.auction import (
     WinnerDepositReturned,
     deposit_book,
 )
-from domain.burn import BurnConfirmed
-from domain.card_money import CardMoneyMoved
-from domain.cash_out import (
-    CashOutCancelled,
-    CashOutFailed,
-    CashOutPaid,
-    CashOutRequested,
-    CashOutReturned,
-)
-from domain.debt import DebtRepaid, DebtWrittenOff, ReserveFunded
-from domain.deposit import CreditsPurchaseConfirmed, DepositConfirmed
-from domain.device import CapacityAccrued
-from domain.dispute import DisputeOpened
-from domain.draw import Drawn
-from domain.edge_device import DeviceFeeCharged
-from domain.epoch import EpochSealed, RewardsCredited, RewardsMatured
-from domain.funding import PromotionExpired, PromotionGranted
-from domain.grant import TREASURY, GrantClawedBack, GrantOpened, MilestoneAccepted
-from domain.lease import (
-    EscrowPart,
-    LeaseClosed,
-    LeaseReserved,
-    LeaseSettled,
-    LeaseToppedUp,
-    UsageAccrued,
-)
-from domain.lease_turns import LeaseExtended, LeaseFundsTaken
-from domain.maturity import EarningsForgone, EarningsMatured, EarningsSwept
 from domain.money import Amount, Asset
-from domain.payment import (
-    PaymentConfirmed,
-    PaymentReceived,
-    PaymentRefundAsked,
-    PaymentRefunded,
-    PaymentRefundFailed,
-    PaymentReinstated,
-    PaymentReversed,
-)
-from domain.payout import EpochMintConfirmed, PayoutConfirmed
-from domain.policy import PolicyPublished
-from domain.promotion import PromotionClosed, PromotionOpened, fund_of
-from domain.region_pool import RegionDayShared, RegionEarningsGathered, RegionSharesPaid
-from domain.reserved_term import TermEndedEarly
-from domain.resource_usage import ResourceAccrued
-from domain.reward_changes import RewardsForfeited, RewardSlashed
-from domain.shared_escrow import EscrowFunded, EscrowFundsTaken, EscrowReturned
-from domain.storage_node import StorageNodeCharged
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from domain.report import LANES, pae
+from domain.metering.report import LANES, pae
 from ledger import merkle
 from ledger.chain import market_leaf, split_body, usage_leaf
 from ledger.checkpoint import Checkpoint, NoteInvalid, VerifierKey, open_checkpoint, signed_by

@@ -9,7 +9,7 @@ from typing import Any
 
 import psycopg
 
-from domain.report import LANES
+from domain.metering.report import LANES
 from ledger import merkle, trees
 from ledger.cut import LaneRecord, lanes_tree
 from ledger.proof import (

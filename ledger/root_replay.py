@@ -4,7 +4,7 @@
                      holdback what matures with that chunk is of the cut
     totals        == what had matured up to the cut, at the wallets in effect there
 
-What is promised to whom is decided in `domain/payout_leaf.py`. Not here: trees and files, for they
+What is promised to whom is decided in `domain/chain/leaves.py`. Not here: trees and files, for they
 are of the chain's side (`api/audit_replay.py`).
 """
 
@@ -15,12 +15,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from domain.account import WalletLinked
-from domain.epoch import RewardsCredited, RewardsMatured
-from domain.payout import EpochMintConfirmed, PayoutRootBuilt
-from domain.payout_leaf import LeafBook
-from domain.reward_changes import RewardsForfeited, RewardSlashed
-from domain.settlement import TREASURY
+from domain.chain.leaves import LeafBook
+from domain.chain.payout_root import EpochMintConfirmed, PayoutRootBuilt
+from domain.epochs.epoch import RewardsCredited, RewardsMatured
+from domain.epochs.reward_changes import RewardsForfeited, RewardSlashed
+from domain.epochs.settlement import TREASURY
+from domain.parties.account import WalletLinked
 
 TREASURY_ADDRESS = "the treasury's address"
 """Stands for the address of the treasury's leaf, which only the payout files name."""

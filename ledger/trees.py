@@ -15,7 +15,7 @@ from typing import Any
 
 import psycopg
 
-from domain.report import LANES
+from domain.metering.report import LANES
 from ledger import merkle
 from ledger.checkpoint import Signer
 

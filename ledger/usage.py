@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import psycopg
 from psycopg import AsyncConnection, Connection
 
-from domain import report
+from domain.metering import report
 from ledger import pgbin
 from ledger.chain import chain, genesis_usage, stored_body, usage_leaf
 from ledger.lanes import lane_of
@@ -109,7 +109,7 @@ class StoredReport(NamedTuple):
 
     @property
     def signed(self) -> bytes:
-        """The bytes the node signed: what `domain.report.parse` reads."""
+        """The bytes the node signed: what `domain.metering.report.parse` reads."""
         return _signed(self.body)
 
 
@@ -143,7 +143,7 @@ def item(
     genesis: bytes,
     flags: int = 0,
 ) -> Item:
-    """Prepare a report whose signature was verified. `genesis`: `domain.report.genesis`."""
+    """Prepare a report whose signature was verified. `genesis`: `domain.metering.report.genesis`."""
     lane = lane_of(node_id)
     body = stored_body(signed, key_id, signature)
     return Item(

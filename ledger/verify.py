@@ -21,7 +21,16 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from domain.report import LANES, NAME, ReportInvalid, genesis, lane_of, pae, parse, report_hash
+from domain.metering.report import (
+    LANES,
+    NAME,
+    ReportInvalid,
+    genesis,
+    lane_of,
+    pae,
+    parse,
+    report_hash,
+)
 from ledger import merkle, parquet
 from ledger.bundle import (
     CHECKPOINT_FILE,

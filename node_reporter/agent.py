@@ -17,7 +17,7 @@ from pathlib import Path
 
 from nacl.signing import SigningKey
 
-from domain import report
+from domain.metering import report
 from node_reporter import evidence, inventory, leases, polling, rows
 from node_reporter.client import Transport, Unreachable, UsageClient
 from node_reporter.clock import Clock, Moment

@@ -10,7 +10,7 @@ import argparse
 import shlex
 from typing import Any
 
-from domain.licence import seat_id, seat_of
+from domain.fleet.licence import seat_id, seat_of
 from node_reporter.clock import Clock
 from node_reporter.gpus import Backend, MonitorBlind
 from node_reporter.simulated import SimulatedGpus

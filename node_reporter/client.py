@@ -25,7 +25,7 @@ from hashlib import sha256
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
-from domain import report
+from domain.metering import report
 from domain.nesting import is_too_deep
 from node_reporter import reports
 from node_reporter.clock import WALL_JITTER_US, Clock, ClockOffset, Moment

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, Protocol
 
-from domain import report
+from domain.metering import report
 
 PPM = 1_000_000
 

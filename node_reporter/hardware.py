@@ -2,7 +2,7 @@
 
 Read from files anybody may read under a folder that is `/` on a real machine, so no root and no
 program is needed. What a file does not tell is None: never 0, never guessed. Linux tells all of it;
-elsewhere these facts are not known. The field names are `domain.hardware_facts`'s.
+elsewhere these facts are not known. The field names are `domain.hardware.facts`'s.
 """
 
 from __future__ import annotations

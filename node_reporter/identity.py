@@ -16,7 +16,7 @@ from pathlib import Path
 
 from nacl.signing import SigningKey
 
-from domain import node_key
+from domain.fleet import keys as node_key
 
 SEED_BYTES = 32
 

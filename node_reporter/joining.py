@@ -13,7 +13,8 @@ from typing import Any
 
 from nacl.signing import SigningKey
 
-from domain import node_key, report
+from domain.fleet import keys as node_key
+from domain.metering import report
 from node_reporter.client import NODE_KEY, Transport, idempotency, parsed
 from node_reporter.identity import key_id, public_key
 from node_reporter.terminal import printable

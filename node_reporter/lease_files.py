@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from domain.report import DEVICE_PATTERN, LEASE_PATTERN, PPM
+from domain.metering.report import DEVICE_PATTERN, LEASE_PATTERN, PPM
 
 FILES_MAX = 256
 FILE_BYTES_MAX = 16_384

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from domain import report
+from domain.metering import report
 
 HOUR_US = 3_600_000_000
 ASSIGNMENTS_MAX = 1_000

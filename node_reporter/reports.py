@@ -18,7 +18,7 @@ from typing import Any
 
 from nacl.signing import SigningKey
 
-from domain import report
+from domain.metering import report
 from node_reporter.clock import ClockOffset
 from node_reporter.identity import key_id, public_key
 

@@ -14,7 +14,7 @@ from contextlib import closing
 
 from nacl.signing import SigningKey
 
-from domain import node_key
+from domain.fleet import keys as node_key
 from node_reporter.client import Transport, UsageClient
 from node_reporter.clock import Clock
 from node_reporter.config import Settings, StateFolder

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from domain import report
+from domain.metering import report
 from node_reporter import leases
 from node_reporter.clock import ClockOffset
 from node_reporter.gpus import Device

@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from domain.licence import seat_id
+from domain.fleet.licence import seat_id
 from node_reporter.gpus import Device, DeviceLost, Fault, MonitorBlind, Reading
 
 CHECK_S = 2.0

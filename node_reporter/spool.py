@@ -22,7 +22,7 @@ from typing import Any
 
 from nacl.signing import SigningKey
 
-from domain import report
+from domain.metering import report
 from node_reporter import rows
 from node_reporter.clock import ClockOffset, Moment
 from node_reporter.identity import Rotation, key_id, public_key

@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from domain import report
+from domain.metering import report
 from node_reporter.clock import ClockOffset, Moment
 from node_reporter.identity import give_to_owner_of
 from node_reporter.rows import Stretch

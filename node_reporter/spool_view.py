@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from domain import report
+from domain.metering import report
 from node_reporter.spool import CAP_BYTES, ROW_BYTES
 from node_reporter.spool_file import unpacked
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from domain.report import PPM
+from domain.metering.report import PPM
 from node_reporter.gpus import Device
 from node_reporter.lease_files import LocalLease
 from node_reporter.leases import Window

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from domain import report
-from domain.job import workload_hash
-from domain.job_plan import REFERENCES_MAX, Reference
+from domain.jobs.job import workload_hash
+from domain.jobs.plan import REFERENCES_MAX, Reference
+from domain.metering import report
 from domain.money import PPM
 
 LIST_MAX = 1_000

@@ -1,7 +1,7 @@
 """How much of the usage in a stretch of the log has the renter signed for, and what is in dispute?
 
     matched + unconfirmed + contested == gpu_us                       accrual by accrual
-    summed over all of a lease == domain/countersign.py `compare`
+    summed over all of a lease == domain/lease/countersign.py `compare`
 
 A signature says how much in all up to a moment, so what is signed is taken as the earliest usage of
 the lease. Accruals that end by that moment and are not covered are contested; later ones are

@@ -22,8 +22,8 @@ from itertools import accumulate
 
 import msgspec
 
-from domain.accrual import CLOCK_TOLERANCE_US
 from domain.gpu_time import GPU_HOUR_US
+from domain.metering.counting import CLOCK_TOLERANCE_US
 from projections import trust
 from projections.runner import Connection, Projection, Report, Reports, Rule, own, run
 from projections.trust import HOUR_COLUMNS, HOUR_SUMMED, PROOF_RULES, PROOF_TABLES, SUM_MAX

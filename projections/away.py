@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from domain.capacity import Span
+from domain.hardware.capacity import Span
 from projections.runner import Connection
 
 _AWAY = b"""

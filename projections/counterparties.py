@@ -4,7 +4,7 @@
 
 An accrual belongs to the epoch whose cut is the first at or after it. A use is related when the
 node's owner is the renter, or paid for it: it would be its own customer. Nothing is judged here:
-`domain/wash_signals.py` has the formulas. Source: design economics 13.
+`domain/epochs/wash_signals.py` has the formulas. Source: design economics 13.
 """
 
 from __future__ import annotations

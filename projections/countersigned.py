@@ -1,13 +1,13 @@
 """What has the renter of each lease signed for, beside what was metered?
 
-matched + unconfirmed + contested == metered                  (domain/countersign.py `compare`)
+matched + unconfirmed + contested == metered                  (domain/lease/countersign.py `compare`)
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from domain.countersign import Compared, compare
+from domain.lease.countersign import Compared, compare
 from projections import read
 from projections.runner import Connection, Projection, Rule
 

@@ -15,9 +15,9 @@ from typing import Any
 import msgspec
 
 from domain.duration import DAY_US
+from domain.epochs.settlement import Attested, NodeCut, Use
 from domain.gpu_time import GPU_HOUR_US
-from domain.settlement import Attested, NodeCut, Use
-from domain.trust import Evidence, Identity, Metered, Place, standing
+from domain.trust.tiers import Evidence, Identity, Metered, Place, standing
 from projections.epochs import Preview, read_burned_tokens
 from projections.runner import Connection
 from projections.scores import read_standings
@@ -29,7 +29,7 @@ def read_nodes(
 ) -> list[NodeCut]:
     """Every node that was used or was there, by id. `preview` is final: the epoch's weights.
 
-    In development simulated devices are judged by what they can have (`domain/trust.py`).
+    In development simulated devices are judged by what they can have (`domain/trust/tiers.py`).
     """
     with connection.transaction():
         # A week of a large network's hours is sorted and hashed here, once.

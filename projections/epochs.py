@@ -528,7 +528,7 @@ EPOCHS = Projection("epochs", _TABLES, _RULES, _INDEXES)
 
 @dataclass(frozen=True, slots=True)
 class EpochRow:
-    """Token units. `state`: open, closing, sealed, credited or settled, as in `domain.epoch`."""
+    """Token units. `state`: open, closing, sealed, credited or settled, as in `domain.epochs.epoch`."""
 
     epoch: int
     state: str

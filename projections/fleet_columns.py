@@ -16,16 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from domain.constraints import ISOLATIONS, SHARING_MODES
-from domain.host_kind import NETWORK_CLASSES
-from domain.looked import Stated
-from domain.match_dimensions import (
-    NEVER_US,
-    FreeDevice,
-    OfferedNode,
-    modes_of,
-)
-from domain.offer import OfferTerms
+from domain.hardware.constraints import ISOLATIONS, SHARING_MODES
+from domain.hardware.host_kind import NETWORK_CLASSES
+from domain.lease.looked import Stated
+from domain.market.dimensions import NEVER_US, FreeDevice, OfferedNode, modes_of
+from domain.market.offer import OfferTerms
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]

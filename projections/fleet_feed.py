@@ -21,11 +21,11 @@ from typing import Any
 import msgspec
 
 from domain.duration import DAY_US
-from domain.host_kind import kernel_number
-from domain.looked import Stated
-from domain.match_dimensions import FreeDevice, OfferedNode, placeable
-from domain.mig import Instance
-from domain.offer import OfferTerms
+from domain.hardware.host_kind import kernel_number
+from domain.hardware.mig import Instance
+from domain.lease.looked import Stated
+from domain.market.dimensions import FreeDevice, OfferedNode, placeable
+from domain.market.offer import OfferTerms
 from projections import scores
 from projections.fleet_columns import Columns
 from projections.runner import Connection

@@ -1,6 +1,6 @@
 """A match against the whole fleet at once, with its explanation: vectors over `fleet_columns`.
 
-    answer(columns, need) == what `domain.matching` and `domain.match_explain` say of the same nodes
+    answer(columns, need) == what `domain.market.matching` and `domain.market.explanation` say of the same nodes
 
 Each dimension is one mask over all rows. ANDs from the front give how many nodes each leaves over;
 leaving one mask out gives the nodes that only this demand refuses. The best 20 rows are found by
@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from domain.constraints import weights_of
 from domain.duration import SECOND_US
-from domain.lease import Narrowed
-from domain.match_dimensions import (
+from domain.hardware.constraints import weights_of
+from domain.hardware.sharing import MPS_STEP_PPM
+from domain.lease.lease import Narrowed
+from domain.market.dimensions import (
     BY_NAME,
     DIMENSIONS,
     LASTING,
@@ -35,7 +36,7 @@ from domain.match_dimensions import (
     OfferedNode,
     admits,
 )
-from domain.match_explain import (
+from domain.market.explanation import (
     ANYTHING,
     PLAIN,
     TOGETHER,
@@ -49,9 +50,8 @@ from domain.match_explain import (
     value_told,
     with_mode,
 )
-from domain.matching import CANDIDATES_MAX, NO_WEIGHTS, RULES, rule_of
+from domain.market.matching import CANDIDATES_MAX, NO_WEIGHTS, RULES, rule_of
 from domain.money import PPM
-from domain.sharing import MPS_STEP_PPM
 from projections.fleet_columns import MODE_CODES, Bools, Columns, Ints
 
 Values = NDArray[Any]
@@ -76,7 +76,7 @@ _MAY_BE_UNKNOWN = frozenset({"cpu", "ram", "storage", "network", "kernel"})
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """`nodes`: the best of the `considered` rows, for `domain.matching.choose` to rank; each has
+    """`nodes`: the best of the `considered` rows, for `domain.market.matching.choose` to rank; each has
     the price that this renter would pay.
     """
 
@@ -224,7 +224,7 @@ class _Question:
         return self.counted(self.device_fits(self.need))
 
     def device_fits(self, need: Need, rows: slice | NDArray[np.int64] | None = None) -> Bools:
-        """As `domain.match_dimensions.device_fits`, for every device."""
+        """As `domain.market.dimensions.device_fits`, for every device."""
         columns, chosen = self.columns, slice(0, self.rows) if rows is None else rows
         if need.share_ppm == need.mem_ppm:
             fits: Bools = columns.least[chosen] >= need.share_ppm
@@ -556,7 +556,7 @@ class _Question:
         return np.concatenate([*sure, rows[:limit]])
 
     def minus_score(self, rows: Ints) -> Ints:
-        """As `domain.matching.score_of`, negative: more is better. 64 bits hold every product."""
+        """As `domain.market.matching.score_of`, negative: more is better. 64 bits hold every product."""
         score = np.zeros(len(rows), np.int64)
         for name, weight in weights_of(self.need.constraints.weights or NO_WEIGHTS).items():
             if weight:
@@ -564,7 +564,7 @@ class _Question:
         return -(score // PPM)
 
     def factor(self, name: str, rows: Ints) -> Ints:
-        """As `domain.matching.factors_of`."""
+        """As `domain.market.matching.factors_of`."""
         need, asked = self.need, self.need.constraints
         count = self.number("device_count")[rows]
         if name == "spec_fit":
@@ -702,7 +702,7 @@ class _Question:
             yield from self._number("share_ppm", self.need.share_ppm, room, rest)
 
     def _room(self, rows: Ints, mode: str) -> Ints:
-        """As `domain.match_explain.room_of`."""
+        """As `domain.market.explanation.room_of`."""
         columns, need = self.columns, self.need
         together = need.share_ppm == need.mem_ppm
         held = columns.mode[rows]

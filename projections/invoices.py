@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from domain.invoice import InvoiceLine
+from domain.income.invoice import InvoiceLine
 from domain.money import credit
 from projections import read
 from projections.runner import Connection, Projection, Rule

@@ -2,7 +2,7 @@
 
 The state of a lease follows from its facts alone:
 
-    requested -> reserved -> active -> closing -> settled   and what `domain/lease_states.py` adds
+    requested -> reserved -> active -> closing -> settled   and what `domain/lease/states.py` adds
 
 `lease` holds the present, `lease_history` one row per fact with the state after it; a total that a
 fact does not carry is NULL there. Totals never fall, so as of N each is the largest up to N; the

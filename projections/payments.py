@@ -165,7 +165,7 @@ PAYMENTS = Projection("payments", _TABLES, _RULES, _INDEXES)
 
 @dataclass(frozen=True, slots=True)
 class PaymentRow:
-    """Micro-credits. `state` as in `domain.payment`; `left` of what was received."""
+    """Micro-credits. `state` as in `domain.funds.payment`; `left` of what was received."""
 
     payment_id: str
     account_id: str

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from domain.duration import HOUR_US
-from domain.gang import GANG_WAIT_US
+from domain.jobs.gang import GANG_WAIT_US
 from projections import read
 from projections.runner import Connection, Projection, Rule
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from domain.reputation import PARTIES
+from domain.trust.scores import PARTIES
 from projections import read, reputation_evidence
 from projections.reputation_evidence import RELATED
 from projections.runner import Connection, Projection, Rule

@@ -26,9 +26,8 @@ it becomes known. Source: design economics 16; decision 0037.
 from __future__ import annotations
 
 from domain.duration import DAY_US
-from domain.maturity import DEFAULT_WINDOW_US
-from domain.reputation import RENTER_FAILED, SERVED
-from domain.reputation_terms import (
+from domain.income.maturity import DEFAULT_WINDOW_US
+from domain.trust.reputation_terms import (
     COMPLETION,
     CONDUCT,
     DISPUTES,
@@ -37,6 +36,7 @@ from domain.reputation_terms import (
     RESPONSIVENESS,
     UPTIME,
 )
+from domain.trust.scores import RENTER_FAILED, SERVED
 from projections.runner import Rule
 
 LEASES_MAX = 5

@@ -16,8 +16,8 @@ from typing import Any
 from domain.decay import WEIGHT_BITS, weights
 from domain.duration import DAY_US
 from domain.money import PPM
-from domain.reputation import Evidence, Rating, lesser, rate, rate_for_client
-from domain.reputation_terms import KINDS, NODE, PROVIDER, REPUTATION_TERMS, ReputationTerms
+from domain.trust.reputation_terms import KINDS, NODE, PROVIDER, REPUTATION_TERMS, ReputationTerms
+from domain.trust.scores import Evidence, Rating, lesser, rate, rate_for_client
 from projections.runner import Connection
 
 UPTIME_OBSERVATION_US = 21_600_000_000

@@ -58,7 +58,7 @@ class Maintenance:
     position: int
 
     def status(self, at_us: int) -> str:
-        """As `domain.maintenance.Window.status`: by the time alone."""
+        """As `domain.fleet.maintenance.Window.status`: by the time alone."""
         if self.cancelled_at_us is not None:
             return "cancelled"
         if at_us < self.from_us:

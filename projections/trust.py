@@ -2,7 +2,7 @@
 
     rows == a sum, a minimum or a maximum over the node's reports     in whatever order they came
 
-Nothing is judged here: `domain/trust.py` does, for an epoch, from these rows. A row of a report is
+Nothing is judged here: `domain/trust/tiers.py` does, for an epoch, from these rows. A row of a report is
 filed under the UTC hour of its end, and an hour belongs to the epoch in which it begins. Reports
 with flags say nothing.
 """
@@ -17,8 +17,8 @@ from typing import Any
 import msgspec
 
 from domain.gpu_time import GPU_HOUR_US
-from domain.trust import Evidence, Identity, Metered, Place
-from domain.trust_record import PAIRS_MAX
+from domain.trust.record import PAIRS_MAX
+from domain.trust.tiers import Evidence, Identity, Metered, Place
 from projections.runner import Connection, Projection, Report, Reports, Rule, run
 
 LONG_ROW_US = 10_000_000

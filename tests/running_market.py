@@ -14,14 +14,8 @@ from typing import Any
 
 import psycopg
 
-from domain import report
-from domain.account import BootstrapOperator, OpenAccount
-from domain.deposit import ConfirmDeposit
 from domain.duration import HOUR_US
-from domain.job import SubmitJob
-from domain.lease import CloseLease, Lease, ReadyLease, RequestLease, ReserveLease
-from domain.money import PPM, credit
-from domain.node import (
+from domain.fleet.node import (
     ActivateNode,
     AdmitNode,
     ConfirmNodeKey,
@@ -30,10 +24,16 @@ from domain.node import (
     IssueJoinCode,
     JoinNode,
 )
-from domain.offer import PublishOffer
-from domain.provider import OpenRegion, RegisterProvider
+from domain.fleet.provider import OpenRegion, RegisterProvider
+from domain.funds.deposit import ConfirmDeposit
+from domain.jobs.job import SubmitJob
+from domain.lease.lease import CloseLease, Lease, ReadyLease, RequestLease, ReserveLease
+from domain.market.offer import PublishOffer
+from domain.metering import report
+from domain.money import PPM, credit
+from domain.parties.account import BootstrapOperator, OpenAccount
+from domain.prices.tariff import CLOUDBENDER, publish
 from domain.stream import Stream
-from domain.tariff import CLOUDBENDER, publish
 from ledger import usage
 from ledger.handle import Ledger
 from tests.usage_reports import Node

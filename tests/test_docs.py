@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from domain.earnings import peel
-from domain.tariff import CLOUDBENDER
+from domain.prices.charge_split import peel
+from domain.prices.tariff import CLOUDBENDER
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = [

@@ -4,7 +4,7 @@
 
 A handle may be reused for another instance, so UUID, GPU instance and compute instance are read
 every time: an instance that was made anew in the same place is another device. Only what these
-three do not change is remembered. Slices of a board: `domain.mig`, seven where it is not listed.
+three do not change is remembered. Slices of a board: `domain.hardware.mig`, seven where it is not listed.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from domain import mig
-from domain.report import SHAPE_PATTERN
+from domain.hardware import mig
+from domain.metering.report import SHAPE_PATTERN
 from node_reporter.gpus import PPM, Device
 from node_reporter.nvml.driver import ABSENT, INVALID_ARGUMENT, Asking, attempt, classified, nvml
 

@@ -26,22 +26,11 @@ from contracts.outbox import FileStore, Intent, Outbox
 from contracts.payout_tree import payout_tree
 from contracts.signers import LocalKeySigner
 from contracts.tally import TOKEN_UNIT, Tally
-from domain.account import BootstrapOperator, LinkWallet, OpenAccount
-from domain.accrual import UsageRow
-from domain.deposit import ConfirmDeposit
 from domain.duration import HOUR_US
-from domain.epoch import OpenEpoch
-from domain.job import SubmitJob
-from domain.lease import (
-    AccrueUsage,
-    CloseLease,
-    ReadyLease,
-    RequestLease,
-    ReserveLease,
-    SettleLease,
-)
-from domain.money import credit, token
-from domain.node import (
+from domain.epochs.epoch import OpenEpoch
+from domain.epochs.policy import EmissionSegment, PublishPolicy
+from domain.epochs.reward_terms import RewardTerms
+from domain.fleet.node import (
     ActivateNode,
     AdmitNode,
     ConfirmNodeKey,
@@ -50,13 +39,24 @@ from domain.node import (
     IssueJoinCode,
     JoinNode,
 )
-from domain.offer import PublishOffer
-from domain.policy import EmissionSegment, PublishPolicy
-from domain.price_feed import ObservePrice
-from domain.provider import OpenRegion, RegisterProvider
-from domain.report import lane_of
-from domain.reward_terms import RewardTerms
-from domain.tariff import CLOUDBENDER, PublishTariff
+from domain.fleet.provider import OpenRegion, RegisterProvider
+from domain.funds.deposit import ConfirmDeposit
+from domain.jobs.job import SubmitJob
+from domain.lease.lease import (
+    AccrueUsage,
+    CloseLease,
+    ReadyLease,
+    RequestLease,
+    ReserveLease,
+    SettleLease,
+)
+from domain.market.offer import PublishOffer
+from domain.metering.counting import UsageRow
+from domain.metering.report import lane_of
+from domain.money import credit, token
+from domain.parties.account import BootstrapOperator, LinkWallet, OpenAccount
+from domain.prices.price_feed import ObservePrice
+from domain.prices.tariff import CLOUDBENDER, PublishTariff
 from ledger.handle import Ledger
 from tests.contracts import stage
 from tests.contracts.stage import CAP, DAY_S, GENESIS_S, TIMELOCK_S

@@ -22,7 +22,7 @@ from api.jobs import (
 from api.service import Service
 from api.settings import Settings
 from domain.duration import DAY_US
-from domain.maturity import SetMaturityWindow
+from domain.income.maturity import SetMaturityWindow
 from tests.running_market import OWNER, START_US, Market
 
 EARNED_AN_HOUR = 1_265_000  # 2.78 credits, the fee of 0.25 taken off, the rest halved

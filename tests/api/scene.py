@@ -23,9 +23,9 @@ from api.clock import SimulatedClock
 from api.main import create_app
 from api.service import Service
 from api.settings import Settings
-from domain import node_key
-from domain.account import BootstrapOperator
-from domain.tariff import CLOUDBENDER, publish
+from domain.fleet import keys as node_key
+from domain.parties.account import BootstrapOperator
+from domain.prices.tariff import CLOUDBENDER, publish
 from ledger import trees
 from ledger.usage import item
 from tests.usage_reports import Node as SigningNode
@@ -148,7 +148,7 @@ class Provider:
         scene.operator.made(f"{path}/admit")
         self.owner.made(f"{path}/activate")
         self.signing.id = self.node_id
-        from domain import report
+        from domain.metering import report
 
         self.signing.genesis = self.signing.head = report.genesis(
             self.node_id, self.signing.public_key

@@ -14,12 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from api.accrual import PATIENCE_US, NodeReader, accrue, rows_of
-from domain import report
-from domain.device import DeviceState
 from domain.duration import HOUR_US, MINUTE_US
-from domain.lease import FUNDS_ENDED, LATE_WINDOW_US, TERM_REACHED, UsageAccrued
+from domain.fleet.device import DeviceState
+from domain.lease.lease import FUNDS_ENDED, LATE_WINDOW_US, TERM_REACHED, UsageAccrued
+from domain.metering import report
+from domain.metering.report import lane_of
 from domain.money import PPM
-from domain.report import lane_of
 from domain.stream import Stream
 from ledger.chain import stored_body
 from ledger.handle import Ledger

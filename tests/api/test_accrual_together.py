@@ -14,7 +14,7 @@ from api.accrual import PATIENCE_US, accrue, due_commands
 from api.embedded_postgres import EmbeddedPostgres
 from api.jobs import due_leases
 from domain.duration import HOUR_US, MINUTE_US
-from domain.lease import START_TIMEOUT_US, UsageAccrued
+from domain.lease.lease import START_TIMEOUT_US, UsageAccrued
 from domain.money import PPM
 from domain.refusal import Reason
 from domain.stream import Stream

@@ -25,8 +25,10 @@ from api.payments import (
     SavedCharge,
 )
 from domain.account_closing import CloseAccount, books_of
-from domain.breakers import BreakerTripped, SetBreaker
-from domain.cash_out import (
+from domain.duration import DAY_US
+from domain.fleet.node import RetireNode, StartMaintenance
+from domain.governance.breakers import BreakerTripped, SetBreaker
+from domain.income.cash_out import (
     CashOutFailed,
     CashOutPaid,
     CashOutRequested,
@@ -38,11 +40,13 @@ from domain.cash_out import (
     ReleaseCashOuts,
     RequestCashOut,
 )
-from domain.duration import DAY_US
-from domain.maturity import EarningsForgone, ForgoDust, SetPaymentMode
+from domain.income.cash_out_matching import (
+    MISSING_AFTER_US,
+    PayoutDifferenceFound,
+    SettleDifference,
+)
+from domain.income.maturity import EarningsForgone, ForgoDust, SetPaymentMode
 from domain.money import credit
-from domain.node import RetireNode, StartMaintenance
-from domain.payout_matching import MISSING_AFTER_US, PayoutDifferenceFound, SettleDifference
 from domain.refusal import Reason, Refused
 from domain.stream import Stream
 from ledger import job_runs

@@ -24,15 +24,15 @@ from contracts.outbox import State
 from contracts.payout_scripts import NothingToClaim, PayoutMismatch
 from contracts.scanner import FinalityBroken
 from contracts.tally import TOKEN_UNIT
-from domain import burn as burns
-from domain.account import WALLET_DELAY_US
-from domain.breakers import SetBreaker
-from domain.chain_tx import stream_of
+from domain.chain import burn as burns
+from domain.chain.payout_root import stream_of as payout_stream
+from domain.chain.transaction import stream_of
 from domain.duration import SECOND_US
-from domain.grant import Milestone, OpenGrant, ProposeGrant
+from domain.governance.breakers import SetBreaker
+from domain.governance.grant import Milestone, OpenGrant, ProposeGrant
 from domain.money import token
-from domain.payout import stream_of as payout_stream
-from domain.price_feed import ObservePrice, SetPriceSources
+from domain.parties.account import WALLET_DELAY_US
+from domain.prices.price_feed import ObservePrice, SetPriceSources
 from domain.refusal import Reason, Refused
 from ledger import chain_store
 from ledger.handle import Ledger

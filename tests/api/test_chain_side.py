@@ -13,8 +13,8 @@ from api.jobs import Jobs
 from api.service import Service
 from api.settings import Settings, SettingsInvalid
 from contracts import deployment as deployments
-from domain.epoch import OpenEpoch
-from domain.policy import first_policy
+from domain.epochs.epoch import OpenEpoch
+from domain.epochs.policy import first_policy
 from domain.stream import Stream
 
 START_US = 1_795_392_000_000_000

@@ -13,7 +13,7 @@ from contracts.chain import Receipt
 from contracts.deployment import Deployment, Roles
 from contracts.outbox import Attempt, Intent, State
 from contracts.scanner import Cursor, Observation
-from domain.chain_tx import stream_of
+from domain.chain.transaction import stream_of
 from ledger import chain_store
 from ledger.handle import Ledger
 from tests.contracts.stage import account, terms

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from api.trust_jobs import run_trust
-from domain.challenge import ChallengeIssued, ChallengeJudged
-from domain.epoch import OpenEpoch
-from domain.lease import LeaseRequested
-from domain.policy import first_policy
+from domain.epochs.epoch import OpenEpoch
+from domain.epochs.policy import first_policy
+from domain.lease.lease import LeaseRequested
+from domain.trust.challenge import ChallengeIssued, ChallengeJudged
 from node_reporter.client import Response
 from node_reporter.clock import SteppedClock
 from node_reporter.executor import Executor

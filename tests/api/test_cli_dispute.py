@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import uvicorn
 
 from api.main import create_app
-from domain.report import lane_of
+from domain.metering.report import lane_of
 from tests.api.cli_scene import tallystick
 from tests.api.scene import Scene
 from tests.api.work import hours_of_work

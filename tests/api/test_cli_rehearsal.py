@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from domain.epoch_file import epoch_file, policy_document
-from domain.policy import PolicyPublished
-from domain.settlement import NodeCut, Use, settle
+from domain.epochs.epoch_file import epoch_file, policy_document
+from domain.epochs.policy import PolicyPublished
+from domain.epochs.settlement import NodeCut, Use, settle
 from tests.api.cli_scene import Ran, tallystick
 from tests.domain.test_policy_rehearsal import history
 from tests.domain.test_settlement import RULED

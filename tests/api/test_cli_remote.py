@@ -20,7 +20,7 @@ from api.jobs import Jobs
 from api.main import create_app
 from api.service import Service
 from api.settings import Settings
-from domain.invoice import GRACE_US, InvoiceLine, IssueInvoice, period_bounds_us
+from domain.income.invoice import GRACE_US, InvoiceLine, IssueInvoice, period_bounds_us
 from domain.money import credit
 from tests.api.cli_scene import Ran, tallystick
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from api.models import moment
-from domain.node import (
+from domain.fleet.node import (
     ActivateNode,
     AdmitNode,
     ConfirmNodeKey,

@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 from api.corrections import correct_due
-from domain.dispute import TIMEOUT_US
+from domain.corrections.dispute import TIMEOUT_US
 from domain.duration import MINUTE_US
-from domain.lease import LATE_WINDOW_US
+from domain.lease.lease import LATE_WINDOW_US
+from domain.prices.tariff import CLOUDBENDER, SlaClass, SlaTier, publish
 from domain.stream import Stream
-from domain.tariff import CLOUDBENDER, SlaClass, SlaTier, publish
 from tests.api.scene import Scene
 from tests.api.test_disputes import contested, part
 from tests.api.work import accrue_now, hours_of_work, reported, run, send

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from domain.duration import HOUR_US
-from domain.report import lane_of
+from domain.metering.report import lane_of
 from tests.api.scene import Scene
 from tests.api.test_countersign import added, half
 from tests.api.work import hours_of_work

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from api import epoch_files
-from domain.epoch_file import epoch_file, read_cut
-from domain.settlement import Attested, NodeCut, Use, settle
+from domain.epochs.epoch_file import epoch_file, read_cut
+from domain.epochs.settlement import Attested, NodeCut, Use, settle
 from tests.domain.test_settlement import cut
 
 # Names of nodes, accounts, sources and classes that look like each other.

@@ -14,11 +14,11 @@ from api.settlement import close_epoch, epoch_state
 from contracts.deployment import Deployment
 from contracts.devnet import Devnet
 from domain.duration import DAY_US, HOUR_US, SECOND_US
-from domain.epoch import stream_of
-from domain.maintenance import ScheduleMaintenance
-from domain.price_feed import SetPriceSources
+from domain.epochs.epoch import stream_of
+from domain.epochs.reward_terms import NO_TERMS
+from domain.fleet.maintenance import ScheduleMaintenance
+from domain.prices.price_feed import SetPriceSources
 from domain.refusal import Reason, Refused
-from domain.reward_terms import NO_TERMS
 from tests.api import chain_scene
 from tests.api.chain_scene import NODE, START_US, Scene
 from tests.projections.reports import append, make_report

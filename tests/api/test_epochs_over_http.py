@@ -9,8 +9,8 @@ import pytest
 
 from api.payout_files import payout_path
 from contracts.manifest import decode, encode
-from domain.epoch import OpenEpoch
-from domain.policy import PublishPolicy
+from domain.epochs.epoch import OpenEpoch
+from domain.epochs.policy import PublishPolicy
 from tests.api.scene import Scene
 from tests.contracts.stage import account
 from tests.contracts.test_manifest import payout

@@ -11,10 +11,7 @@ from typing import Any
 
 import pytest
 
-from domain.accrual import UsageRow
-from domain.lease import CloseLease, ReadyLease, SettleLease
-from domain.money import credit
-from domain.node import (
+from domain.fleet.node import (
     ActivateNode,
     AdmitNode,
     ConfirmNodeKey,
@@ -23,9 +20,12 @@ from domain.node import (
     IssueJoinCode,
     JoinNode,
 )
-from domain.node_role import SetNodeRole
-from domain.offer import PublishOffer
-from domain.report import lane_of
+from domain.fleet.roles import SetNodeRole
+from domain.lease.lease import CloseLease, ReadyLease, SettleLease
+from domain.market.offer import PublishOffer
+from domain.metering.counting import UsageRow
+from domain.metering.report import lane_of
+from domain.money import credit
 from tests.api.scene import Scene
 
 WORKERS, INGRESSES, TOGETHER, ROUNDS = 100, 3, 50, 4

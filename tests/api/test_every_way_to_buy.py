@@ -16,9 +16,9 @@ import pytest
 from api.bid_jobs import run_bids
 from api.scheduling import run_schedule
 from domain.duration import HOUR_US
-from domain.lease import FUNDS_ENDED, CloseLease
-from domain.pricing import MODULES, Posted
-from domain.tariff import CLOUDBENDER, SlaClass, SlaTier, publish
+from domain.lease.lease import FUNDS_ENDED, CloseLease
+from domain.prices.modules import MODULES, Posted
+from domain.prices.tariff import CLOUDBENDER, SlaClass, SlaTier, publish
 from tests.api.scene import Caller, Provider, Scene, opened
 
 SECOND_US = 1_000_000

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from api import focus
 from api.focus import COLUMNS, Bill
-from domain.invoice import period_bounds_us
+from domain.income.invoice import period_bounds_us
 from projections.charges import KINDS, Charge
 from projections.invoices import KINDS_OF
 from tests.api.scene import Scene

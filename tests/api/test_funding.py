@@ -8,7 +8,7 @@ import pytest
 
 from api.jobs import run_promotions
 from api.restarts import run_restarts
-from domain.lease import FUNDS_ENDED, CloseLease
+from domain.lease.lease import FUNDS_ENDED, CloseLease
 from tests.api.scene import Caller, Scene
 
 DAY_US = 86_400_000_000

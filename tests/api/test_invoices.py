@@ -13,9 +13,9 @@ from api import invoice_paper, invoicing, issuer
 from api.issuer import Issuer
 from api.jobs import Job, Jobs
 from api.settings import SettingsInvalid
-from domain.invoice import InvoiceIssued, InvoiceLine, period_bounds_us
+from domain.income.invoice import InvoiceIssued, InvoiceLine, period_bounds_us
+from domain.income.tax import TaxParty
 from domain.money import credit
-from domain.tax import TaxParty
 from ledger.billing_details import Details
 from tests.api.scene import Caller, Scene, opened
 from tests.api.work import hours_of_work

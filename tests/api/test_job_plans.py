@@ -11,7 +11,7 @@ import pytest
 
 from api.job_parts import run_plans
 from domain.duration import HOUR_US, MINUTE_US
-from domain.job import JOB_KINDS, JobRunStarted, JobState
+from domain.jobs.job import JOB_KINDS, JobRunStarted, JobState
 from domain.stream import Stream
 from tests.api.scene import NOW_US, Provider, Scene
 from tests.api.work import accrue_now, reported, send

@@ -16,12 +16,12 @@ from api.clock import SimulatedClock
 from api.jobs import AccrualStopped, Job, Jobs, all_jobs, run, run_accrual
 from api.service import Service
 from api.settings import Settings
-from domain.device import CapacityAccrued
 from domain.duration import HOUR_US, MINUTE_US
-from domain.lease import START_TIMEOUT_US
-from domain.node import NodeEquivocated, NodeState, RetireNode
-from domain.pin import UsagePinned
-from domain.report import lane_of
+from domain.fleet.device import CapacityAccrued
+from domain.fleet.node import NodeEquivocated, NodeState, RetireNode
+from domain.lease.lease import START_TIMEOUT_US
+from domain.metering.pin import UsagePinned
+from domain.metering.report import lane_of
 from domain.stream import Stream
 from ledger import job_runs, trees, usage
 from ledger.job_runs import JobRun

@@ -20,7 +20,7 @@ import httpx
 
 from api.models import moment
 from domain.money import credit
-from domain.tariff import CLOUDBENDER, UsageFee, publish
+from domain.prices.tariff import CLOUDBENDER, UsageFee, publish
 from node_reporter import simulated
 from node_reporter.identity import key_id, load_key, public_key
 from node_reporter.reports import AGENT

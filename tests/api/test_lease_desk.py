@@ -8,7 +8,7 @@ from threading import Barrier, Event
 from typing import Any
 
 from api.lease_desk import LeaseDesk, Opening
-from domain.lease import LeaseRequested
+from domain.lease.lease import LeaseRequested
 from domain.stream import Stream
 from ledger.handle import NO_ANSWER, CommandKey, LogBusy
 from tests.api.scene import Scene

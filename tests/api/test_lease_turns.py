@@ -7,7 +7,7 @@ from typing import Any
 from api.jobs import due_leases
 from api.lease_watch import run_watch
 from domain.duration import HOUR_US, MINUTE_US
-from domain.lease import DEGRADED_AFTER_US, DEGRADED_LIMIT_US
+from domain.lease.lease import DEGRADED_AFTER_US, DEGRADED_LIMIT_US
 from domain.money import Asset
 from projections import tables
 from tests.api.scene import Scene

@@ -9,9 +9,9 @@ import pytest
 from nacl.signing import SigningKey
 
 from api.models import moment
-from domain import report
-from domain.attribute import message_for
-from domain.node import NodeJoinRequested
+from domain.fleet.node import NodeJoinRequested
+from domain.metering import report
+from domain.trust.attribute import message_for
 from tests.api.scene import NOW_US, Scene
 from tests.api.test_job_plans import parts, tick
 from tests.api.work import MINUTE_US, reported, send

@@ -9,9 +9,9 @@ import pytest
 from api import bid_jobs, lease_watch
 from api.bids import resource as bids_api
 from api.models import moment
-from domain import pool_queue
 from domain.duration import MINUTE_US, SECOND_US
-from domain.gang import GANG_WAIT_US
+from domain.jobs.gang import GANG_WAIT_US
+from domain.pools import queue as pool_queue
 from tests.api.scene import Provider, Scene
 from tests.api.test_bidding import (
     MONTH_HOURS,

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from api.usage import MEDIA_TYPE
-from domain import report
 from domain.duration import HOUR_US
+from domain.metering import report
 from ledger import trees
 from ledger.checkpoint import open_checkpoint, parse_verifier_key
 from node_reporter.client import Response, UsageClient

@@ -16,9 +16,9 @@ from api.meter_jobs import run_device_fees, run_resources, run_storage_nodes
 from api.models import moment
 from domain.calendar import day_of, day_start_us, day_text
 from domain.duration import DAY_US, HOUR_US
+from domain.leasing.other_resources import PATIENCE_US, chain_of
 from domain.money import credit
-from domain.resource_usage import PATIENCE_US, chain_of
-from domain.tariff import CLOUDBENDER, METERS, MeterRate, PublishTariff
+from domain.prices.tariff import CLOUDBENDER, METERS, MeterRate, PublishTariff
 from ledger import meter_log
 from ledger.chain import lp4
 from tests.api.scene import NOW_US, Caller, Scene, opened

@@ -8,7 +8,7 @@ import pytest
 
 from api.money_out import MoneyOutStopped, mature, sweep
 from domain.duration import DAY_US, HOUR_US
-from domain.maturity import DEFAULT_WINDOW_US, EarningsMatured, EarningsSwept, SetPaymentMode
+from domain.income.maturity import DEFAULT_WINDOW_US, EarningsMatured, EarningsSwept, SetPaymentMode
 from domain.money import credit
 from tests.api.paying import EARNED_AN_HOUR, MIDNIGHT_US, Paying, paying
 from tests.running_market import OWNER, RENTER

@@ -13,8 +13,9 @@ import pytest
 from nacl.signing import SigningKey
 
 from api.jobs import Jobs
-from domain import node_key, report
-from domain.node_key import NodeBootsAlternated
+from domain.fleet import keys as node_key
+from domain.fleet.keys import NodeBootsAlternated
+from domain.metering import report
 from ledger import usage
 from tests.api.scene import Caller, Provider, Scene
 from tests.usage_reports import BOOT, STEP_US, Node

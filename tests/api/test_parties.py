@@ -9,7 +9,7 @@ import pytest
 from api import keys
 from api.money_out import mature
 from domain.duration import HOUR_US
-from domain.maturity import EarningsMatured
+from domain.income.maturity import EarningsMatured
 from tests.api.scene import Scene
 from tests.api.work import accrue_now, reported, send
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
-from domain.epoch import OpenEpoch
-from domain.policy import PublishPolicy
-from domain.reward_terms import REWARD_TERMS
+from domain.epochs.epoch import OpenEpoch
+from domain.epochs.policy import PublishPolicy
+from domain.epochs.reward_terms import REWARD_TERMS
 from tests.api.scene import Caller, Scene
 from tests.api.test_grants import second, seen
 from tests.domain.epochs import POLICY, START_US

@@ -8,8 +8,8 @@ from collections.abc import Generator
 import pytest
 
 from api import policy_rehearsal
-from domain.epoch_file import epoch_file
-from domain.settlement import settle
+from domain.epochs.epoch_file import epoch_file
+from domain.epochs.settlement import settle
 from tests.api.scene import Scene
 from tests.api.test_cli_rehearsal import FLEET
 from tests.domain.test_policy_rehearsal import history

@@ -9,9 +9,9 @@ import pytest
 from api import cli_remote
 from api.jobs import due_leases, run_accrual
 from api.scheduling import _record, look, run_schedule
-from domain.pool_queue import ScheduleDecided, inputs_of
+from domain.pools.queue import ScheduleDecided, inputs_of
+from domain.pools.scheduling import next_request
 from domain.refusal import Reason, Refused
-from domain.scheduling import next_request
 from domain.stream import Stream
 from projections import tables
 from tallystick_client import Client

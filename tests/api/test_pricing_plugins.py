@@ -10,7 +10,7 @@ import pytest
 
 from api import pricing_plugins
 from api.pricing_plugins import PluginUnusable, load
-from domain.pricing import MODULES
+from domain.prices.modules import MODULES
 from tests.api.scene import Scene
 
 SOURCE = '''

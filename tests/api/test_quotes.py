@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from domain.matching import recompute
+from domain.market.matching import recompute
 from ledger import codec
 from tests.api.scene import Scene
 

@@ -15,8 +15,8 @@ from typer.main import get_command
 from api import errors
 from api.refusal_sentence import KINDS, Case
 from api.refusal_words import SENTENCES
-from domain.match_dimensions import DIMENSIONS
-from domain.match_explain import FIELDS
+from domain.market.dimensions import DIMENSIONS
+from domain.market.explanation import FIELDS
 from domain.refusal import Reason, Refused
 
 HOUSE = Path(__file__).parents[2]

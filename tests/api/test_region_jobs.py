@@ -10,14 +10,14 @@ from api.capacity_jobs import run_capacity
 from api.jobs import Job, Jobs, run_accrual, run_maturity, run_sweep
 from api.region_jobs import WAIT_US, WAIT_US_MAX, RegionsStopped, node_time, run_regions
 from domain.calendar import day_of
-from domain.dispute import Claim, OpenDispute
+from domain.corrections.dispute import Claim, OpenDispute
 from domain.duration import DAY_US
+from domain.fleet.revenue_share import OwnerShare, SetRevenueShares
+from domain.fleet.roles import SetNodeRole
+from domain.income.region_pool import RegionDayShared, RegionEarningsGathered, RegionSharesPaid
+from domain.income.region_sharing import NOTICE_DAYS, NodeTime, SetRegionTerms
+from domain.income.region_terms import InfraCost
 from domain.money import PPM, credit
-from domain.node_role import SetNodeRole
-from domain.region_pool import RegionDayShared, RegionEarningsGathered, RegionSharesPaid
-from domain.region_sharing import NOTICE_DAYS, NodeTime, SetRegionTerms
-from domain.region_terms import InfraCost
-from domain.revenue_share import OwnerShare, SetRevenueShares
 from ledger.charged import charged_line
 from projections import regions, tables
 from tests.api.paying import EARNED_AN_HOUR, MIDNIGHT_US, Paying, paying

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-from domain.lease import LeaseReserved
+from domain.lease.lease import LeaseReserved
 from domain.stream import Stream
 from tests.api.scene import HOUR_US, Caller, Scene
 from tests.api.test_job_plans import make_ready, parts, tick

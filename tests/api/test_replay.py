@@ -14,7 +14,7 @@ import pytest
 from api import replay
 from api.replay import recount, replay_openb
 from api.trace_openb import TraceUnreadable, read_nodes, read_tasks
-from domain.lease import LeaseClosed, LeaseOpened, LeaseRequested, LeaseReserved
+from domain.lease.lease import LeaseClosed, LeaseOpened, LeaseRequested, LeaseReserved
 from domain.stream import Change, Stream
 from ledger import migrate
 from ledger.handle import Ledger

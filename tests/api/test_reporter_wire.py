@@ -231,7 +231,7 @@ def test_three_hours_offline_are_caught_up_and_nothing_is_lost(
 @pytest.mark.timeout(1_200)
 def test_a_million_rows_are_caught_up_in_one_go(database: str, tmp_path: Path) -> None:
     """8 devices for 87 days at one row a minute, all of it waiting on disk."""
-    from domain import report
+    from domain.metering import report
 
     with opened(database, tmp_path, reports_per_second=100_000, reports_burst=100_000) as scene:
         provider, rows, devices = scene.provider, 1_000_000, 8

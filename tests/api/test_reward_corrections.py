@@ -14,7 +14,7 @@ from api.payout_leaves import leaves_of
 from api.reward_corrections import acceptance
 from contracts.deployment import Deployment
 from contracts.devnet import Devnet
-from domain.epoch import (
+from domain.epochs.epoch import (
     CloseEpoch,
     CreditRewards,
     MatureRewards,
@@ -24,13 +24,13 @@ from domain.epoch import (
     rewards_of,
     settlement_of,
 )
-from domain.epoch_file import epoch_file, file_sha256
+from domain.epochs.epoch_file import epoch_file, file_sha256
+from domain.epochs.policy import PublishPolicy
+from domain.epochs.reward_changes import RewardSlashed
+from domain.epochs.reward_correction import SLASH, ProposeRewardCorrection
+from domain.epochs.reward_terms import NO_TERMS, REWARD_TERMS
+from domain.epochs.settlement import Settlement
 from domain.money import token
-from domain.policy import PublishPolicy
-from domain.reward_changes import RewardSlashed
-from domain.reward_correction import SLASH, ProposeRewardCorrection
-from domain.reward_terms import NO_TERMS, REWARD_TERMS
-from domain.settlement import Settlement
 from ledger.epoch_replay import EpochReplay
 from tests.api import chain_scene
 from tests.api.chain_scene import EMISSION, OWNER

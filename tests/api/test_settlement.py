@@ -17,8 +17,8 @@ from api.settlement import SealDiffers, close_epoch, seal_epoch, settle_due
 from contracts.deployment import Deployment
 from contracts.devnet import Devnet
 from contracts.tally import TOKEN_UNIT
-from domain.epoch import stream_of
-from domain.epoch_file import file_sha256
+from domain.epochs.epoch import stream_of
+from domain.epochs.epoch_file import file_sha256
 from domain.refusal import Reason, Refused
 from ledger.handle import Ledger
 from projections import tables

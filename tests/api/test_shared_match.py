@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from api.lease_desk import Round
 from api.shared_match import Standings
-from domain.match_dimensions import Need, OfferedNode
-from domain.matching import CANDIDATES_MAX, choose, less
+from domain.market.dimensions import Need, OfferedNode
+from domain.market.matching import CANDIDATES_MAX, choose, less
 from domain.money import PPM
 from projections.fleet_columns import Columns
 from projections.fleet_match import answer

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from api.capacity_jobs import PROOF_WAIT_US, run_capacity
-from domain import report
 from domain.duration import HOUR_US
+from domain.metering import report
 from tests.api.scene import NOW_US, Scene
 from tests.api.work import accrue_now, present, reported, send
 

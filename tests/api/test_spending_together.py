@@ -14,14 +14,14 @@ from typing import Any
 import psycopg
 import pytest
 
-from domain.account import OpenAccount
-from domain.budget import ACCOUNT, PROJECT, SetBudget, budget_of
-from domain.deposit import ConfirmDeposit
-from domain.funding import SetPayer
-from domain.job import SubmitJob
-from domain.lease import CloseLease, Lease, RequestLease, ReserveLease
+from domain.funds.budget import ACCOUNT, PROJECT, SetBudget, budget_of
+from domain.funds.deposit import ConfirmDeposit
+from domain.funds.funding import SetPayer
+from domain.funds.promotion import GrantPromotion, OpenPromotion
+from domain.jobs.job import SubmitJob
+from domain.lease.lease import CloseLease, Lease, RequestLease, ReserveLease
 from domain.money import PPM, credit
-from domain.promotion import GrantPromotion, OpenPromotion
+from domain.parties.account import OpenAccount
 from domain.refusal import Reason, Refused
 from domain.stream import Stream
 from ledger.handle import CommandKey, Ledger

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from nacl.signing import SigningKey
 
-from domain.attribute import message_for
-from domain.device import AccrueCapacity
 from domain.duration import HOUR_US
-from domain.epoch import OpenEpoch
-from domain.policy import first_policy
-from domain.tariff import CLOUDBENDER, UsageFee, publish
+from domain.epochs.epoch import OpenEpoch
+from domain.epochs.policy import first_policy
+from domain.fleet.device import AccrueCapacity
+from domain.prices.tariff import CLOUDBENDER, UsageFee, publish
+from domain.trust.attribute import message_for
 from tests.api.scene import NOW_US, Caller, Scene, opened
 
 DAY_US = 24 * HOUR_US

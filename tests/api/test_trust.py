@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from api.trust_jobs import run_trust
-from domain import report
-from domain.epoch import OpenEpoch
-from domain.policy import first_policy
-from domain.trust_record import PAIRS_MAX, DeviceTwice, RecordDeviceTwice
+from domain.epochs.epoch import OpenEpoch
+from domain.epochs.policy import first_policy
+from domain.metering import report
+from domain.trust.record import PAIRS_MAX, DeviceTwice, RecordDeviceTwice
 from projections import tables
 from projections.trust import read_pairs
 from tests.api.scene import HOUR_US, NOW_US, Provider, Scene

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from api import usage_form
 from api.usage import MEDIA_TYPE, REQUEST_BYTES_MAX, Limits, NodeKey, UsageIngest, fast
-from domain import report
-from domain.report import ReportInvalid
+from domain.metering import report
+from domain.metering.report import ReportInvalid
 from ledger import usage
 from ledger.usage import UsageLog
 from tests.examples import examples

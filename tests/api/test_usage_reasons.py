@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from domain import report
+from domain.metering import report
 from projections import tables
 from tests.api.scene import HOUR_US, NOW_US, Scene
 from tests.api.work import MINUTE_US, accrue_now, reported, send

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from nacl.public import PrivateKey, SealedBox
 
-from domain.job import workload_hash
-from domain.job_plan import Reference
+from domain.jobs.job import workload_hash
+from domain.jobs.plan import Reference
 from ledger import lease_logs
 from tests.api.scene import Caller, Provider, Scene
 

@@ -8,12 +8,12 @@ from typing import Any
 from api import settlement
 from api.accrual import accrue
 from api.usage import MEDIA_TYPE
-from domain import report
 from domain.duration import DAY_US, HOUR_US
-from domain.epoch import OpenEpoch
-from domain.pin import PinUsage
-from domain.policy import PublishPolicy
-from domain.reward_terms import REWARD_TERMS
+from domain.epochs.epoch import OpenEpoch
+from domain.epochs.policy import PublishPolicy
+from domain.epochs.reward_terms import REWARD_TERMS
+from domain.metering import report
+from domain.metering.pin import PinUsage
 from ledger import cut, trees
 from tests.api.scene import NOW_US, Provider, Scene
 from tests.domain.epochs import POLICY

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import Any
 
-from domain.auction import OpenAuction
-from domain.bidding import PlaceBid, award
 from domain.duration import HOUR_US
-from domain.lease import ReadyLease
+from domain.lease.lease import ReadyLease
+from domain.leasing.bidding import PlaceBid, award
+from domain.market.auction import OpenAuction
 from domain.money import credit
 from domain.stream import Stream
 from tests.domain.booked import Booked

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from domain import rules
-from domain.adjustment import ChargedLine
-from domain.lease import UsageAccrued
+from domain.income.adjustment import ChargedLine
+from domain.lease.lease import UsageAccrued
+from domain.leasing.other_resources import ResourceAccrued
 from domain.money import Asset
-from domain.resource_usage import ResourceAccrued
 from domain.stream import Change, Stream
 from ledger.charged import line_of
 from ledger.chart import kind_of

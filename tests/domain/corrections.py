@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from domain.adjustment import ChargedLine
-from domain.dispute import Claim, OpenDispute, RuleDispute
+from domain.corrections.dispute import Claim, OpenDispute, RuleDispute
 from domain.duration import HOUR_US
-from domain.lease import AccrueUsage
-from domain.maturity import MatureEarnings, SetMaturityWindow, SweepEarnings
+from domain.income.adjustment import ChargedLine
+from domain.income.maturity import MatureEarnings, SetMaturityWindow, SweepEarnings
+from domain.lease.lease import AccrueUsage
+from domain.prices.tariff import TariffPublished
 from domain.stream import Stream
-from domain.tariff import TariffPublished
 from tests.domain import market
 from tests.domain.booked import Booked
 from tests.domain.market import NOON_US, OFFER, OWNER, RENTER

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from domain.epoch import EpochClosing, EpochOpened, stream_of
+from domain.epochs.epoch import EpochClosing, EpochOpened, stream_of
+from domain.epochs.policy import NETWORK, EmissionSegment, PolicyPublished
+from domain.epochs.settlement import Cut, NodeCut, Openings, Settlement, Use, settle
+from domain.metering.pin import PINS, LanePin, UsagePinned
 from domain.money import token
-from domain.pin import PINS, LanePin, UsagePinned
-from domain.policy import NETWORK, EmissionSegment, PolicyPublished
-from domain.settlement import Cut, NodeCut, Openings, Settlement, Use, settle
 from tests.given import Scene
 
 WEEK_US = 604_800_000_000

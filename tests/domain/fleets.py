@@ -7,12 +7,12 @@ from typing import TypeVar
 
 from hypothesis import strategies as st
 
-from domain.constraints import ISOLATIONS, Constraints, RequiredAttribute, Weights
-from domain.host_kind import NETWORK_CLASSES
-from domain.looked import Stated
-from domain.match_dimensions import FreeDevice, Need, OfferedNode
+from domain.hardware.constraints import ISOLATIONS, Constraints, RequiredAttribute, Weights
+from domain.hardware.host_kind import NETWORK_CLASSES
+from domain.lease.looked import Stated
+from domain.market.dimensions import FreeDevice, Need, OfferedNode
+from domain.market.offer import SETTLEMENTS, OfferTerms
 from domain.money import PPM
-from domain.offer import SETTLEMENTS, OfferTerms
 
 T = TypeVar("T")
 

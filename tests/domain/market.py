@@ -5,20 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from domain.account import AccountOpened
-from domain.accrual import UsageRow
-from domain.device import DeviceRegistered
-from domain.job import SubmitJob
-from domain.lease import (
-    CloseLease,
-    LeaseOpened,
-    ReadyLease,
-    RequestLease,
-    ReserveLease,
-    SettleLease,
-)
-from domain.money import credit
-from domain.node import (
+from domain.fleet.device import DeviceRegistered
+from domain.fleet.node import (
     DeviceSpec,
     HostSpec,
     NodeActivated,
@@ -27,10 +15,22 @@ from domain.node import (
     NodeKeyConfirmed,
     NodeSpecReported,
 )
-from domain.offer import OfferPublished
-from domain.provider import ProviderRegistered
+from domain.fleet.provider import ProviderRegistered
+from domain.jobs.job import SubmitJob
+from domain.lease.lease import (
+    CloseLease,
+    LeaseOpened,
+    ReadyLease,
+    RequestLease,
+    ReserveLease,
+    SettleLease,
+)
+from domain.market.offer import OfferPublished
+from domain.metering.counting import UsageRow
+from domain.money import credit
+from domain.parties.account import AccountOpened
+from domain.prices.tariff import CLOUDBENDER, TariffPublished
 from domain.stream import Stream
-from domain.tariff import CLOUDBENDER, TariffPublished
 from tests.given import Scene
 
 NOON_US = 1_795_176_000_000_000

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from domain.account import AccountOpened
-from domain.device import DeviceRegistered, DeviceState, free_mem, free_share
-from domain.matching import FreeDevice, OfferedNode
-from domain.node import NodeState
+from domain.fleet.device import DeviceRegistered, DeviceState, free_mem, free_share
+from domain.fleet.node import NodeState
+from domain.market.matching import FreeDevice, OfferedNode
+from domain.parties.account import AccountOpened
 from domain.stream import Stream
 from tests.domain.booked import Booked
 from tests.domain.market import DEVICES, NODE, NOON_US, OFFER, RENTER, scene

@@ -5,10 +5,8 @@ Facts and the scenes made of them, in the order a stranger's machine goes throug
 
 from __future__ import annotations
 
-from domain.account import AccountOpened, MemberAdded
-from domain.device import DeviceRegistered
-from domain.money import Asset, credit
-from domain.node import (
+from domain.fleet.device import DeviceRegistered
+from domain.fleet.node import (
     DeviceSpec,
     HostSpec,
     JoinCodeIssued,
@@ -19,9 +17,16 @@ from domain.node import (
     NodeKeyConfirmed,
     NodeSpecReported,
 )
-from domain.provider import ProviderRegistered, RegionNameTaken, RegionOpened, region_name_stream
+from domain.fleet.provider import (
+    ProviderRegistered,
+    RegionNameTaken,
+    RegionOpened,
+    region_name_stream,
+)
+from domain.money import Asset, credit
+from domain.parties.account import AccountOpened, MemberAdded
+from domain.prices.tariff import NETWORK, TariffPublished, UsageFee
 from domain.stream import Stream
-from domain.tariff import NETWORK, TariffPublished, UsageFee
 from tests.given import Scene
 
 NOON_US = 1_767_268_800_000_000

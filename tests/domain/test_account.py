@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain import account, rules
-from domain.account import (
+from domain import rules
+from domain.parties import account
+from domain.parties.account import (
     ACCOUNT_KINDS,
     KEY_OVERLAP_US,
     OPERATOR_STREAM,

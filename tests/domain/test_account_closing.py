@@ -7,7 +7,16 @@ from typing import Any
 
 import pytest
 
-from domain.account import (
+from domain.account_closing import PARTS, CloseAccount, books_of
+from domain.duration import DAY_US
+from domain.fleet.edge_device import ChargeDeviceFee, EdgeDeviceAdded, RemoveEdgeDevice
+from domain.fleet.edge_device import stream_of as edge_devices
+from domain.fleet.provider import RegisterProvider
+from domain.funds.deposit import ConfirmCreditsPurchase, ConfirmDeposit, DepositConfirmed
+from domain.income.cash_out import CancelCashOut, RequestCashOut
+from domain.income.maturity import SetPaymentMode
+from domain.money import credit, token
+from domain.parties.account import (
     SCOPES,
     AccountClosed,
     AccountOpened,
@@ -22,15 +31,6 @@ from domain.account import (
     RotateApiKey,
     account_of,
 )
-from domain.account_closing import PARTS, CloseAccount, books_of
-from domain.cash_out import CancelCashOut, RequestCashOut
-from domain.deposit import ConfirmCreditsPurchase, ConfirmDeposit, DepositConfirmed
-from domain.duration import DAY_US
-from domain.edge_device import ChargeDeviceFee, EdgeDeviceAdded, RemoveEdgeDevice
-from domain.edge_device import stream_of as edge_devices
-from domain.maturity import SetPaymentMode
-from domain.money import credit, token
-from domain.provider import RegisterProvider
 from domain.refusal import Reason
 from domain.stream import Stream
 from ledger.chart import kind_of

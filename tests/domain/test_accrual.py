@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.accrual import (
+from domain.metering.counting import (
     CLOCK_TOLERANCE_US,
     REFUSED_US_MAX,
     RULES,

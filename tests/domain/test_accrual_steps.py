@@ -9,12 +9,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from domain.accrual_steps import Step, steps
 from domain.duration import HOUR_US
-from domain.lease import Lease, UsageAccrued, evolve
+from domain.fleet.revenue_share import OwnerShare
+from domain.lease.accrual_steps import Step, steps
+from domain.lease.lease import Lease, UsageAccrued, evolve
 from domain.money import credit
-from domain.revenue_share import OwnerShare
-from domain.tariff import Split, SplitShare
+from domain.prices.tariff import Split, SplitShare
 from tests.domain.market import (
     close,
     job,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.adjustment import (
+from domain.income.adjustment import (
     ADJUSTMENTS_MAX,
     AdjustmentBooked,
     BookLine,

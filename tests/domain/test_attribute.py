@@ -6,17 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from domain.account import AccountOpened
-from domain.attribute import (
+from domain.lease.countersign import SigningKeyAdded, SigningKeyRevoked
+from domain.parties.account import AccountOpened
+from domain.refusal import Reason
+from domain.stream import Stream
+from domain.trust.attribute import (
     AttributeStated,
     RevokeAttribute,
     StateAttribute,
     attribute_of,
     message_for,
 )
-from domain.countersign import SigningKeyAdded, SigningKeyRevoked
-from domain.refusal import Reason
-from domain.stream import Stream
 from tests.domain import supply
 from tests.domain.supply import ALICE, NODE, NOON_US, PROVIDER
 

@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.auction import (
+from domain.duration import HOUR_US
+from domain.jobs.job import existing_job
+from domain.lease.close_codes import NO_MATCH
+from domain.lease.lease import START_TIMEOUT_US, CloseLease, LeaseReserved, MatchDecided, lease_of
+from domain.lease.turns import LeaseQuoted
+from domain.leasing.bidding import DECIDE_US, DropBid, award
+from domain.leasing.work import AcknowledgeCommand
+from domain.market.auction import (
     AuctionAwarded,
     AuctionEnded,
     BidLapsed,
@@ -21,15 +28,8 @@ from domain.auction import (
     WithdrawBid,
     auction_of,
 )
-from domain.bidding import DECIDE_US, DropBid, award
-from domain.close_reason import NO_MATCH
-from domain.duration import HOUR_US
-from domain.job import existing_job
-from domain.lease import START_TIMEOUT_US, CloseLease, LeaseReserved, MatchDecided, lease_of
-from domain.lease_turns import LeaseQuoted
-from domain.lease_work import AcknowledgeCommand
+from domain.market.offer import WithdrawOffer
 from domain.money import credit
-from domain.offer import WithdrawOffer
 from domain.refusal import Reason, Refused
 from tests.domain.bidders import CLOSES_US, LETTERS, OWNERS, asked, awarded, bid, market, started
 from tests.domain.booked import Booked

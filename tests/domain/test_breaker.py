@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.breaker import Gauge, faded, let_pass
+from domain.governance.window import Gauge, faded, let_pass
 from domain.refusal import Reason, Refused
 
 W = 1_000

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.breakers import (
+from domain.duration import DAY_US, HOUR_US
+from domain.governance.breakers import (
     MINT,
     WAITING_MAX,
     BreakerPassed,
@@ -20,7 +21,6 @@ from domain.breakers import (
     breaker_of,
     stream_of,
 )
-from domain.duration import DAY_US, HOUR_US
 from domain.refusal import Reason
 from tests.examples import examples
 from tests.given import Scene

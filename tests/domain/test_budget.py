@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.account import AccountOpened, ApiKeyIssued
-from domain.budget import (
+from domain.funds.budget import (
     Budget,
     BudgetAlerted,
     Claim,
@@ -22,6 +21,7 @@ from domain.budget import (
     release,
 )
 from domain.money import credit, token
+from domain.parties.account import AccountOpened, ApiKeyIssued
 from domain.refusal import Reason, Refused
 from domain.stream import Change, Stream
 from tests.booked import Booked

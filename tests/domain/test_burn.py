@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.burn import (
+from domain.chain.burn import (
     BurnConfirmed,
     BurnFailed,
     BurnIntended,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.capacity import PROOF_GAP_US, Span, unproven
+from domain.hardware.capacity import PROOF_GAP_US, Span, unproven
 
 SECOND_US = 1_000_000
 WINDOW = Span(100 * SECOND_US, 200 * SECOND_US)

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain import cash_out, rules
-from domain.account import AccountClosed, AccountOpened
-from domain.cash_out import (
+from domain import rules
+from domain.income import cash_out
+from domain.income.cash_out import (
     CancelCashOut,
     CashOutMinimumSet,
     CashOutRequested,
@@ -31,8 +31,9 @@ from domain.cash_out import (
     holds_stream,
     stream_of,
 )
-from domain.maturity import DESTINATION_DELAY_US, SetPaymentMode
+from domain.income.maturity import DESTINATION_DELAY_US, SetPaymentMode
 from domain.money import credit, token
+from domain.parties.account import AccountClosed, AccountOpened
 from domain.refusal import Reason, Refused
 from domain.stream import Stream
 from ledger.chart import kind_of

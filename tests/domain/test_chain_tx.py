@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.chain_tx import (
+from domain.chain.transaction import (
     ChainTxBroadcast,
     ChainTxFailed,
     ChainTxFinalized,

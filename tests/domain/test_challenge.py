@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.challenge import (
+from domain.refusal import Reason
+from domain.stream import Stream
+from domain.trust.challenge import (
     ChallengeIssued,
     ChallengeJudged,
     IssueChallenge,
@@ -18,9 +20,7 @@ from domain.challenge import (
     count_for,
     moment_of,
 )
-from domain.challenge_check import P, broken_rule, command_of
-from domain.refusal import Reason
-from domain.stream import Stream
+from domain.trust.challenge_check import P, broken_rule, command_of
 from tests.domain.supply import GPU_0, NODE, NOON_US, with_active_node
 
 SEED, SIZE, ROUNDS, FILL = "5e" * 16, 6, 3, 64

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.constraints import Constraints, RequiredAttribute, Weights, require_constraints
 from domain.duration import HOUR_US
+from domain.hardware.constraints import Constraints, RequiredAttribute, Weights, require_constraints
+from domain.market.offer import OfferTerms, require_terms
 from domain.money import PPM
-from domain.offer import OfferTerms, require_terms
 from domain.refusal import Reason, Refused
 
 FACTORS = ("spec_fit", "reputation", "locality", "free_peers", "storage", "price")

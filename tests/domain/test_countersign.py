@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.countersign import (
+from domain.duration import HOUR_US
+from domain.lease.countersign import (
     KEYS_MAX,
     AddSigningKey,
     CountersignUsage,
@@ -18,7 +19,6 @@ from domain.countersign import (
     compare,
     message_for,
 )
-from domain.duration import HOUR_US
 from domain.refusal import Reason
 from domain.stream import Stream
 from tests.domain.market import LEASE, NOON_US, OWNER, RENTER, close, job, opened, request

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.deposit import (
+from domain.funds.deposit import (
     DEPOSIT_UNITS_MAX,
     ConfirmCreditsPurchase,
     ConfirmDeposit,

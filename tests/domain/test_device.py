@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.capacity import Span
-from domain.device import (
+from domain.duration import HOUR_US
+from domain.fleet.device import (
     AccrueCapacity,
     Booked,
     CapacityAccrued,
@@ -27,7 +27,7 @@ from domain.device import (
     release,
     reserve,
 )
-from domain.duration import HOUR_US
+from domain.hardware.capacity import Span
 from domain.money import PPM, Amount, Asset
 from domain.refusal import Reason, Refused
 from domain.stream import Stream

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.calendar import days_in, month_named
-from domain.device_fee import DayChange, due_units, month_of_fees
+from domain.prices.device_fee import DayChange, due_units, month_of_fees
 
 FEE = 15_000_000
 months = st.integers(month_named("1970-01"), month_named("2400-12"))

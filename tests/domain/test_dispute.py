@@ -8,10 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain import cash_out
-from domain.account import AccountClosed
-from domain.adjustment import AdjustmentBooked, corrections_of
-from domain.dispute import (
+from domain.corrections.dispute import (
     OPEN_US_MAX,
     TIMEOUT_US,
     AnswerDispute,
@@ -20,13 +17,16 @@ from domain.dispute import (
     Evidence,
     TimeOutDispute,
 )
-from domain.draw import Drawn
 from domain.duration import HOUR_US
-from domain.earnings import Parts
-from domain.maturity import EarningsMatured, EarningsReduced
+from domain.funds.draw import Drawn
+from domain.income import cash_out
+from domain.income.adjustment import AdjustmentBooked, corrections_of
+from domain.income.maturity import EarningsMatured, EarningsReduced
+from domain.leasing.other_resources import ResourceAccrued
 from domain.money import credit
+from domain.parties.account import AccountClosed
+from domain.prices.charge_split import Parts
 from domain.refusal import Reason, Refused
-from domain.resource_usage import ResourceAccrued
 from domain.stream import Change, Stream
 from tests.domain import market
 from tests.domain.booked import Booked

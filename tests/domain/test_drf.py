@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.drf import Ratio, User, allocate, divide
+from domain.pools.drf import Ratio, User, allocate, divide
 from domain.refusal import Reason, Refused
 
 CPU_MEM = {"cpu": 9, "gb": 18}

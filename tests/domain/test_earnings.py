@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.earnings import NOTHING, Parts, earned_after, member, peel, postings
 from domain.gpu_time import GPU_HOUR_US
 from domain.money import PPM
+from domain.prices.charge_split import NOTHING, Parts, earned_after, member, peel, postings
+from domain.prices.tariff import PRESETS, Split, SplitShare
 from domain.refusal import Reason, Refused
-from domain.tariff import PRESETS, Split, SplitShare
 
 FEES = {"development": 50_000, "professional": 100_000, "datacenter": 250_000}
 charges = st.integers(0, 10**18)

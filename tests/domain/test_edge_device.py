@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.calendar import day_named, day_start_us, day_text, days_in, month_of_day
-from domain.draw import Drawn
 from domain.duration import DAY_US
-from domain.edge_device import (
+from domain.fleet.edge_device import (
     EDGE_MODELS,
     AddEdgeDevice,
     ChargeDeviceFee,
@@ -21,9 +20,10 @@ from domain.edge_device import (
     edge_devices_of,
     stream_of,
 )
+from domain.funds.draw import Drawn
 from domain.money import credit
+from domain.prices.tariff import NETWORK
 from domain.refusal import Reason
-from domain.tariff import NETWORK
 from tests.domain.supply import ALICE, REGION, tariff, with_region
 from tests.given import Scene
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.emission import EmissionSegment, Emitted, check_segments, emitted, scheduled
+from domain.epochs.emission import EmissionSegment, Emitted, check_segments, emitted, scheduled
 from domain.refusal import Reason, Refused
 
 RENDER_YEAR_2 = EmissionSegment(1, 52, 590_558_000_000_000)

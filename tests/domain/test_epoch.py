@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.emission import EmissionSegment
-from domain.epoch import (
+from domain.epochs.emission import EmissionSegment
+from domain.epochs.epoch import (
     CHUNK_MAX,
     MISSING_MAX,
     CloseEpoch,
@@ -30,13 +30,13 @@ from domain.epoch import (
     settlement_of,
     stream_of,
 )
-from domain.epoch_file import ROWS_AT_ONCE, epoch_file, file_sha256, read_cut
+from domain.epochs.epoch_file import ROWS_AT_ONCE, epoch_file, file_sha256, read_cut
+from domain.epochs.policy import NETWORK
+from domain.epochs.settlement import NodeCut, Settlement, Use, pools_of, settle
+from domain.metering.pin import PINS
 from domain.money import credit, token
-from domain.pin import PINS
-from domain.policy import NETWORK
-from domain.price_feed import FEED, PriceSnapshotTaken
+from domain.prices.price_feed import FEED, PriceSnapshotTaken
 from domain.refusal import Reason, Refused
-from domain.settlement import NodeCut, Settlement, Use, pools_of, settle
 from tests.domain.epochs import (
     CAP,
     CLOSING,

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from hypothesis import given
 
-from domain.epoch_explanation import Explanation, Totals, explain
-from domain.settlement import Attested, NodeCut, Settlement, Use, settle
+from domain.epochs.explanation import Explanation, Totals, explain
+from domain.epochs.settlement import Attested, NodeCut, Settlement, Use, settle
 from tests.domain.epochs import POLICY
 from tests.domain.test_settlement import HOUR_US, RULED, cut, fleets, terms
 

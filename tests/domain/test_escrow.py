@@ -7,8 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.duration import SECOND_US
-from domain.escrow import TIME_MAX_US, Deposit, Rate, Refund, funded_gpu_us, funds_end_us, settle
 from domain.gpu_time import charge_for
+from domain.lease.escrow import (
+    TIME_MAX_US,
+    Deposit,
+    Rate,
+    Refund,
+    funded_gpu_us,
+    funds_end_us,
+    settle,
+)
 from domain.refusal import Reason, Refused
 
 OPENED_US = 1_800_000_000_123_456

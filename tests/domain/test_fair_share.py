@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.fair_share import (
+from domain.pools.fair_share import (
     STEPS,
     Leaf,
     Queue,

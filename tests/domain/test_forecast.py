@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.duration import SECOND_US
-from domain.escrow import funds_end_us
-from domain.forecast import _EXACT, Draw, charge_per_hour, cost, lasts_until_us
+from domain.lease.escrow import funds_end_us
+from domain.lease.forecast import _EXACT, Draw, charge_per_hour, cost, lasts_until_us
 
 NOW_US = 1_795_161_600_000_000
 HOUR_US = 3_600_000_000

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.account import AccountOpened
-from domain.budget import ACCOUNT, Claim, SetBudget, budget_of, hold
-from domain.draw import draw
-from domain.funding import BURN_SOURCES, CASH_SOURCES, EndPayer, SetPayer, Source, sources_of
+from domain.funds.budget import ACCOUNT, Claim, SetBudget, budget_of, hold
+from domain.funds.draw import draw
+from domain.funds.funding import BURN_SOURCES, CASH_SOURCES, EndPayer, SetPayer, Source, sources_of
 from domain.money import credit
+from domain.parties.account import AccountOpened
 from domain.refusal import Reason, Refused
 from domain.stream import Stream
 from tests.booked import Booked

@@ -8,15 +8,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.account import AccountOpened
-from domain.accrual import UsageRow
+from domain.corrections.reversal import TakeFundsBack
 from domain.duration import HOUR_US
-from domain.funds_taken import TakeFundsBack
-from domain.lease import AccrueUsage, Lease, LeaseClosed, LeaseSettled, TopUpLease, UsageAccrued
-from domain.lease_turns import LeaseFundsTaken
+from domain.funds.payment import PaymentStarted, ReceivePayment, ReversePayment, payment_of
+from domain.funds.payment import stream_of as payment_stream
+from domain.lease.lease import (
+    AccrueUsage,
+    Lease,
+    LeaseClosed,
+    LeaseSettled,
+    TopUpLease,
+    UsageAccrued,
+)
+from domain.lease.turns import LeaseFundsTaken
+from domain.metering.counting import UsageRow
 from domain.money import Asset, credit
-from domain.payment import PaymentStarted, ReceivePayment, ReversePayment, payment_of
-from domain.payment import stream_of as payment_stream
+from domain.parties.account import AccountOpened
 from domain.stream import Stream
 from tests.booked import Booked
 from tests.domain.market import (

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.close_reason import GANG_TIMEOUT
-from domain.device import DeviceReserved
-from domain.gang import (
+from domain.fleet.device import DeviceReserved
+from domain.jobs.gang import (
     GANG_FACTS_MAX,
     MEMBER_FACTS,
     CloseGang,
@@ -25,8 +24,9 @@ from domain.gang import (
     RequestGang,
     ReserveGang,
 )
-from domain.gang_plan import place
-from domain.lease import (
+from domain.jobs.gang_places import place
+from domain.lease.close_codes import GANG_TIMEOUT
+from domain.lease.lease import (
     CANCELLED_BEFORE_START,
     START_TIMEOUT,
     CloseLease,
@@ -39,9 +39,9 @@ from domain.lease import (
     RequestLease,
     ReserveLease,
 )
-from domain.matching import FreeDevice, Match, Need, OfferedNode, choose, less
+from domain.market.matching import FreeDevice, Match, Need, OfferedNode, choose, less
 from domain.money import PPM, credit
-from domain.pool import GANG_TIMEOUT_US
+from domain.pools.pool import GANG_TIMEOUT_US
 from domain.refusal import Reason, Refused
 from domain.stream import Stream
 from ledger.handle import FACTS_MAX

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.account import AccountOpened
-from domain.grant import (
+from domain.governance.grant import (
     TREASURY,
     UNASSIGNED,
     UNEARNED,
@@ -29,6 +28,7 @@ from domain.grant import (
     stream_of,
 )
 from domain.money import PPM, Asset, token
+from domain.parties.account import AccountOpened
 from domain.refusal import Reason, Refused
 from domain.stream import Stream
 from tests.booked import Booked

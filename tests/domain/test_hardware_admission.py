@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.hardware_admission import ALWAYS, JOINING, RULES, SELLING, Gpu, System, Verdict, judge
-from domain.hardware_facts import SataDrive
+from domain.hardware.admission import ALWAYS, JOINING, RULES, SELLING, Gpu, System, Verdict, judge
+from domain.hardware.facts import SataDrive
 
 A100 = Gpu(model="A100", vram_mib=40_960, connection="pcie", pcie_gen=4, pcie_lanes=16)
 SSD = SataDrive(2_000, "ssd", 0)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.hardware_class import (
+from domain.hardware.classes import (
     DATACENTER,
     DEVELOPMENT,
     HARDWARE_CLASSES,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.host_kind import kernel_number, kernel_version, version_rule
+from domain.hardware.host_kind import kernel_number, kernel_version, version_rule
 
 part = st.integers(0, 999)
 

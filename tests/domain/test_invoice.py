@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.invoice import (
+from domain.income.invoice import (
     GRACE_US,
     CreditLine,
     CreditNoteIssued,
@@ -26,10 +26,10 @@ from domain.invoice import (
     period_bounds_us,
     written_number,
 )
+from domain.income.tax import NoTax, TaxParty, VatTable, included
 from domain.money import credit, token
 from domain.refusal import Reason
 from domain.stream import Stream
-from domain.tax import NoTax, TaxParty, VatTable, included
 from tests.domain.supply import ALICE, opened, with_account
 from tests.given import Scene
 

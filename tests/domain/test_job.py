@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.job import (
+from domain.jobs.job import (
     GPU_COUNT_MAX,
     JOB_KINDS,
     WORK_BYTES_MAX,

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.close_reason import COMPLETED, NO_MATCH
 from domain.duration import MINUTE_US
-from domain.job import CancelJob, JobState, JobSubmitted, ScaleJob, job_of
-from domain.job_parts import ATTEMPTS_MAX, PAUSE_US, due_parts, due_run, members_for, surplus
-from domain.job_plan import JobPlan, Reference, require_references, require_work
-from domain.lease import CloseLease, RequestLease
+from domain.jobs.cron import due_between, parse
+from domain.jobs.job import CancelJob, JobState, JobSubmitted, ScaleJob, job_of
+from domain.jobs.parts import ATTEMPTS_MAX, PAUSE_US, due_parts, due_run, members_for, surplus
+from domain.jobs.plan import JobPlan, Reference, require_references, require_work
+from domain.jobs.task_queue import FinishTask, PushTasks, TakeTask, Task, queue_of
+from domain.lease.close_codes import COMPLETED, NO_MATCH
+from domain.lease.lease import CloseLease, RequestLease
 from domain.refusal import Reason, Refused
-from domain.schedule import due_between, parse
-from domain.task_queue import FinishTask, PushTasks, TakeTask, Task, queue_of
 from tests.domain.market import JOB, NOON_US, RENTER, job, ready, request, reserve, scene
 from tests.examples import examples
 from tests.given import Scene

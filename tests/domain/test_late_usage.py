@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.accrual import UsageRow
-from domain.adjustment import AdjustmentBooked, corrections_of
+from domain.corrections.late_usage import BillLateUsage
 from domain.duration import HOUR_US
-from domain.late_usage import BillLateUsage
-from domain.lease import LATE_WINDOW_US, LeaseSettled, UsageAccrued
+from domain.income.adjustment import AdjustmentBooked, corrections_of
+from domain.lease.lease import LATE_WINDOW_US, LeaseSettled, UsageAccrued
+from domain.metering.counting import UsageRow
 from domain.refusal import Reason, Refused
 from tests.domain import market
 from tests.domain.booked import Booked

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.accrual import Passed, UsageRow
-from domain.device import DeviceReleased
-from domain.drain import DrainNode
 from domain.duration import HOUR_US, MINUTE_US
-from domain.lease import (
+from domain.fleet.device import DeviceReleased
+from domain.fleet.maintenance import ScheduleMaintenance
+from domain.fleet.node import StartMaintenance
+from domain.lease.lease import (
     LATE_WINDOW_US,
     START_TIMEOUT,
     START_TIMEOUT_US,
@@ -25,13 +25,13 @@ from domain.lease import (
     LeaseSettled,
     UsageAccrued,
 )
-from domain.maintenance import ScheduleMaintenance
+from domain.leasing.drain import DrainNode
+from domain.market.offer import WithdrawOffer
+from domain.metering.counting import Passed, UsageRow
 from domain.money import credit
-from domain.node import StartMaintenance
-from domain.offer import WithdrawOffer
+from domain.prices.tariff import TariffPublished, UsageFee
 from domain.refusal import Reason, Refused
 from domain.stream import Stream
-from domain.tariff import TariffPublished, UsageFee
 from tests.domain.market import (
     BURN_OFFER,
     DEVICES,

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.account import AccountOpened, ApiKeyIssued
-from domain.budget import ACCOUNT, KEY, PROJECT, BudgetReleased, SetBudget, budget_of
 from domain.duration import HOUR_US
-from domain.funding import PayerSet, PromotionGranted, SetPayer, stream_of
-from domain.lease import FUNDS_ENDED, LeaseRestarted, TopUpLease, lease_of
-from domain.lease_request import asked_again
+from domain.funds.budget import ACCOUNT, KEY, PROJECT, BudgetReleased, SetBudget, budget_of
+from domain.funds.funding import PayerSet, PromotionGranted, SetPayer, stream_of
+from domain.lease.lease import FUNDS_ENDED, LeaseRestarted, TopUpLease, lease_of
+from domain.leasing.request import asked_again
 from domain.money import Asset, credit
+from domain.parties.account import AccountOpened, ApiKeyIssued
 from domain.refusal import Reason, Refused
 from domain.stream import Stream
 from tests.booked import Booked

@@ -7,7 +7,11 @@ from typing import Any
 
 import pytest
 
-from domain.close_reason import (
+from domain.corrections.sla import promised_gpu_us
+from domain.duration import HOUR_US
+from domain.epochs.epoch import Epoch, EpochOpened, EpochSealed
+from domain.hardware.constraints import Constraints
+from domain.lease.close_codes import (
     CLOSE_REASONS,
     FAULTS,
     PARTIES,
@@ -16,10 +20,7 @@ from domain.close_reason import (
     fault_of,
     may_give,
 )
-from domain.constraints import Constraints
-from domain.duration import HOUR_US
-from domain.epoch import Epoch, EpochOpened, EpochSealed
-from domain.lease import (
+from domain.lease.lease import (
     DEGRADED_AFTER_US,
     DEGRADED_LIMIT_US,
     FUNDS_ENDED,
@@ -31,8 +32,7 @@ from domain.lease import (
     TopUpLease,
     lease_of,
 )
-from domain.lease_life import DISPUTED_US_MAX
-from domain.lease_turns import (
+from domain.lease.turns import (
     ArchiveLease,
     CancelReclaim,
     DegradeLease,
@@ -53,10 +53,10 @@ from domain.lease_turns import (
     StartReclaim,
     WarnFundsEnd,
 )
+from domain.leasing.life import DISPUTED_US_MAX
+from domain.market.offer import OfferPublished, OfferTerms
 from domain.money import credit
-from domain.offer import OfferPublished, OfferTerms
 from domain.refusal import Reason, Refused
-from domain.sla import promised_gpu_us
 from domain.stream import Stream
 from tests.booked import Booked
 from tests.domain.market import (

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.account import AccountClosed, AccountOpened
 from domain.duration import HOUR_US
-from domain.lease import (
+from domain.fleet.revenue_share import OwnerShare, SetRevenueShares, split_among
+from domain.lease.funds import FEDERATED, EscrowPart, total
+from domain.lease.lease import (
     PARTS_MAX,
     AccrueUsage,
     Lease,
@@ -21,13 +22,10 @@ from domain.lease import (
     TopUpLease,
     UsageAccrued,
 )
-from domain.lease_funds import FEDERATED, EscrowPart, total
-from domain.lease_top_up import refill_due
+from domain.leasing.top_up import refill_due
 from domain.money import PPM, Amount, credit, token
-from domain.refusal import Reason
-from domain.revenue_share import OwnerShare, SetRevenueShares, split_among
-from domain.stream import Stream
-from domain.tariff import (
+from domain.parties.account import AccountClosed, AccountOpened
+from domain.prices.tariff import (
     CLOUDBENDER,
     FederatedFees,
     SlaClass,
@@ -36,6 +34,8 @@ from domain.tariff import (
     SplitShare,
     TariffPublished,
 )
+from domain.refusal import Reason
+from domain.stream import Stream
 from tests.domain.market import (
     DEVICES,
     LEASE,

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from domain.constraints import Constraints
-from domain.device import DeviceRegistered, DeviceReserved, MigPart
 from domain.duration import HOUR_US
-from domain.lease import LeaseReserved, MigInstances
-from domain.mig import asked_ppm
+from domain.fleet.device import DeviceRegistered, DeviceReserved, MigPart
+from domain.hardware.constraints import Constraints
+from domain.hardware.mig import asked_ppm
+from domain.hardware.sharing import SHARING_MODES
+from domain.lease.lease import LeaseReserved, MigInstances
+from domain.market.offer import OfferTerms, modes_of
 from domain.money import PPM, credit
-from domain.offer import OfferTerms, modes_of
 from domain.refusal import Reason
-from domain.sharing import SHARING_MODES
 from domain.stream import Stream
 from tests.domain.market import DEVICES, OFFER, OWNER, job, request, reserve, scene
 from tests.given import Scene

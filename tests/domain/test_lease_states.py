@@ -22,12 +22,12 @@ from hypothesis.stateful import (
 )
 
 from domain import rules
-from domain.close_reason import CLOSE_REASONS, PARTIES, UNREACHABLE
-from domain.constraints import Constraints
 from domain.duration import HOUR_US
-from domain.epoch import EpochClosing, EpochOpened, EpochSealed
-from domain.gang import RequestGang, ReserveGang
-from domain.lease import (
+from domain.epochs.epoch import EpochClosing, EpochOpened, EpochSealed
+from domain.hardware.constraints import Constraints
+from domain.jobs.gang import RequestGang, ReserveGang
+from domain.lease.close_codes import CLOSE_REASONS, PARTIES, UNREACHABLE
+from domain.lease.lease import (
     DEGRADED_AFTER_US,
     HOLDING,
     AccrueUsage,
@@ -37,8 +37,8 @@ from domain.lease import (
     evolve,
     lease_of,
 )
-from domain.lease_states import NEW, STATES, STAYING, TRANSITIONS, is_documented
-from domain.lease_turns import (
+from domain.lease.states import NEW, STATES, STAYING, TRANSITIONS, is_documented
+from domain.lease.turns import (
     ArchiveLease,
     CancelReclaim,
     ExtendLease,

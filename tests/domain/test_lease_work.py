@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain import rules
-from domain.close_reason import SPEC_MISMATCH
-from domain.executor_key import IssueExecutorKey, RevokeExecutorKey
-from domain.job import existing_job
-from domain.lease import (
+from domain.fleet.executor_key import IssueExecutorKey, RevokeExecutorKey
+from domain.jobs.job import existing_job
+from domain.lease.close_codes import SPEC_MISMATCH
+from domain.lease.lease import (
     START_TIMEOUT_US,
     CloseLease,
     Lease,
@@ -21,7 +21,7 @@ from domain.lease import (
     ReadyLease,
     RequestLease,
 )
-from domain.lease_command import (
+from domain.lease.work_commands import (
     EXITED,
     LOST,
     START,
@@ -29,7 +29,7 @@ from domain.lease_command import (
     LeaseCommandAcknowledged,
     LeaseWorkEnded,
 )
-from domain.lease_work import AcknowledgeCommand, EndWork
+from domain.leasing.work import AcknowledgeCommand, EndWork
 from domain.refusal import Reason, Refused
 from domain.stream import Stream
 from tests.domain.market import JOB, LEASE, NODE, NOON_US, close, job, request, reserve, scene

@@ -9,13 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.close_reason import DECOMMISSION, UNREACHABLE
-from domain.drain import DrainNode
 from domain.duration import DAY_US
-from domain.lease import DEGRADED_AFTER_US, DEGRADED_LIMIT_US, CloseLease, LeaseReserved, lease_of
-from domain.lease_closing import unreachable_us
-from domain.lease_turns import DegradeLease, ReclaimStarted, RecoverLease
-from domain.maintenance import (
+from domain.fleet.maintenance import (
     AHEAD_US_MAX,
     LENGTH_US_MAX,
     CancelMaintenance,
@@ -27,7 +22,7 @@ from domain.maintenance import (
     stream_of,
     window_within,
 )
-from domain.node import (
+from domain.fleet.node import (
     SPEC_CONFIRM_US,
     ActivateNode,
     NodeDrainStarted,
@@ -36,7 +31,18 @@ from domain.node import (
     StartMaintenance,
     node_of,
 )
-from domain.node_role import SetNodeRole, role_of
+from domain.fleet.roles import SetNodeRole, role_of
+from domain.lease.close_codes import DECOMMISSION, UNREACHABLE
+from domain.lease.closing import unreachable_us
+from domain.lease.lease import (
+    DEGRADED_AFTER_US,
+    DEGRADED_LIMIT_US,
+    CloseLease,
+    LeaseReserved,
+    lease_of,
+)
+from domain.lease.turns import DegradeLease, ReclaimStarted, RecoverLease
+from domain.leasing.drain import DrainNode
 from domain.refusal import Reason, Refused
 from tests.domain import market, supply
 from tests.domain.supply import NODE, NODE_STREAM, NOON_US

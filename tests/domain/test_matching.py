@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.constraints import Constraints
-from domain.host_kind import kernel_number
-from domain.lease import MatchDecided
-from domain.match_explain import ANYTHING, Relaxation, explain
-from domain.matching import (
+from domain.hardware.constraints import Constraints
+from domain.hardware.host_kind import kernel_number
+from domain.lease.lease import MatchDecided
+from domain.market.explanation import ANYTHING, Relaxation, explain
+from domain.market.matching import (
     CANDIDATES_MAX,
     FreeDevice,
     Need,

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain import debt, maturity
-from domain.account import AccountClosed, AccountOpened
 from domain.duration import DAY_US, HOUR_US
-from domain.maturity import (
+from domain.funds import debt
+from domain.income import maturity
+from domain.income.maturity import (
     DEFAULT_WINDOW_US,
     NETWORK,
     EarningsForgone,
@@ -33,6 +33,7 @@ from domain.maturity import (
     window_at,
 )
 from domain.money import credit
+from domain.parties.account import AccountClosed, AccountOpened
 from domain.refusal import Reason, Refused
 from domain.stream import Stream
 from ledger.chart import kind_of

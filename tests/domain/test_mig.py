@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain import mig
-from domain.mig import TABLES, Held, Instance, Profile, Table
+from domain.hardware import mig
+from domain.hardware.mig import TABLES, Held, Instance, Profile, Table
 from domain.money import PPM
 from domain.refusal import Reason, Refused
 from tests.examples import examples

@@ -8,18 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.auction import OpenAuction
-from domain.bidding import award
-from domain.constraints import Constraints, RequiredAttribute
-from domain.counterparty import SetCounterparty
 from domain.duration import HOUR_US
 from domain.gpu_time import GPU_HOUR_US, charge_for
-from domain.lease import LeaseReserved, lease_of
-from domain.lease_constraints import CHECKED, ELSEWHERE
-from domain.looked import Looked, Stated
-from domain.match_dimensions import DIMENSIONS
-from domain.need import dearest, need_of
-from domain.offer import PRICE_UNITS_MAX
+from domain.hardware.constraints import Constraints, RequiredAttribute
+from domain.lease.lease import LeaseReserved, lease_of
+from domain.lease.looked import Looked, Stated
+from domain.leasing.bidding import award
+from domain.leasing.demands import CHECKED, ELSEWHERE
+from domain.market.auction import OpenAuction
+from domain.market.dimensions import DIMENSIONS
+from domain.market.need import dearest, need_of
+from domain.market.offer import PRICE_UNITS_MAX
+from domain.parties.counterparty import SetCounterparty
 from domain.refusal import Reason, Refused
 from tests.domain.bidders import CLOSES_US, asked, awarded, bid, market
 from tests.domain.market import LEASE, NOON_US, RENTER, job, request, reserve, scene

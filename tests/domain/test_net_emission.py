@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.net_emission import NetEmission, net_emission, release
+from domain.epochs.net_emission import NetEmission, net_emission, release
 from domain.refusal import Reason, Refused
 
 burned = st.lists(st.integers(0, 10**16), max_size=20)

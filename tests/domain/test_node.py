@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from domain.device import DeviceReserved, DeviceRetired, device_of
-from domain.hardware_facts import HardwareFacts
-from domain.node import (
+from domain.fleet.device import DeviceReserved, DeviceRetired, device_of
+from domain.fleet.node import (
     JOIN_CODE_LIFE_US,
     ActivateNode,
     AdmitNode,
@@ -29,6 +28,7 @@ from domain.node import (
     join_code_of,
     node_of,
 )
+from domain.hardware.facts import HardwareFacts
 from domain.refusal import Reason, Refused
 from domain.stream import Stream
 from tests.domain.supply import (

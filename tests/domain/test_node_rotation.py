@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from domain.node import ActivateNode, NodeState, ReportSpecs
-from domain.node_key import (
+from domain.fleet.key_rotation import RecordAlternatingBoots, RevokeNodeKey, RotateNodeKey
+from domain.fleet.keys import (
     NodeBootsAlternated,
     NodeKeyRevoked,
     NodeKeyRotated,
     NodeOldKeyRevoked,
     key_id_of,
 )
-from domain.node_rotation import RecordAlternatingBoots, RevokeNodeKey, RotateNodeKey
+from domain.fleet.node import ActivateNode, NodeState, ReportSpecs
 from domain.refusal import Reason
 from tests.domain.supply import (
     HOST,

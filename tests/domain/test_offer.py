@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.device import DeviceRetired
-from domain.money import credit, token
-from domain.node import NodeEquivocated
-from domain.offer import (
+from domain.fleet.device import DeviceRetired
+from domain.fleet.node import NodeEquivocated
+from domain.market.offer import (
     PRICE_UNITS_MAX,
     OfferPublished,
     OfferTerms,
@@ -20,9 +19,10 @@ from domain.offer import (
     WithdrawOffer,
     offer_of,
 )
+from domain.money import credit, token
+from domain.prices.tariff import NETWORK
 from domain.refusal import Reason, Refused
 from domain.stream import Stream
-from domain.tariff import NETWORK
 from tests.domain.supply import (
     GPU_0,
     GPU_1,

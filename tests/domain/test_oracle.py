@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.duration import SECOND_US
-from domain.oracle import (
+from domain.prices.oracle import (
     DEVIATION,
     HEALTHY,
     LIMITS,

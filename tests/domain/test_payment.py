@@ -11,13 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain import rules
-from domain.account import AccountClosed, AccountOpened
-from domain.card_money import CardMoney, CardMoneyMoved, TurnCardMoney, card_money_of
-from domain.debt import DebtRepaid, DebtWrittenOff, FundReserve, Repaid, RepayDebt, WriteOffDebt
-from domain.deposit import ConfirmDeposit
 from domain.duration import DAY_US
-from domain.money import Asset, credit
-from domain.payment import (
+from domain.funds.card_money import CardMoney, CardMoneyMoved, TurnCardMoney, card_money_of
+from domain.funds.debt import (
+    DebtRepaid,
+    DebtWrittenOff,
+    FundReserve,
+    Repaid,
+    RepayDebt,
+    WriteOffDebt,
+)
+from domain.funds.deposit import ConfirmDeposit
+from domain.funds.payment import (
     AskRefund,
     ConfirmPayment,
     ConfirmRefund,
@@ -34,7 +39,9 @@ from domain.payment import (
     payment_of,
     stream_of,
 )
-from domain.payment_terms import CENT_UNITS, FIRST, PublishPaymentTerms, terms_at
+from domain.funds.payment_terms import CENT_UNITS, FIRST, PublishPaymentTerms, terms_at
+from domain.money import Asset, credit
+from domain.parties.account import AccountClosed, AccountOpened
 from domain.refusal import Reason, Refused
 from domain.stream import Stream
 from ledger.chart import kind_of

@@ -7,10 +7,7 @@ from typing import Any
 
 import pytest
 
-from domain.epoch import CreditRewards, rewards_of, sealed_fact
-from domain.epoch import stream_of as epoch_stream
-from domain.money import credit, token
-from domain.payout import (
+from domain.chain.payout_root import (
     NO_ROOT,
     BuildPayoutRoot,
     ConfirmEpochMint,
@@ -28,6 +25,9 @@ from domain.payout import (
     payout_of,
     stream_of,
 )
+from domain.epochs.epoch import CreditRewards, rewards_of, sealed_fact
+from domain.epochs.epoch import stream_of as epoch_stream
+from domain.money import credit, token
 from domain.refusal import Reason
 from tests.domain.epochs import CLOSING, END_US, closing, opened, settled
 from tests.given import Scene

@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.money import credit
-from domain.payout_matching import (
+from domain.income.cash_out_matching import (
     MISSING_AFTER_US,
     Difference,
     Listed,
@@ -16,6 +15,7 @@ from domain.payout_matching import (
     ids_of,
     match,
 )
+from domain.money import credit
 from domain.refusal import Reason
 from tests.given import Scene
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from domain.pin import PINS, PinUsage
+from domain.metering.pin import PINS, PinUsage
 from domain.refusal import Reason
 from tests.domain.epochs import pin
 from tests.given import Scene

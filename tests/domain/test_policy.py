@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.emission import scheduled
-from domain.epoch import stream_of
-from domain.money import credit, token
-from domain.policy import (
+from domain.epochs.emission import scheduled
+from domain.epochs.epoch import stream_of
+from domain.epochs.policy import (
     EPOCHS_MAX,
     NETWORK,
     SEGMENTS_MAX,
@@ -24,6 +23,7 @@ from domain.policy import (
     policy_for,
     policy_version,
 )
+from domain.money import credit, token
 from domain.refusal import Reason, Refused
 from domain.rules import decide
 from domain.stream import Change

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from domain.governance.document import Tier, canonical, read_document
+from domain.governance.formula import read_formula
+from domain.governance.lint import ERROR, RULES, WARNING, Report, lint
+from domain.governance.splitting import best_split, earned_ppm
 from domain.money import PPM
-from domain.policy_document import Tier, canonical, read_document
-from domain.policy_formula import read_formula
-from domain.policy_lint import ERROR, RULES, WARNING, Report, lint
-from domain.policy_split import best_split, earned_ppm
 from tests.examples import examples
 
 POLICIES = Path(__file__).parents[1] / "policies"

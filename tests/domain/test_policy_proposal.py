@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.epoch import stream_of as epoch_stream
-from domain.policy import NETWORK, PolicyState, policy_for
-from domain.policy_lint import lint
-from domain.policy_proposal import REVISIONS_MAX, Proposal, Step, stream_of
-from domain.policy_vote import (
+from domain.epochs.epoch import stream_of as epoch_stream
+from domain.epochs.policy import NETWORK, PolicyState, policy_for
+from domain.governance.lint import lint
+from domain.governance.proposal import REVISIONS_MAX, Proposal, Step, stream_of
+from domain.governance.vote import (
     ApprovePolicyProposal,
     OpenPolicyReview,
     ProposePolicy,

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.policy import EmissionSegment, PolicyPublished
-from domain.policy_rehearsal import RehearsalStops, Summary, plans, rehearse
-from domain.reward_terms import REWARD_TERMS, RewardTerms
-from domain.settlement import Cut, NodeCut, Openings, Use, settle
+from domain.epochs.policy import EmissionSegment, PolicyPublished
+from domain.epochs.reward_terms import REWARD_TERMS, RewardTerms
+from domain.epochs.settlement import Cut, NodeCut, Openings, Use, settle
+from domain.governance.rehearsal import RehearsalStops, Summary, plans, rehearse
 from tests.domain.epochs import POLICY
 from tests.domain.test_settlement import RULED, deltas, fleets, terms
 from tests.examples import examples

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from domain.constraints import Constraints
-from domain.lease import CloseLease, LeaseQueued
-from domain.pool import (
+from domain.hardware.constraints import Constraints
+from domain.lease.lease import CloseLease, LeaseQueued
+from domain.pools.pool import (
     DEFAULT_POLICY,
     AddPoolNode,
     CreatePool,
@@ -20,7 +20,7 @@ from domain.pool import (
     RemovePoolNode,
     SetPoolPolicy,
 )
-from domain.pool_queue import (
+from domain.pools.queue import (
     LOOKED_AT_MAX,
     LOOKED_AT_OF_ONE_MAX,
     QUEUE_MAX,
@@ -36,8 +36,8 @@ from domain.pool_queue import (
     inputs_of,
     stream_of,
 )
+from domain.pools.scheduling import GPU, Inputs, Quantity, Waiting, next_request
 from domain.refusal import Reason
-from domain.scheduling import GPU, Inputs, Quantity, Waiting, next_request
 from domain.stream import Stream
 from tests.domain.market import (
     LEASE,

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.burn import IntendBurn
+from domain.chain.burn import IntendBurn
 from domain.money import credit
-from domain.oracle import LIMITS, Observation, read_price
-from domain.price_feed import (
+from domain.prices.oracle import LIMITS, Observation, read_price
+from domain.prices.price_feed import (
     FEED,
     KNOWN_MAX,
     PRICE_MAX,

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain import pricing
-from domain.pricing import (
+from domain.prices import modules as pricing
+from domain.prices.modules import (
     MODULES,
     ContinuousBid,
     Posted,

@@ -10,17 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.account import AccountOpened
 from domain.account_closing import CloseAccount
-from domain.deposit import ConfirmDeposit
-from domain.funding import GRANTS_MAX, PromotionExpired, sources_of
+from domain.funds.deposit import ConfirmDeposit
+from domain.funds.funding import GRANTS_MAX, PromotionExpired, sources_of
+from domain.funds.promotion import ClosePromotion, ExpirePromotion, GrantPromotion, OpenPromotion
 from domain.money import Asset, credit
-from domain.promotion import (
-    ClosePromotion,
-    ExpirePromotion,
-    GrantPromotion,
-    OpenPromotion,
-)
+from domain.parties.account import AccountOpened
 from domain.refusal import Reason, Refused
 from domain.stream import Stream
 from tests.booked import Booked

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from domain.provider import (
+from domain.fleet.provider import (
     OpenRegion,
     RegionNameTaken,
     RegionPolicySet,

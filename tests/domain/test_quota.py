@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain import rules
-from domain.group import (
+from domain.lease.lease import LeaseReserved
+from domain.leasing.reservation import decide_reserve
+from domain.pools.group import (
     AddGroupMember,
     CreateGroup,
     Holder,
@@ -20,9 +22,7 @@ from domain.group import (
     quotas_of,
     with_parents,
 )
-from domain.lease import LeaseReserved
-from domain.lease_reservation import decide_reserve
-from domain.quota import SetQuota, client_quota, hold, quota_of, release, stream_of
+from domain.pools.quota import SetQuota, client_quota, hold, quota_of, release, stream_of
 from domain.refusal import Reason, Refused
 from domain.stream import Change
 from tests.domain.market import NOON_US, RENTER, job, request, reserve, scene

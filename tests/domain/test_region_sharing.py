@@ -10,18 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.account import AccountClosed, AccountOpened
 from domain.account_closing import CloseAccount
 from domain.duration import DAY_US, HOUR_US
-from domain.maturity import NETWORK, EarningsMatured, EarningsReduced, MatureEarnings
-from domain.maturity import MaturityWindowSet as Window
-from domain.maturity import stream_of as earnings_stream
-from domain.money import PPM, Amount, Asset, credit
-from domain.node import NodeJoinRequested, NodeRetired
-from domain.node_role import NodeRoleSet
-from domain.provider import ProviderRegistered, RegionOpened
-from domain.refusal import Reason
-from domain.region_pool import (
+from domain.fleet.node import NodeJoinRequested, NodeRetired
+from domain.fleet.provider import ProviderRegistered, RegionOpened
+from domain.fleet.revenue_share import OwnerShare, RevenueSharesSet
+from domain.fleet.roles import NodeRoleSet
+from domain.income.maturity import NETWORK, EarningsMatured, EarningsReduced, MatureEarnings
+from domain.income.maturity import MaturityWindowSet as Window
+from domain.income.maturity import stream_of as earnings_stream
+from domain.income.region_pool import (
     PARTS_MAX,
     NodeEarned,
     RegionalEarning,
@@ -31,7 +29,7 @@ from domain.region_pool import (
     SharePart,
     stream_of,
 )
-from domain.region_sharing import (
+from domain.income.region_sharing import (
     CHUNK_NODES,
     COST_MAX,
     NOTICE_DAYS,
@@ -40,9 +38,11 @@ from domain.region_sharing import (
     SetRegionTerms,
     ShareRegionDay,
 )
-from domain.region_terms import InfraCost, RegionTermsSet
-from domain.region_terms import stream_of as terms_stream
-from domain.revenue_share import OwnerShare, RevenueSharesSet
+from domain.income.region_terms import InfraCost, RegionTermsSet
+from domain.income.region_terms import stream_of as terms_stream
+from domain.money import PPM, Amount, Asset, credit
+from domain.parties.account import AccountClosed, AccountOpened
+from domain.refusal import Reason
 from domain.stream import Stream
 from ledger.chart import kind_of
 from ledger.postings import entries_for

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain import report
-from domain.report import ReportInvalid
+from domain.metering import report
+from domain.metering.report import ReportInvalid
 from tests.usage_reports import STEP_US, a_report, rows
 
 Change = Callable[[dict[str, Any]], Any]

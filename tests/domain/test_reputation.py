@@ -10,11 +10,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.close_reason import fault_of
 from domain.decay import integer_root, weights
+from domain.epochs.reward_terms import REWARD_TERMS, bonus_ppm
+from domain.lease.close_codes import fault_of
 from domain.money import PPM
 from domain.refusal import Reason, Refused
-from domain.reputation import (
+from domain.trust.reputation_terms import (
+    COMPLETION,
+    CONDUCT,
+    PAYMENT,
+    PERFORMANCE,
+    REPUTATION_TERMS,
+    RESPONSIVENESS,
+    UPTIME,
+    Weight,
+    check_terms,
+)
+from domain.trust.reputation_tier import Shown, bond, missing, tier_of
+from domain.trust.scores import (
     OBSERVATION,
     PARTIES,
     Evidence,
@@ -28,19 +41,6 @@ from domain.reputation import (
     rate,
     rate_for_client,
 )
-from domain.reputation_terms import (
-    COMPLETION,
-    CONDUCT,
-    PAYMENT,
-    PERFORMANCE,
-    REPUTATION_TERMS,
-    RESPONSIVENESS,
-    UPTIME,
-    Weight,
-    check_terms,
-)
-from domain.reputation_tier import Shown, bond, missing, tier_of
-from domain.reward_terms import REWARD_TERMS, bonus_ppm
 
 TODAY = 20_000
 Days = list[tuple[int, int, int]]

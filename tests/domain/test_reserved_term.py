@@ -11,12 +11,19 @@ from hypothesis import strategies as st
 
 from domain.duration import HOUR_US
 from domain.gpu_time import charge_for
-from domain.lease import CloseLease, LeaseClosed, LeaseReserved, ReserveLease, lease_of
-from domain.lease_turns import DegradeLease, ExtendLease, QuoteLease
+from domain.lease.lease import CloseLease, LeaseClosed, LeaseReserved, ReserveLease, lease_of
+from domain.lease.reserved_term import (
+    MONTH_US,
+    MONTHS,
+    ReservedPrice,
+    TermEndedEarly,
+    kept_of,
+    term_us,
+)
+from domain.lease.turns import DegradeLease, ExtendLease, QuoteLease
+from domain.market.offer_prices import OfferPricesSet, SetOfferPrices
 from domain.money import credit
-from domain.offer_prices import OfferPricesSet, SetOfferPrices
 from domain.refusal import Reason, Refused
-from domain.reserved_term import MONTH_US, MONTHS, ReservedPrice, TermEndedEarly, kept_of, term_us
 from tests.domain.booked import Booked
 from tests.domain.market import (
     DEVICES,

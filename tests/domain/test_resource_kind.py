@@ -7,12 +7,8 @@ from typing import Any
 
 import pytest
 
-from domain.device import DeviceRegistered, device_of, reserve
-from domain.licence import GrantLicence, LicenceGranted, RevokeLicence, seat_id, seat_of
-from domain.money import PPM, Asset
-from domain.node import AdmitNode, DeviceSpec, NodeAdmitted, NodeSpecReported
-from domain.refusal import Reason, Refused
-from domain.resource_kind import (
+from domain.fleet.device import DeviceRegistered, device_of, reserve
+from domain.fleet.kinds import (
     NETWORK,
     SEED,
     ClassModel,
@@ -20,8 +16,12 @@ from domain.resource_kind import (
     ResourceKindRegistered,
     kind_in_force,
 )
+from domain.fleet.licence import GrantLicence, LicenceGranted, RevokeLicence, seat_id, seat_of
+from domain.fleet.node import AdmitNode, DeviceSpec, NodeAdmitted, NodeSpecReported
+from domain.money import PPM, Asset
+from domain.prices.tariff import NETWORK as TARIFF
+from domain.refusal import Reason, Refused
 from domain.stream import Stream
-from domain.tariff import NETWORK as TARIFF
 from tests.domain import supply
 from tests.domain.supply import NODE, NODE_STREAM, NOON_US, PROVIDER
 

@@ -11,13 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.account import AccountClosed, AccountOpened
-from domain.draw import Drawn
 from domain.duration import HOUR_US
-from domain.earnings import Parts
-from domain.money import credit
-from domain.refusal import Reason
-from domain.resource_usage import (
+from domain.funds.draw import Drawn
+from domain.leasing.other_resources import (
     CHARGE_UNITS_MAX,
     PATIENCE_US,
     QUANTITY_MAX,
@@ -32,8 +28,12 @@ from domain.resource_usage import (
     stream_of,
     usage_of,
 )
+from domain.money import credit
+from domain.parties.account import AccountClosed, AccountOpened
+from domain.prices.charge_split import Parts
+from domain.prices.tariff import MeterRate, TariffPublished
+from domain.refusal import Reason
 from domain.stream import Stream
-from domain.tariff import MeterRate, TariffPublished
 from tests.domain import market
 from tests.domain.market import LEASE, NOON_US, OWNER, RENTER
 from tests.examples import examples

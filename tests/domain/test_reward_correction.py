@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.account import AccountOpened, WalletLinked
-from domain.epoch import (
+from domain.chain.leaves import LeafBook
+from domain.epochs.epoch import (
     Adjustment,
     CreditRewards,
     MatureRewards,
@@ -21,19 +21,16 @@ from domain.epoch import (
     sealed_fact,
     stream_of,
 )
-from domain.forfeit import ForfeitRewards
-from domain.money import token
-from domain.payout_leaf import LeafBook
-from domain.policy import NETWORK
-from domain.refusal import Reason
-from domain.reward_changes import (
+from domain.epochs.forfeit import ForfeitRewards
+from domain.epochs.policy import NETWORK
+from domain.epochs.reward_changes import (
     Reward,
     RewardAdjusted,
     RewardChanges,
     RewardsForfeited,
     RewardSlashed,
 )
-from domain.reward_correction import (
+from domain.epochs.reward_correction import (
     ADJUSTED_MAX,
     ADJUSTMENT,
     SLASH,
@@ -42,7 +39,10 @@ from domain.reward_correction import (
     RewardCorrectionAccepted,
     correction_stream,
 )
-from domain.reward_terms import REWARD_TERMS
+from domain.epochs.reward_terms import REWARD_TERMS
+from domain.money import token
+from domain.parties.account import AccountOpened, WalletLinked
+from domain.refusal import Reason
 from domain.stream import Stream
 from tests.domain.epochs import CLOSING, END_US, POLICY, READY, WEEK_US, settled
 from tests.examples import examples

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from domain.epochs.reward_terms import NO_TERMS, REWARD_TERMS, Rated, bonus_ppm, check_terms
 from domain.money import PPM
 from domain.refusal import Reason, Refused
-from domain.reward_terms import NO_TERMS, REWARD_TERMS, Rated, bonus_ppm, check_terms
 
 
 @pytest.mark.parametrize(

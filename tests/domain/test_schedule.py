@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from domain.calendar import day_named, days_in, first_day, month_of_day
 from domain.duration import DAY_US, MINUTE_US
+from domain.jobs.cron import due_between, latest_due_us, next_due_us, parse
 from domain.refusal import Reason, Refused
-from domain.schedule import due_between, latest_due_us, next_due_us, parse
 from tests.examples import examples
 
 NOON_US = day_named("2026-11-20") * DAY_US + 12 * 60 * MINUTE_US

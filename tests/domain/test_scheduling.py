@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.pool import (
+from domain.pools.pool import (
     ARRIVAL,
     DEFAULT_POLICY,
     DRF,
@@ -19,7 +19,7 @@ from domain.pool import (
     PoolPolicy,
     PoolQueue,
 )
-from domain.scheduling import (
+from domain.pools.scheduling import (
     CPU_CORES,
     GPU,
     Holding,

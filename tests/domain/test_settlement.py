@@ -7,9 +7,8 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.money import PPM
-from domain.reward_terms import REWARD_TERMS, UNISSUED, Rated, bonus_ppm
-from domain.settlement import (
+from domain.epochs.reward_terms import REWARD_TERMS, UNISSUED, Rated, bonus_ppm
+from domain.epochs.settlement import (
     AVAILABILITY,
     CAP,
     COMPUTE,
@@ -24,6 +23,7 @@ from domain.settlement import (
     Use,
     settle,
 )
+from domain.money import PPM
 from tests.domain.epochs import POLICY
 
 HOUR_US = 3_600_000_000

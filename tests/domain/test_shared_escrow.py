@@ -8,21 +8,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.account import AccountOpened
-from domain.accrual import UsageRow
-from domain.escrow import Deposit, Rate
-from domain.escrow import settle as settled_escrow
-from domain.escrow_sharing import FundEscrow, ReturnEscrow
-from domain.funds_taken import TakeFundsBack, TakeIdleEscrow
+from domain.corrections.reversal import TakeFundsBack, TakeIdleEscrow
+from domain.funds.payment import PaymentStarted, ReceivePayment, ReversePayment
+from domain.funds.payment import stream_of as payment_stream
 from domain.gpu_time import charge_for
-from domain.job import CancelJob
-from domain.lease import AccrueUsage, CloseLease, Lease, SettleLease, TopUpLease, UsageAccrued
-from domain.lease_turns import LeaseFundsMoved
+from domain.jobs.job import CancelJob
+from domain.lease.escrow import Deposit, Rate
+from domain.lease.escrow import settle as settled_escrow
+from domain.lease.lease import AccrueUsage, CloseLease, Lease, SettleLease, TopUpLease, UsageAccrued
+from domain.lease.shared_escrow import Escrow, EscrowReturned, Member, escrow_of, shared_end_us
+from domain.lease.turns import LeaseFundsMoved
+from domain.leasing.escrow_sharing import FundEscrow, ReturnEscrow
+from domain.metering.counting import UsageRow
 from domain.money import PPM, Asset, credit
-from domain.payment import PaymentStarted, ReceivePayment, ReversePayment
-from domain.payment import stream_of as payment_stream
+from domain.parties.account import AccountOpened
 from domain.refusal import Reason, Refused
-from domain.shared_escrow import Escrow, EscrowReturned, Member, escrow_of, shared_end_us
 from domain.stream import Stream
 from tests.booked import Booked
 from tests.domain.market import (

@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from domain import mig
-from domain.capacity import Booked, ShareHeld, Span, conserve
-from domain.device import (
+from domain.duration import HOUR_US
+from domain.fleet.device import (
     AccrueCapacity,
     CapacityAccrued,
     DeviceReserved,
@@ -26,10 +25,9 @@ from domain.device import (
     release,
     reserve,
 )
-from domain.duration import HOUR_US
-from domain.money import PPM
-from domain.refusal import Reason, Refused
-from domain.sharing import (
+from domain.hardware import mig
+from domain.hardware.capacity import Booked, ShareHeld, Span, conserve
+from domain.hardware.sharing import (
     MEMORY,
     MIG,
     MPS,
@@ -45,6 +43,8 @@ from domain.sharing import (
     require_mode,
     slices_of,
 )
+from domain.money import PPM
+from domain.refusal import Reason, Refused
 from domain.stream import Stream
 from tests.domain.supply import GPU_0, NODE, NOON_US, device_registered
 from tests.examples import examples

@@ -8,15 +8,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.adjustment import AdjustmentBooked, GrantGoodwill, corrections_of
+from domain.corrections.sla import (
+    CreditSla,
+    SlaAssessed,
+    SlaCredited,
+    availability,
+    sla_of,
+    tier_of,
+)
 from domain.duration import HOUR_US
-from domain.lease import LeaseReserved, SettleLease
-from domain.maintenance import MaintenanceScheduled, MaintenanceState, Window
-from domain.maturity import EarningsReduced
+from domain.fleet.maintenance import MaintenanceScheduled, MaintenanceState, Window
+from domain.income.adjustment import AdjustmentBooked, GrantGoodwill, corrections_of
+from domain.income.maturity import EarningsReduced
+from domain.lease.lease import LeaseReserved, SettleLease
+from domain.prices.tariff import SlaClass, SlaTier, TariffState
 from domain.refusal import Reason, Refused
-from domain.sla import CreditSla, SlaAssessed, SlaCredited, availability, sla_of, tier_of
 from domain.stream import Stream
-from domain.tariff import SlaClass, SlaTier, TariffState
 from tests.domain import market
 from tests.domain.booked import Booked
 from tests.domain.corrections import (

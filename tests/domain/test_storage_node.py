@@ -8,12 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.account_closing import CloseAccount
-from domain.draw import Drawn
 from domain.duration import HOUR_US
-from domain.money import credit
-from domain.node import IssueJoinCode
-from domain.refusal import Reason
-from domain.storage_node import (
+from domain.fleet.node import IssueJoinCode
+from domain.fleet.storage_node import (
     ChargeStorageNode,
     ProvisionStorageNode,
     ReadyStorageNode,
@@ -25,8 +22,11 @@ from domain.storage_node import (
     storage_node_of,
     stream_of,
 )
+from domain.funds.draw import Drawn
+from domain.money import credit
+from domain.prices.tariff import NETWORK
+from domain.refusal import Reason
 from domain.stream import Stream
-from domain.tariff import NETWORK
 from tests.domain.supply import (
     ALICE,
     NOON_US,

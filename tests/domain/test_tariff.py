@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
+from domain.market.offer import PRICE_UNITS_MAX
 from domain.money import PPM, credit, token
-from domain.offer import PRICE_UNITS_MAX
-from domain.refusal import Reason, Refused
-from domain.tariff import (
+from domain.prices.tariff import (
     CLOUDBENDER,
     FEE_UNITS_MAX,
     NETWORK,
@@ -32,6 +31,7 @@ from domain.tariff import (
     tariff_version,
     usage_fee,
 )
+from domain.refusal import Reason, Refused
 from tests.given import Scene
 
 FIRST = publish(CLOUDBENDER, version=1, effective_from_us=1_000, by="key_op", at_us=500)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from domain.prices.token_burn import PRICE_MIN, TOKEN_UNITS, burn_for, tokens_for
 from domain.refusal import Reason, Refused
-from domain.token_burn import PRICE_MIN, TOKEN_UNITS, burn_for, tokens_for
 
 charges = st.integers(1, 10**18)
 prices = st.integers(PRICE_MIN, 10**15)

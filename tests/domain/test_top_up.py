@@ -9,13 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.account import AccountClosed
 from domain.calendar import day_start_us, days_in, first_day
-from domain.money import Amount, credit, token
-from domain.payment import FailPayment, PaymentStarted, ReceivePayment
-from domain.payment_terms import PublishPaymentTerms
-from domain.refusal import Reason
-from domain.top_up import (
+from domain.funds.payment import FailPayment, PaymentStarted, ReceivePayment
+from domain.funds.payment_terms import PublishPaymentTerms
+from domain.funds.top_up import (
     FAILURES_MAX,
     RETRY_US,
     RETRY_US_MAX,
@@ -32,6 +29,9 @@ from domain.top_up import (
     TopUpStarted,
     top_ups_of,
 )
+from domain.money import Amount, credit, token
+from domain.parties.account import AccountClosed
+from domain.refusal import Reason
 from tests.domain.supply import ALICE, ALICE_STREAM, NOON_US
 from tests.domain.test_payment import BOB, Booked, receive, start
 

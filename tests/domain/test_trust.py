@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.known_gpus import BOARDS, board_of
-from domain.trust import Evidence, Identity, Metered, Place, is_fake_driver, standing
+from domain.hardware.known_gpus import BOARDS, board_of
+from domain.trust.tiers import Evidence, Identity, Metered, Place, is_fake_driver, standing
 
 LIBRARY = ("580.95.05", "5e" * 32)
 UUID = "GPU-5c1d8f3e-0f6b-4c6e-9a3b-2f1d0c9e8a71"

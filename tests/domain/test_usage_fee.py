@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from domain.device import DeviceRegistered
 from domain.duration import HOUR_US
-from domain.lease import AccrueUsage, LeaseSettled, UsageAccrued
+from domain.fleet.device import DeviceRegistered
+from domain.lease.lease import AccrueUsage, LeaseSettled, UsageAccrued
 from domain.money import credit
 from tests.domain.market import (
     LEASE,

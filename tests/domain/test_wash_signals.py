@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.money import PPM
-from domain.wash_signals import (
+from domain.epochs.wash_signals import (
     Signals,
     concentration,
     of_shares,
@@ -14,6 +13,7 @@ from domain.wash_signals import (
     related_share,
     signals,
 )
+from domain.money import PPM
 
 
 def test_the_worked_concentration() -> None:

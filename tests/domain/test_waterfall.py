@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from domain.income.region_waterfall import Infra, Weights, fall
 from domain.money import PPM
-from domain.waterfall import Infra, Weights, fall
 from tests.examples import examples
 
 CREDIT = 1_000_000

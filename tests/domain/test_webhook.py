@@ -6,9 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from domain.refusal import Reason
-from domain.stream import Stream
-from domain.webhook import (
+from domain.parties.webhook import (
     OVERLAP_US,
     TYPES_MAX,
     URL_MAX,
@@ -18,6 +16,8 @@ from domain.webhook import (
     RotateWebhookSecret,
     WebhookSecretRotated,
 )
+from domain.refusal import Reason
+from domain.stream import Stream
 from tests.domain.market import NOON_US, OWNER, RENTER, scene
 
 HOOK = "hook_" + "1" * 32

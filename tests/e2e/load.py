@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 
-from domain import report
+from domain.metering import report
 from domain.money import PPM
 from tests.running_market import OPERATOR, OWNER, RENTER
 

@@ -16,8 +16,8 @@ from psycopg import OperationalError
 
 from api import secret_files
 from api.embedded_postgres import EmbeddedPostgres
+from domain.chain.payout_root import ConfirmPayout
 from domain.money import token
-from domain.payout import ConfirmPayout
 from ledger.handle import CommandKey, Ledger, LogBusy, StreamMoved
 
 ACCOUNT = "treasury"

@@ -25,12 +25,12 @@ from api import keys, settlement
 from api.embedded_postgres import EmbeddedPostgres
 from api.service import Service
 from api.settings import Settings
-from domain.account import IssueApiKey
+from domain.chain.payout_root import ConfirmEpochMint
 from domain.duration import HOUR_US
-from domain.epoch import OpenEpoch
+from domain.epochs.epoch import OpenEpoch
+from domain.epochs.policy import EmissionSegment, PublishPolicy
 from domain.money import token
-from domain.payout import ConfirmEpochMint
-from domain.policy import EmissionSegment, PublishPolicy
+from domain.parties.account import IssueApiKey
 from tests.e2e.load import Journal
 from tests.running_market import OPERATOR, OWNER, RENTER, Market, SignedNode
 

@@ -23,7 +23,7 @@ import pytest
 
 from api.embedded_postgres import EmbeddedPostgres
 from domain.gpu_time import charge_for
-from domain.lease import Lease
+from domain.lease.lease import Lease
 from domain.stream import Stream
 from ledger import usage
 from ledger.chain import GENESIS_MARKET, chain, market_leaf

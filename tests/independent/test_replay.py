@@ -21,8 +21,8 @@ from nacl.signing import SigningKey
 
 from api.audit_replay import replay_bundle
 from api.embedded_postgres import EmbeddedPostgres
-from domain.epoch import EpochClosing, EpochSealed, RewardsCredited, RewardsMatured
-from domain.payout import EpochMintConfirmed, PayoutRootBuilt
+from domain.chain.payout_root import EpochMintConfirmed, PayoutRootBuilt
+from domain.epochs.epoch import EpochClosing, EpochSealed, RewardsCredited, RewardsMatured
 from ledger.bundle import result_root
 from ledger.checkpoint import VerifierKey
 from ledger.epoch_replay import EpochReplay

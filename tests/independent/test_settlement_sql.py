@@ -9,10 +9,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.epoch_file import epoch_file
+from domain.epochs.epoch_file import epoch_file
+from domain.epochs.reward_terms import REWARD_TERMS, UNISSUED
+from domain.epochs.settlement import Attested, NodeCut, Use, settle
 from domain.money import PPM
-from domain.reward_terms import REWARD_TERMS, UNISSUED
-from domain.settlement import Attested, NodeCut, Use, settle
 from tests.domain.epochs import POLICY
 from tests.domain.test_settlement import cut, deltas, fleets, terms
 from tests.examples import examples

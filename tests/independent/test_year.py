@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from contracts import manifest
-from domain.epoch import EpochGateOverridden
-from domain.policy import PolicyPublished
-from domain.reward_changes import RewardSlashed
+from domain.epochs.epoch import EpochGateOverridden
+from domain.epochs.policy import PolicyPublished
+from domain.epochs.reward_changes import RewardSlashed
 from tests.independent.payout_root import root_of
 from tests.independent.settlement_sql import breaks, differences
 from tests.independent.year import CHAIN_ID, DISTRIBUTOR, Year, leaves_of, live

@@ -21,10 +21,16 @@ from typing import Any
 from contracts import manifest
 from contracts.payout_tree import payout_tree
 from domain import rules
-from domain.account import AccountOpened, WalletLinked
-from domain.deposit import ConfirmCreditsPurchase
-from domain.emission import EmissionSegment
-from domain.epoch import (
+from domain.chain.leaves import LeafBook
+from domain.chain.payout_root import (
+    NO_ROOT,
+    BuildPayoutRoot,
+    ConfirmEpochMint,
+    RecordRootAccepted,
+    RecordRootProposed,
+)
+from domain.epochs.emission import EmissionSegment
+from domain.epochs.epoch import (
     CloseEpoch,
     CreditRewards,
     MatureRewards,
@@ -36,28 +42,22 @@ from domain.epoch import (
     rewards_of,
     settlement_of,
 )
-from domain.epoch_file import epoch_file, file_sha256
-from domain.forfeit import ForfeitRewards
-from domain.money import credit, token
-from domain.payout import (
-    NO_ROOT,
-    BuildPayoutRoot,
-    ConfirmEpochMint,
-    RecordRootAccepted,
-    RecordRootProposed,
-)
-from domain.payout_leaf import LeafBook
-from domain.pin import UsagePinned
-from domain.policy import EPOCH_LENGTH_US, PublishPolicy, next_version
-from domain.reward_changes import RewardAdjusted, RewardsForfeited, RewardSlashed
-from domain.reward_correction import (
+from domain.epochs.epoch_file import epoch_file, file_sha256
+from domain.epochs.forfeit import ForfeitRewards
+from domain.epochs.policy import EPOCH_LENGTH_US, PublishPolicy, next_version
+from domain.epochs.reward_changes import RewardAdjusted, RewardsForfeited, RewardSlashed
+from domain.epochs.reward_correction import (
     ADJUSTMENT,
     SLASH,
     AcceptRewardCorrection,
     ProposeRewardCorrection,
 )
-from domain.reward_terms import REWARD_TERMS, UNISSUED, Rated
-from domain.settlement import TREASURY, Attested, NodeCut, Settlement, Use
+from domain.epochs.reward_terms import REWARD_TERMS, UNISSUED, Rated
+from domain.epochs.settlement import TREASURY, Attested, NodeCut, Settlement, Use
+from domain.funds.deposit import ConfirmCreditsPurchase
+from domain.metering.pin import UsagePinned
+from domain.money import credit, token
+from domain.parties.account import AccountOpened, WalletLinked
 from domain.stream import Stream
 from ledger import codec
 from ledger.chain import GENESIS_MARKET, chain, genesis_usage, market_leaf

@@ -16,9 +16,9 @@ from uuid import UUID
 import psycopg
 from nacl.signing import SigningKey
 
-from domain import report
-from domain.lease import LeaseReady
-from domain.node import NodeKeyConfirmed
+from domain.fleet.node import NodeKeyConfirmed
+from domain.lease.lease import LeaseReady
+from domain.metering import report
 from domain.stream import Stream
 from ledger import codec, cut, trees, usage
 from ledger.chain import market_leaf

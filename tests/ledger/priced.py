@@ -6,11 +6,12 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from domain import auction, reserved_term
-from domain.earnings import peel
-from domain.lease_funds import EscrowPart
+from domain.fleet.revenue_share import OwnerPart, OwnerShare, split_among
+from domain.lease import reserved_term
+from domain.lease.funds import EscrowPart
+from domain.market import auction
 from domain.money import PPM, credit
-from domain.revenue_share import OwnerPart, OwnerShare, split_among
+from domain.prices.charge_split import peel
 
 AT_US = 1_795_161_600_000_000
 RENTER, OWNER, LEASE, BID = "acct_renter", "acct_owner", "lease_1", "bid_1"

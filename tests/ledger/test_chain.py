@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from domain.metering.report import NAME, lane_of
 from domain.refusal import Reason, Refused
-from domain.report import NAME, lane_of
 from ledger.chain import (
     GENESIS_MARKET,
     chain,

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 import domain
 from domain import rules
-from domain.deposit import DepositConfirmed
-from domain.match_dimensions import Need
+from domain.funds.deposit import DepositConfirmed
+from domain.market.dimensions import Need
+from domain.market.offer import OfferWithdrawn
 from domain.money import Amount, Asset, credit
-from domain.offer import OfferWithdrawn
-from domain.pricing import PriceRequest
-from domain.scheduling import Inputs
+from domain.pools.scheduling import Inputs
+from domain.prices.modules import PriceRequest
 from ledger import codec
 from tests.ledger.samples import every_fact
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from nacl.signing import SigningKey
 
+from domain.epochs.policy import PolicyPublished
+from domain.metering.report import lane_of
 from domain.money import token
-from domain.policy import PolicyPublished
-from domain.report import lane_of
 from domain.stream import Stream
 from ledger import parquet
 from ledger.checkpoint import VerifierKey

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from domain.account import OpenAccount
+from domain.parties.account import OpenAccount
 from domain.stream import Stream
 from ledger import fresh
 from ledger.fresh import FreshStates

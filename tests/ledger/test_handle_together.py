@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from api.embedded_postgres import EmbeddedPostgres
-from domain.job import SubmitJob
-from domain.lease import RequestLease, ReserveLease, lease_stream
+from domain.jobs.job import SubmitJob
+from domain.lease.lease import RequestLease, ReserveLease, lease_stream
 from domain.money import PPM, credit
 from domain.refusal import Reason, Refused
 from domain.stream import Stream, World

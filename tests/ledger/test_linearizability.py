@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 import psycopg
 import pytest
 
-from domain.constraints import Constraints
-from domain.job import SubmitJob
-from domain.lease import CloseLease, ReadyLease, RequestLease, ReserveLease
-from domain.lease_turns import CancelReclaim, PauseLease, ResumeLease, StartReclaim
+from domain.hardware.constraints import Constraints
+from domain.jobs.job import SubmitJob
+from domain.lease.lease import CloseLease, ReadyLease, RequestLease, ReserveLease
+from domain.lease.turns import CancelReclaim, PauseLease, ResumeLease, StartReclaim
+from domain.market.offer import OfferTerms, PublishOffer
 from domain.money import PPM, credit
-from domain.offer import OfferTerms, PublishOffer
 from domain.refusal import Refused
 from domain.stream import Stream
 from ledger.handle import Ledger, StreamMoved

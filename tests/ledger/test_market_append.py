@@ -10,8 +10,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from domain.account import AccountClosed
 from domain.money import Asset, credit
+from domain.parties.account import AccountClosed
 from domain.refusal import Reason, Refused
 from domain.stream import Change, Stream, World
 from ledger.chain import GENESIS_MARKET, chain, market_leaf

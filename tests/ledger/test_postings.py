@@ -10,36 +10,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain import (
-    adjustment,
-    burn,
-    card_money,
-    cash_out,
-    debt,
-    deposit,
-    device,
-    dispute,
-    edge_device,
-    epoch,
-    funding,
-    grant,
-    lease,
-    lease_turns,
-    maturity,
-    payment,
-    payout,
-    promotion,
-    region_pool,
-    resource_usage,
-    reward_changes,
-    shared_escrow,
-    storage_node,
-)
-from domain.draw import Drawn
-from domain.earnings import Parts, peel
+from domain.chain import burn
+from domain.chain import payout_root as payout
+from domain.corrections import dispute
+from domain.epochs import epoch, reward_changes
+from domain.epochs.policy import EmissionSegment, PolicyPublished
+from domain.fleet import device, edge_device, storage_node
+from domain.fleet.revenue_share import OwnerPart, OwnerShare, split_among
+from domain.funds import card_money, debt, deposit, funding, payment, promotion
+from domain.funds.draw import Drawn
+from domain.governance import grant
+from domain.income import adjustment, cash_out, maturity, region_pool
+from domain.lease import lease, shared_escrow
+from domain.lease import turns as lease_turns
+from domain.leasing import other_resources as resource_usage
 from domain.money import PPM, Amount, Asset, credit, token
-from domain.policy import EmissionSegment, PolicyPublished
-from domain.revenue_share import OwnerPart, OwnerShare, split_among
+from domain.prices.charge_split import Parts, peel
 from ledger import codec, postings
 from ledger.chart import kind_of
 from ledger.postings import Entry, entries_for, entry

@@ -14,7 +14,7 @@ import pytest
 from nacl.signing import SigningKey
 
 from api.embedded_postgres import EmbeddedPostgres
-from domain.report import lane_of
+from domain.metering.report import lane_of
 from ledger import proof, prove
 from ledger.checkpoint import VerifierKey
 from ledger.prove import NotCovered

@@ -16,7 +16,7 @@ import psycopg
 import pytest
 from psycopg.pq import TransactionStatus
 
-from domain.report import LANES, lane_of
+from domain.metering.report import LANES, lane_of
 from ledger import cut, merkle, trees
 from ledger.chain import genesis_usage
 from ledger.checkpoint import (

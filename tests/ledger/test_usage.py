@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from domain.report import report_hash
+from domain.metering.report import report_hash
 from ledger import usage
 from ledger.chain import chain, genesis_usage, split_body
 from ledger.usage import Item, Receipt, Status, UsageLog

@@ -20,10 +20,10 @@ import pytest
 from nacl.signing import SigningKey
 
 from api.embedded_postgres import EmbeddedPostgres
-from domain import report
-from domain.epoch import EpochSealed
+from domain.epochs.epoch import EpochSealed
+from domain.metering import report
+from domain.metering.report import lane_of
 from domain.money import token
-from domain.report import lane_of
 from domain.stream import Stream
 from ledger import merkle, parquet
 from ledger.bundle import manifest_bytes

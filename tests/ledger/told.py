@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from domain.deposit import DepositConfirmed
-from domain.lease import LeaseReserved
+from domain.funds.deposit import DepositConfirmed
+from domain.lease.lease import LeaseReserved
+from domain.market.offer import OfferWithdrawn
 from domain.money import Amount, Asset, credit
-from domain.offer import OfferWithdrawn
 from domain.stream import Change, Stream, World
 from ledger.handle import CommandKey, Ledger
 from ledger.postings import Entry
@@ -100,7 +100,7 @@ def spend(units: int, account: str = "acct_a") -> Callable[[Any], tuple[Entry, .
 
 def reserved(lease_id: str, account: str, escrow: Amount) -> Change:
     """A new lease of one whole GPU, paid from cash."""
-    from domain.lease import EscrowPart
+    from domain.lease.lease import EscrowPart
 
     fact = LeaseReserved(
         lease_id=lease_id,

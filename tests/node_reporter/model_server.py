@@ -21,7 +21,8 @@ from typing import Any
 from nacl.exceptions import BadSignatureError
 from nacl.signing import VerifyKey
 
-from domain import node_key, report
+from domain.fleet import keys as node_key
+from domain.metering import report
 from ledger.usage import StoredReport
 from node_reporter.client import Response, Unreachable
 from node_reporter.clock import Clock, SystemClock

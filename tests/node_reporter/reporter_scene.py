@@ -10,7 +10,7 @@ from pathlib import Path
 from nacl.signing import SigningKey
 
 from api.accrual import rows_of
-from domain import accrual
+from domain.metering import counting as accrual
 from node_reporter.agent import Reporter
 from node_reporter.clock import Moment, SteppedClock
 from node_reporter.identity import public_key

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from domain import report
+from domain.metering import report
 from node_reporter.backends import BACKENDS
 from node_reporter.clock import Moment
 from node_reporter.gpus import Device, Health, Reading

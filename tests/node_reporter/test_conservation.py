@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from api.accrual import rows_of
-from domain import accrual
+from domain.metering import counting as accrual
 from node_reporter.clock import SteppedClock
 from node_reporter.gpus import DeviceLost, Health, MonitorBlind, Reading
 from node_reporter.simulated import POWER_LIMIT_MW, Outage, SimulatedGpus

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from domain import report
+from domain.metering import report
 from node_reporter import doctor, server_view, spool_view
 from node_reporter.checks import Check
 from node_reporter.client import Response

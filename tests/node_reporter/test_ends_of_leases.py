@@ -21,9 +21,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from api.accrual import passed_by, rows_of
-from domain import accrual
-from domain.accrual import UsageRow
 from domain.duration import SECOND_US
+from domain.metering import counting as accrual
+from domain.metering.counting import UsageRow
 from node_reporter.clock import Clock, Moment, SteppedClock
 from tests.node_reporter.reporter_scene import MINUTE_US, Scene
 

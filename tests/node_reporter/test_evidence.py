@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from domain.known_gpus import board_of
-from domain.trust import Identity
+from domain.hardware.known_gpus import board_of
+from domain.trust.tiers import Identity
 from node_reporter import evidence
 from node_reporter.gpus import Device
 from projections.trust import IDENTITY_FIELDS

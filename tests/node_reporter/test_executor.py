@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 from nacl.public import PrivateKey, SealedBox
 
-from domain.job import workload_hash
-from domain.job_plan import Reference
+from domain.jobs.job import workload_hash
+from domain.jobs.plan import Reference
 from node_reporter.client import Response, Unreachable
 from node_reporter.clock import SystemClock
 from node_reporter.executor import Allowed, Executor

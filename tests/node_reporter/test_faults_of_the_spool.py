@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from domain import report
+from domain.metering import report
 from node_reporter import spool as spools
 from node_reporter.spool import Spool, SpoolUnreadable
 from tests.node_reporter.reporter_scene import BEGIN_US, MINUTE_US, TICK_US, WALL_US, Scene

@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 from nacl.signing import SigningKey
 
-from domain import accrual, report
 from domain.duration import DAY_US, MINUTE_US
+from domain.metering import counting as accrual
+from domain.metering import report
 from node_reporter.clock import ClockOffset, Moment, SystemClock
 from node_reporter.reports import ReportChain
 from tests.node_reporter.reporter_scene import BEGIN_US, TICK_US, WALL_US, Scene

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from domain import report
+from domain.metering import report
 from node_reporter.clock import SteppedClock
 from node_reporter.identity import public_key
 from tests.node_reporter.killed import RUN_US

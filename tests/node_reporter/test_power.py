@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.trust import Evidence, Identity, standing
+from domain.trust.tiers import Evidence, Identity, standing
 from node_reporter.power import START_US, TELL_EVERY_US, PowerCheck
 
 STEP_US = 2_500_000

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from nacl.signing import SigningKey, VerifyKey
 
-from domain import node_key, report
+from domain.fleet import keys as node_key
+from domain.metering import report
 from node_reporter import rotation
 from node_reporter.config import Settings, StateFolder
 from node_reporter.delivery import Stopped

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain import report
+from domain.metering import report
 from node_reporter import rows
 from node_reporter.clock import ClockOffset
 from node_reporter.gpus import Device

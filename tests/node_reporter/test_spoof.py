@@ -11,7 +11,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from domain.trust import Evidence, Identity, Metered, Standing, standing
+from domain.trust.tiers import Evidence, Identity, Metered, Standing, standing
 from node_reporter.gpus import Device, Reading
 from node_reporter.simulated import SimulatedGpus
 from projections.runner import Report

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from nacl.signing import SigningKey
 
-from domain import report
+from domain.metering import report
 from node_reporter.clock import Moment
 from node_reporter.identity import public_key
 from node_reporter.rows import Stretch

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from domain.host_kind import kernel_number
+from domain.hardware.host_kind import kernel_number
 from node_reporter.inventory import specs
 from node_reporter.substrate import substrate
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from domain import auction, deposit, lease, lease_turns, offer_prices, reserved_term, standing_bid
-from domain.earnings import Parts
+from domain.funds import deposit
+from domain.lease import lease, reserved_term
+from domain.lease import turns as lease_turns
+from domain.market import auction, offer_prices, standing_bid
 from domain.money import PPM, credit
+from domain.prices.charge_split import Parts
 from domain.stream import Stream
 
 Told = tuple[Stream[Any], Any]

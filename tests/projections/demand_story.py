@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from domain import compute_client, counterparty, group, job, quota, task_queue
-from domain.job_plan import JobPlan, Reference
+from domain.jobs import job, task_queue
+from domain.jobs.plan import JobPlan, Reference
 from domain.money import credit
+from domain.parties import client as compute_client
+from domain.parties import counterparty
+from domain.pools import group, quota
 from domain.stream import Stream
 
 CLIENT, RENTER, OTHER = "acct_client", "acct_cash", "acct_provider"

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from domain import budget, deposit, grant, lease, promotion
-from domain import funding as fund
+from domain.funds import budget, deposit, promotion
+from domain.funds import funding as fund
+from domain.governance import grant
+from domain.lease import lease
 from domain.money import credit, token
 from domain.stream import Stream
 

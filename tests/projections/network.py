@@ -7,11 +7,14 @@ from typing import Any
 
 import psycopg
 
-from domain import challenge, device, epoch, node, pin, provider, report
+from domain.epochs import epoch
+from domain.fleet import device, node, provider
 from domain.gpu_time import GPU_HOUR_US
+from domain.metering import pin, report
+from domain.metering.report import Device, Report, Row, lane_of
 from domain.money import Asset
-from domain.report import Device, Report, Row, lane_of
 from domain.stream import Stream
+from domain.trust import challenge
 from projections import tables
 from projections.availability import AVAILABILITY
 from projections.epochs import EPOCHS

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from domain.emission import EmissionSegment
-from domain.money import token
-from domain.policy import NETWORK, PolicyPublished
-from domain.policy_proposal import (
+from domain.epochs.emission import EmissionSegment
+from domain.epochs.policy import NETWORK, PolicyPublished
+from domain.governance.proposal import (
     PolicyProposalLinted,
     PolicyProposalScheduled,
     PolicyProposed,
     stream_of,
 )
+from domain.money import token
 from domain.stream import Stream
 
 FIRST = PolicyPublished(

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from domain import gang, pool, pool_queue
-from domain.pool import DEFAULT_POLICY
-from domain.scheduling import GPU, Holding, Quantity, Waiting
+from domain.jobs import gang
+from domain.pools import pool
+from domain.pools import queue as pool_queue
+from domain.pools.pool import DEFAULT_POLICY
+from domain.pools.scheduling import GPU, Holding, Quantity, Waiting
 from domain.stream import Stream
 
 POOLS = ("pool_story", "pool_other")

@@ -6,8 +6,8 @@ from typing import Any
 
 import psycopg
 
-from domain import report
-from domain.report import Device, Report, Row
+from domain.metering import report
+from domain.metering.report import Device, Report, Row
 from ledger.chain import chain, genesis_usage, stored_body, usage_leaf
 
 HOUR_US = 3_600_000_000

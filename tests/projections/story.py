@@ -13,61 +13,67 @@ from typing import Any
 
 import psycopg
 
-from domain import account as acct
-from domain import (
-    accrual,
-    adjustment,
-    burn,
-    card_money,
-    cash_out,
-    challenge,
-    counterparty,
-    countersign,
-    deposit,
+from domain.chain import burn
+from domain.chain import payout_root as payout
+from domain.corrections import dispute, sla
+from domain.duration import DAY_US
+from domain.epochs import epoch, reward_changes, reward_correction
+from domain.fleet import (
     device,
-    dispute,
-    draw,
     edge_device,
-    epoch,
     executor_key,
-    invoice,
-    job,
-    lease,
-    lease_command,
-    lease_turns,
-    maturity,
     node,
-    node_hardware,
-    node_key,
-    offer,
-    payment,
-    payout,
-    payout_matching,
-    pin,
-    price_feed,
     provider,
+    storage_node,
+)
+from domain.fleet import (
+    keys as node_key,
+)
+from domain.fleet import (
+    verdicts as node_hardware,
+)
+from domain.fleet.pooling import PoolNodeAdded, PoolNodeRemoved
+from domain.funds import card_money, deposit, draw, payment, top_up
+from domain.gpu_time import GPU_HOUR_US, charge_for
+from domain.hardware.constraints import Constraints
+from domain.hardware.facts import HardwareFacts
+from domain.income import (
+    adjustment,
+    cash_out,
+    invoice,
+    maturity,
     region_pool,
     region_terms,
-    resource_usage,
-    reward_changes,
-    reward_correction,
-    shared_escrow,
-    sla,
-    storage_node,
-    top_up,
-    trust_record,
-    webhook,
 )
-from domain.constraints import Constraints
-from domain.duration import DAY_US
-from domain.earnings import NOTHING, Parts, peel
-from domain.gpu_time import GPU_HOUR_US, charge_for
-from domain.hardware_facts import HardwareFacts
+from domain.income import (
+    cash_out_matching as payout_matching,
+)
+from domain.income.tax import TaxLine
+from domain.jobs import job
+from domain.lease import (
+    countersign,
+    lease,
+    shared_escrow,
+)
+from domain.lease import (
+    turns as lease_turns,
+)
+from domain.lease import (
+    work_commands as lease_command,
+)
+from domain.leasing import other_resources as resource_usage
+from domain.market import offer
+from domain.metering import counting as accrual
+from domain.metering import pin
 from domain.money import PPM, Amount, Asset, credit, token
-from domain.pool_node import PoolNodeAdded, PoolNodeRemoved
+from domain.parties import account as acct
+from domain.parties import counterparty, webhook
+from domain.prices import price_feed
+from domain.prices.charge_split import NOTHING, Parts, peel
+from domain.prices.tariff import METERS, MeterRate, TariffPublished, UsageFee
 from domain.stream import Stream
-from domain.tariff import METERS, MeterRate, TariffPublished, UsageFee
-from domain.tax import TaxLine
+from domain.trust import challenge
+from domain.trust import record as trust_record
 from ledger import codec
 from ledger.chain import GENESIS_MARKET, chain, market_leaf
 from ledger.chart import kind_of

@@ -5,9 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from domain import attribute, licence, maintenance, node, node_role, provider, resource_kind
+from domain.fleet import (
+    kinds as resource_kind,
+)
+from domain.fleet import (
+    licence,
+    maintenance,
+    node,
+    provider,
+)
+from domain.fleet import (
+    roles as node_role,
+)
 from domain.money import Asset
 from domain.stream import Stream
+from domain.trust import attribute
 
 
 def supplied(nodes: tuple[str, ...], at_us: int) -> Iterator[tuple[Stream[Any], Any]]:

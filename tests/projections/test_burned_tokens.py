@@ -11,8 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from domain import burn, deposit, epoch
-from domain.lease import EscrowPart
+from domain.chain import burn
+from domain.epochs import epoch
+from domain.funds import deposit
+from domain.lease.lease import EscrowPart
 from domain.money import credit, token
 from domain.stream import Stream
 from projections import epochs, tables

@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from domain.lease import EscrowPart, UsageAccrued
+from domain.lease.lease import EscrowPart, UsageAccrued
 from domain.money import credit
 from projections import epochs, tables
 from tests.projections.story import Size, Told, Writer, story
@@ -80,7 +80,7 @@ def test_usage_paid_with_card_money_alone_has_no_weight_by_value_or_by_gpu_time(
 
 def _is_weighed(fact: Any) -> bool:
     """What is contested has no weight (tests/projections/test_disputed_weights.py): left out."""
-    return type(fact).__module__ not in ("domain.dispute", "domain.adjustment")
+    return type(fact).__module__ not in ("domain.corrections.dispute", "domain.income.adjustment")
 
 
 @pytest.mark.parametrize("payer", ["acct_provider", "acct_payer"])

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from domain.emission import EmissionSegment
+from domain.epochs.emission import EmissionSegment
+from domain.epochs.policy import PolicyPublished
+from domain.epochs.reward_terms import REWARD_TERMS
+from domain.epochs.settlement import Attested, Cut, NodeCut, Openings, settle
 from domain.gpu_time import GPU_HOUR_US
+from domain.metering.report import Device
 from domain.money import token
-from domain.policy import PolicyPublished
-from domain.report import Device
-from domain.reward_terms import REWARD_TERMS
-from domain.settlement import Attested, Cut, NodeCut, Openings, settle
 from projections import epochs, tables
 from projections.availability import AVAILABILITY
 from projections.cut_nodes import read_attested, read_nodes

@@ -10,8 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from domain import burn, dispute, epoch, lease
-from domain.adjustment import AdjustmentBooked, BookLine
+from domain.chain import burn
+from domain.corrections import dispute
+from domain.epochs import epoch
+from domain.income.adjustment import AdjustmentBooked, BookLine
+from domain.lease import lease
 from domain.money import credit, token
 from domain.stream import Stream
 from projections import epochs, tables

@@ -8,8 +8,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from domain import device
-from domain.matching import FreeDevice
+from domain.fleet import device
+from domain.market.matching import FreeDevice
 from domain.money import PPM
 from domain.stream import Stream
 from projections import fleet, tables

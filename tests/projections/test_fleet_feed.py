@@ -9,15 +9,19 @@ from typing import Any
 import psycopg
 import pytest
 
-from domain import attribute, counterparty, device, lease, maintenance, node, offer, provider
 from domain.duration import DAY_US
-from domain.looked import Stated
-from domain.match_dimensions import Need, OfferedNode
-from domain.matching import choose
+from domain.fleet import device, maintenance, node, provider
+from domain.fleet.pooling import PoolNodeAdded, PoolNodeRemoved
+from domain.lease import lease
+from domain.lease.looked import Stated
+from domain.market import offer
+from domain.market.dimensions import Need, OfferedNode
+from domain.market.matching import choose
 from domain.money import PPM, credit
-from domain.pool_node import PoolNodeAdded, PoolNodeRemoved
+from domain.parties import counterparty
+from domain.prices.tariff import TariffPublished, UsageFee
 from domain.stream import Stream
-from domain.tariff import TariffPublished, UsageFee
+from domain.trust import attribute
 from projections import fleet_feed, scores, tables
 from projections.fleet_feed import Feed
 from projections.fleet_match import answer

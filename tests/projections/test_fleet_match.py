@@ -8,9 +8,9 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.match_dimensions import FreeDevice, Need, OfferedNode
-from domain.match_explain import explain
-from domain.matching import choose
+from domain.market.dimensions import FreeDevice, Need, OfferedNode
+from domain.market.explanation import explain
+from domain.market.matching import choose
 from domain.money import PPM
 from projections.fleet_columns import Columns, key_of
 from projections.fleet_match import answer

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from domain.deposit import DepositConfirmed
-from domain.earnings import peel
-from domain.lease import EscrowPart, LeaseReserved, LeaseSettled, LeaseToppedUp, UsageAccrued
+from domain.funds.deposit import DepositConfirmed
+from domain.lease.lease import EscrowPart, LeaseReserved, LeaseSettled, LeaseToppedUp, UsageAccrued
 from domain.money import PPM, credit
+from domain.prices.charge_split import peel
 from domain.stream import Stream
 from ledger.chart import kind_of
 from ledger.postings import entries_for

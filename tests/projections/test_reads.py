@@ -10,7 +10,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from domain import lease, revenue_share
+from domain.fleet import revenue_share
+from domain.lease import lease
 from domain.money import PPM
 from ledger import codec
 from projections import (

@@ -11,27 +11,21 @@ from typing import Any
 import psycopg
 import pytest
 
-from domain import (
-    account,
-    attribute,
-    challenge,
-    device,
-    dispute,
-    funding,
-    lease,
-    lease_turns,
-    maintenance,
-    maturity,
-    payment,
-    provider,
-)
-from domain.close_reason import fault_of
+from domain.corrections import dispute
 from domain.duration import DAY_US, HOUR_US
-from domain.earnings import Parts
+from domain.fleet import device, maintenance, provider
+from domain.fleet.node import NodeJoinRequested
+from domain.funds import funding, payment
+from domain.income import maturity
+from domain.lease import lease
+from domain.lease import turns as lease_turns
+from domain.lease.close_codes import fault_of
 from domain.money import PPM, Amount, Asset, credit
-from domain.node import NodeJoinRequested
-from domain.reputation import Evidence, completion, conduct, fold, rate, rate_for_client
-from domain.reputation_terms import (
+from domain.parties import account
+from domain.prices.charge_split import Parts
+from domain.stream import Stream
+from domain.trust import attribute, challenge
+from domain.trust.reputation_terms import (
     COMPLETION,
     CONDUCT,
     DISPUTES,
@@ -41,7 +35,7 @@ from domain.reputation_terms import (
     RESPONSIVENESS,
     UPTIME,
 )
-from domain.stream import Stream
+from domain.trust.scores import Evidence, completion, conduct, fold, rate, rate_for_client
 from projections import runner, scores, tables
 from projections.reputation import REPUTATION, read_parties, read_settings
 from projections.reputation_evidence import LEASES_MAX, MEASURED_MAX

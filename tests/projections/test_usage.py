@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain import report
 from domain.duration import HOUR_US
-from domain.report import Device
+from domain.metering import report
+from domain.metering.report import Device
 from ledger.chain import stored_body
 from projections import runner, tables, usage
 from projections.usage import Hour

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain import pool_node
-from domain.device import CapacityAccrued
+from domain.fleet import pooling as pool_node
+from domain.fleet.device import CapacityAccrued
 from domain.gpu_time import GPU_HOUR_US
 from domain.stream import Stream
 from projections import tables, utilisation

@@ -1,0 +1,224 @@
+"""How a dispute ends: either side answers, an arbiter who is neither of them rules, or time is up.
+
+    reserved == returned to the renter from it + paid to the provider      at every resolution
+    upheld   == floor(claimed x upheld_ppm / 10^6)       per line; the remainder is the provider's
+
+Nobody ruled for 90 days: it ends for the provider if only the provider has put in signed evidence,
+else for the renter. A resolution is an Adjustment for each line (`domain/income/adjustment.py`), never an
+edit of what was charged. Source: design economics 17.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from domain.corrections.dispute import (
+    ANSWERS_MAX,
+    RULINGS,
+    AnswerDispute,
+    Dispute,
+    DisputeAnswered,
+    DisputedLine,
+    DisputeOpened,
+    DisputeResolved,
+    ResolvedLine,
+    RuleDispute,
+    TimeOutDispute,
+    dispute_of,
+    owner_of,
+    reference_of,
+    require_evidence_count,
+    stream_of,
+)
+from domain.income import cash_out
+from domain.income.adjustment import ChargedLine, Taking, refund
+from domain.leasing.life import resolved as resolved_on_lease
+from domain.money import PPM, credit
+from domain.refusal import Reason, Refused
+from domain.stream import Change, World, derive_id
+
+
+def decide_answer(command: AnswerDispute, world: World) -> list[Change]:
+    """Either side, as long as nobody has ruled. Raises Refused: DISPUTE_UNKNOWN, NOT_PERMITTED,
+    DISPUTE_STATE, COUNT_OUT_OF_RANGE.
+    """
+    dispute = dispute_of(world, command.dispute_id)
+    side = dispute.side_of(command.party_account_id)
+    if side is None:
+        raise Refused(Reason.NOT_PERMITTED, dispute_id=command.dispute_id)
+    if not dispute.is_open:
+        raise Refused(Reason.DISPUTE_STATE, dispute_id=command.dispute_id, status=dispute.status)
+    if dispute.answers >= ANSWERS_MAX:
+        raise Refused(Reason.COUNT_OUT_OF_RANGE, answers=dispute.answers, most=ANSWERS_MAX)
+    if not command.evidence and command.statement_sha256 is None:
+        raise Refused(Reason.COUNT_OUT_OF_RANGE, evidence=0)
+    require_evidence_count(command.evidence)
+    fact = DisputeAnswered(
+        dispute_id=command.dispute_id,
+        side=side,
+        statement_sha256=command.statement_sha256,
+        evidence=command.evidence,
+        by=command.by,
+        at_us=command.at_us,
+    )
+    known = dispute.last_answer
+    if known is not None and replace(known, at_us=fact.at_us) == fact:
+        return []
+    return [Change(stream_of(command.dispute_id), fact)]
+
+
+def decide_rule(command: RuleDispute, world: World) -> list[Change]:
+    """The arbiter is neither party. Raises Refused: DISPUTE_UNKNOWN, NOT_PERMITTED, UNKNOWN_MODE,
+    SHARE_OUT_OF_RANGE, DISPUTE_STATE, CREDIT_TOO_LOW.
+    """
+    dispute = dispute_of(world, command.dispute_id)
+    if dispute.side_of(command.arbiter_account_id) is not None:
+        raise Refused(Reason.NOT_PERMITTED, dispute_id=command.dispute_id, rule="a party")
+    if command.outcome not in RULINGS:
+        raise Refused(Reason.UNKNOWN_MODE, outcome=command.outcome)
+    whole = {"upheld": PPM, "rejected": 0}.get(command.outcome)
+    is_within = 0 < command.upheld_ppm < PPM if whole is None else command.upheld_ppm == whole
+    if not is_within:
+        raise Refused(
+            Reason.SHARE_OUT_OF_RANGE, outcome=command.outcome, upheld_ppm=command.upheld_ppm
+        )
+    known = dispute.resolved
+    if known is not None:
+        if (known.outcome, known.upheld_ppm) == (command.outcome, command.upheld_ppm):
+            return []
+        raise Refused(Reason.DISPUTE_STATE, dispute_id=command.dispute_id, status=known.outcome)
+    ruling = _Ruling(
+        outcome=command.outcome,
+        upheld_ppm=command.upheld_ppm,
+        by=command.by,
+        arbiter_account_id=command.arbiter_account_id,
+        reason_sha256=command.reason_sha256,
+    )
+    return _resolve(world, dispute, command, ruling)
+
+
+def decide_time_out(command: TimeOutDispute, world: World) -> list[Change]:
+    """Raises Refused: DISPUTE_UNKNOWN, DISPUTE_STATE, CREDIT_TOO_LOW."""
+    dispute = dispute_of(world, command.dispute_id)
+    if not dispute.is_open:
+        return []
+    assert dispute.opened is not None
+    if command.at_us < dispute.opened.expires_at_us:
+        raise Refused(
+            Reason.DISPUTE_STATE, dispute_id=command.dispute_id,
+            expires_at_us=dispute.opened.expires_at_us,
+        )  # fmt: skip
+    upheld_ppm = 0 if dispute.signed_sides == {"provider"} else PPM
+    ruling = _Ruling(outcome="timed_out", upheld_ppm=upheld_ppm, by="job")
+    return _resolve(world, dispute, command, ruling)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ruling:
+    """What was ruled, and by whom: an arbiter, or nobody in time."""
+
+    outcome: str  # OUTCOMES
+    upheld_ppm: int
+    by: str
+    arbiter_account_id: str | None = None
+    reason_sha256: str | None = None
+
+
+def _resolve(
+    world: World, dispute: Dispute, command: RuleDispute | TimeOutDispute, ruling: _Ruling
+) -> list[Change]:
+    """One adjustment a line; what is reserved goes whole to renter and provider."""
+    opened = dispute.opened
+    assert opened is not None
+    by_position = {line.position: line for line in command.lines}
+    taking = Taking(world, command.at_us, command.burn_promised)
+    adjustments: list[Change] = []
+    resolved: list[ResolvedLine] = []
+    for disputed in opened.lines:
+        line = _resolved(disputed, command.dispute_id, ruling)
+        resolved.append(line)
+        if line.adjustment_id is not None:
+            charged = by_position[disputed.position]
+            adjustments.append(_adjusted(taking, charged, disputed, line, opened, ruling))
+    fact = _ruled(opened, tuple(resolved), ruling, command.at_us)
+    return [
+        *taking.changes,
+        *adjustments,
+        Change(stream_of(opened.dispute_id), fact),
+        *_released(command, world, ruling.by),
+        *resolved_on_lease(
+            opened.lease_id, opened.dispute_id, ruling.outcome, command.at_us, world
+        ),
+    ]
+
+
+def _resolved(disputed: DisputedLine, dispute_id: str, ruling: _Ruling) -> ResolvedLine:
+    units = disputed.claimed.units * ruling.upheld_ppm // PPM
+    is_adjusted = units or disputed.held
+    return ResolvedLine(
+        position=disputed.position,
+        claimed=disputed.claimed,
+        upheld=credit(units),
+        adjustment_id=derive_id("adj", dispute_id, str(disputed.position)) if is_adjusted else None,
+    )
+
+
+def _adjusted(
+    taking: Taking,
+    charged: ChargedLine,
+    disputed: DisputedLine,
+    line: ResolvedLine,
+    opened: DisputeOpened,
+    ruling: _Ruling,
+) -> Change:
+    """What is upheld of a line goes back to the renter, and the rest of what was held to owners."""
+    assert line.adjustment_id is not None
+    reference = reference_of(opened.dispute_id)
+    return refund(
+        taking, charged, line.upheld.units, adjustment_id=line.adjustment_id, reason="dispute",
+        cause=reference, by=ruling.by,
+        held={f"party:{one.account_id}:holdback": one.units for one in disputed.held},
+        reserve=reference,
+    )  # fmt: skip
+
+
+def _ruled(
+    opened: DisputeOpened, lines: tuple[ResolvedLine, ...], ruling: _Ruling, at_us: int
+) -> DisputeResolved:
+    upheld = sum(line.upheld.units for line in lines)
+    return DisputeResolved(
+        dispute_id=opened.dispute_id,
+        lease_id=opened.lease_id,
+        outcome=ruling.outcome,
+        upheld_ppm=ruling.upheld_ppm,
+        lines=lines,
+        claimed=opened.claimed,
+        upheld=credit(upheld),
+        opened_by=opened.side,
+        unfounded=upheld == 0,
+        arbiter_account_id=ruling.arbiter_account_id,
+        reason_sha256=ruling.reason_sha256,
+        by=ruling.by,
+        at_us=at_us,
+    )
+
+
+def _released(command: RuleDispute | TimeOutDispute, world: World, by: str) -> list[Change]:
+    """Nothing is kept from being paid out for this dispute any more."""
+    owners = [owner_of(payee) for line in command.lines for payee in line.payees]
+    return [
+        change
+        for account_id in dict.fromkeys(owner for owner in owners if owner is not None)
+        for change in cash_out.release_disputed(
+            world, account_id, reference_of(command.dispute_id), by, command.at_us
+        )
+    ]
+
+
+STREAMS: dict[str, tuple[Any, Any]] = {}
+DECIDERS: dict[type[Any], Any] = {
+    AnswerDispute: decide_answer,
+    RuleDispute: decide_rule,
+    TimeOutDispute: decide_time_out,
+}

@@ -1,0 +1,449 @@
+"""What an epoch pays: a pure function of its cut, to the unit.
+
+    emission + release == compute + availability + treasury           (the treasury takes the rest)
+    pool + carry before == shares of nodes + carry after + returned            for both pools
+    minted == emission + release - returned == rewards + carries after - carries before
+    rewards == shares of nodes + treasury                  adjustments only move between accounts
+
+    share of a node == min(floor(pool x w / W), its caps);   equal weights earn equally
+
+A node is paid for what it served (compute) and for having been there (availability). Weights are
+of nodes, rewards of accounts. A cap is linear in what the node burned or attested, so that one node
+split into several never earns more; what is above a cap, and a pool that nobody has a weight in, go
+where the policy says. No price enters a weight. Not here: which reports and burns the cut holds
+(`projections/`), what an epoch is (`domain/epochs/epoch.py`). Source: design economics 7, 8, 10, 13; rows
+R-8, R-10.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from operator import itemgetter
+from typing import NamedTuple
+
+from domain.epochs.emission import scheduled
+from domain.epochs.net_emission import release
+from domain.epochs.policy import PolicyPublished
+from domain.epochs.reward_terms import NO_TERMS, UNISSUED, Rated, RewardTerms, bonus_ppm
+from domain.gpu_time import GPU_HOUR_US
+from domain.money import PPM
+from domain.refusal import Reason, Refused
+
+TREASURY = "treasury"
+"""Account id of the treasury: a party like any other, with a payout leaf of its own."""
+COMPUTE, AVAILABILITY = "compute", "availability"
+ROUNDING, ZERO_WEIGHT, CAP = "rounding", "zero_weight", "cap"
+"""Why a part of a pool is nobody's."""
+
+# What goes in. Tuples and not dataclasses, because there may be a million of them.
+
+
+class Use(NamedTuple):
+    """What strangers used of a node, by the funding source that paid."""
+
+    source: str
+    burned: int  # micro-credits whose burn counts in this epoch
+    gpu_us: int
+
+
+class Attested(NamedTuple):
+    """Available time of one device at its trust tier, leased or idle. `promised_us`: from its
+    joining (or the epoch's start) to the epoch's end; of time that came late, in its own epoch. A
+    device, and not its node, has to have been there: else moving it to a node of its own would pay.
+    """
+
+    hardware_class: str
+    tier: int
+    gpu_us: int
+    promised_us: int
+
+
+class NodeCut(NamedTuple):
+    """All that the cut says of one node. `score_ppm`: the lower of its and its owner's reputation,
+    None while provisional. `burned_tokens`: TOKEN units burned for its use.
+    """
+
+    node_id: str
+    account_id: str
+    uses: tuple[Use, ...] = ()
+    burned_tokens: int = 0
+    score_ppm: int | None = None
+    attested: tuple[Attested, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Openings:
+    """What earlier epochs and the books leave for this one, in TOKEN units.
+
+    `adjustments`: what accounts are still to be given (> 0) or to give back (< 0), by account.
+    """
+
+    unissued: int
+    recyclable: int = 0
+    compute_carry: int = 0
+    availability_carry: int = 0
+    adjustments: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cut:
+    """The whole input of a settlement; `nodes` in any order."""
+
+    epoch: int
+    cut_position: int
+    policy: PolicyPublished
+    openings: Openings
+    nodes: Sequence[NodeCut]
+
+    @property
+    def terms(self) -> RewardTerms:
+        return self.policy.rewards or NO_TERMS
+
+
+# What comes out.
+
+
+class NodeReward(NamedTuple):
+    """What a node's shares come to, after its own caps and its owner's."""
+
+    node_id: str
+    account_id: str
+    compute_weight: int
+    compute: int
+    availability_weight: int
+    availability: int
+
+
+class Unallocated(NamedTuple):
+    """A part of a pool that is nobody's: why, and how much of it goes on, or back."""
+
+    pool: str
+    reason: str
+    units: int
+    returned: int  # never minted; the rest is carried to the same pool of the next epoch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settlement:
+    """What one epoch pays, in TOKEN units; the epoch file is its image."""
+
+    cut: Cut
+    emission: int
+    release: int
+    compute_pool: int  # the pools are this epoch's part, without the carry
+    availability_pool: int
+    treasury_pool: int
+    compute_weight: int  # of all nodes together
+    availability_weight: int
+    nodes: tuple[NodeReward, ...]  # by id; all of the cut
+    unallocated: tuple[Unallocated, ...]  # none of zero units
+    compute_carry: int
+    availability_carry: int
+    returned_emission: int
+    returned_release: int
+    rewards: tuple[tuple[str, int], ...]  # by account id, none zero, the treasury among them
+    adjustments: tuple[tuple[str, int], ...]  # what is still open afterwards
+
+    @property
+    def epoch(self) -> int:
+        return self.cut.epoch
+
+    @property
+    def total(self) -> int:
+        return sum(units for _, units in self.rewards)
+
+    @property
+    def minted(self) -> int:
+        return self.emission + self.release - self.returned_emission - self.returned_release
+
+
+def settle(cut: Cut) -> Settlement:
+    """Split an epoch's emission and release among the nodes of its cut.
+
+    The same bytes whatever the order of the nodes. Raises Refused: DUPLICATE_ID, NEGATIVE_WEIGHT.
+    """
+    opening, terms = cut.openings, cut.terms
+    nodes = ordered(cut.nodes)
+    emission = min(scheduled(cut.policy.segments, cut.epoch), opening.unissued)
+    released = released_of(terms, opening.recyclable)
+    compute, availability, treasury = pools_of(emission + released, cut.policy)
+
+    weights = _compute_weights(nodes, terms, cut.policy.compute_base)
+    times = _availability_weights(nodes, terms)
+    all_weight, all_time = sum(weights), sum(times)
+    compute_all = compute + opening.compute_carry
+    availability_all = availability + opening.availability_carry
+    compute_shares = _shares(compute_all, weights, all_weight)
+    availability_shares = _shares(availability_all, times, all_time)
+    compute_paid = _capped(compute_shares, [compute_cap(node, terms) for node in nodes])
+    availability_paid = _capped(availability_shares, [idle_cap(node, terms) for node in nodes])
+    if terms.owner_cap is not None:
+        _cap_owners(nodes, compute_paid, availability_paid, terms.owner_cap)
+
+    left = [
+        *_left(COMPUTE, compute_all, compute, all_weight, compute_shares, compute_paid, terms),
+        *_left(
+            AVAILABILITY, availability_all, availability, all_time, availability_shares,
+            availability_paid, terms,
+        ),
+    ]  # fmt: skip
+    returned = sum(part.returned for part in left)
+    returned_release = min(returned, released)
+    earned = _by_account(nodes, compute_paid, availability_paid)
+    rewards, still_open = _adjusted(earned, treasury, opening.adjustments)
+    settlement = Settlement(
+        cut=Cut(
+            epoch=cut.epoch, cut_position=cut.cut_position, policy=cut.policy,
+            openings=opening, nodes=nodes,
+        ),
+        emission=emission,
+        release=released,
+        compute_pool=compute,
+        availability_pool=availability,
+        treasury_pool=treasury,
+        compute_weight=all_weight,
+        availability_weight=all_time,
+        nodes=_rewards(nodes, weights, compute_paid, times, availability_paid),
+        unallocated=tuple(left),
+        compute_carry=_carried(left, COMPUTE),
+        availability_carry=_carried(left, AVAILABILITY),
+        returned_emission=returned - returned_release,
+        returned_release=returned_release,
+        rewards=rewards,
+        adjustments=still_open,
+    )  # fmt: skip
+    _check(settlement)
+    return settlement
+
+
+# --- weights and caps ------------------------------------------------------------------------
+
+
+def released_of(terms: RewardTerms, recyclable: int) -> int:
+    """What the burned TOKEN give back in one epoch."""
+    if terms.release_tau is None:
+        return 0
+    return release(recyclable, terms.release_tau, terms.release_cap)
+
+
+def pools_of(units: int, policy: PolicyPublished) -> tuple[int, int, int]:
+    """Compute, availability and treasury: floors by ppm, the treasury takes the remainder."""
+    compute = units * policy.compute_ppm // PPM
+    availability = units * policy.availability_ppm // PPM
+    return compute, availability, units - compute - availability
+
+
+def compute_weight(node: NodeCut, terms: RewardTerms, base: str) -> int:
+    """floor(sum(used x weight of its source) x bonus / 10^12): one floor, so monotone in use."""
+    return _compute_weights((node,), terms, base)[0]
+
+
+def _compute_weights(nodes: Iterable[NodeCut], terms: RewardTerms, base: str) -> list[int]:
+    weight_of = _by_name(terms.source_weights)
+    by_value = base == "burned_value"
+    found = []
+    for node in nodes:
+        used = 0
+        for source, burned, gpu_us in node.uses:
+            used += (burned if by_value else gpu_us) * weight_of.get(source, 0)
+        found.append(used * bonus_ppm(terms, node.score_ppm) // (PPM * PPM) if used else 0)
+    return found
+
+
+def counts(device: Attested, terms: RewardTerms) -> bool:
+    """Whether a device is believed enough, and was there enough of the time that it promised."""
+    minimum = terms.availability_min_uptime_ppm * device.promised_us
+    return device.tier >= terms.availability_min_tier and device.gpu_us * PPM >= minimum
+
+
+def attested_us(node: NodeCut, terms: RewardTerms) -> int:
+    """Available GPU-microseconds of the devices that count."""
+    found = 0
+    for device in node.attested:
+        if counts(device, terms):
+            found += device.gpu_us
+    return found
+
+
+def availability_weight(node: NodeCut, terms: RewardTerms) -> int:
+    """floor(sum(attested time x rating of its class) / 10^6), of the devices that count."""
+    return _availability_weights((node,), terms)[0]
+
+
+def _availability_weights(nodes: Iterable[NodeCut], terms: RewardTerms) -> list[int]:
+    rating_of = _by_name(terms.class_ratings)
+    found = []
+    for node in nodes:
+        rated = 0
+        for device in node.attested:
+            if counts(device, terms):
+                rated += device.gpu_us * rating_of.get(device.hardware_class, PPM)
+        found.append(rated // PPM)
+    return found
+
+
+def compute_cap(node: NodeCut, terms: RewardTerms) -> int | None:
+    """A washer who burns for himself gets at most that back. Source: design economics 13."""
+    if terms.cap_multiple_ppm is None:
+        return None
+    return node.burned_tokens * terms.cap_multiple_ppm // PPM
+
+
+def idle_cap(node: NodeCut, terms: RewardTerms) -> int | None:
+    """The lower of the cap by attested GPU-hour and the flat one."""
+    hourly, flat = terms.availability_cap_per_gpu_hour, terms.availability_cap_per_node
+    if hourly is None:
+        return flat
+    earned = attested_us(node, terms) * hourly // GPU_HOUR_US
+    return earned if flat is None else min(earned, flat)
+
+
+def _by_name(rated: tuple[Rated, ...]) -> dict[str, int]:
+    return {one.name: one.ppm for one in rated}
+
+
+def ordered(nodes: Sequence[NodeCut]) -> tuple[NodeCut, ...]:
+    """By id; code points sort as the bytes of UTF-8 do.
+
+    Raises Refused: DUPLICATE_ID, NEGATIVE_WEIGHT naming the node.
+    """
+    by_id = tuple(sorted(nodes, key=_ID))
+    for before, node in pairwise(by_id):
+        if before.node_id == node.node_id:
+            raise Refused(Reason.DUPLICATE_ID, node_id=node.node_id)
+    for node in by_id:
+        if _has_negative(node):
+            raise Refused(Reason.NEGATIVE_WEIGHT, node_id=node.node_id)
+    return by_id
+
+
+_ID = itemgetter(NodeCut._fields.index("node_id"))
+
+
+def _has_negative(node: NodeCut) -> bool:
+    for _, burned, gpu_us in node.uses:
+        if burned < 0 or gpu_us < 0:
+            return True
+    for _, _, gpu_us, promised_us in node.attested:
+        if gpu_us < 0 or promised_us < 0:
+            return True
+    return node.burned_tokens < 0
+
+
+# --- sharing ---------------------------------------------------------------------------------
+
+
+def _shares(pool: int, weights: Sequence[int], whole: int) -> list[int]:
+    if not whole:
+        return [0] * len(weights)
+    return [pool * weight // whole for weight in weights]
+
+
+def _capped(shares: Sequence[int], caps: Sequence[int | None]) -> list[int]:
+    return [
+        share if cap is None else min(share, cap) for share, cap in zip(shares, caps, strict=True)
+    ]
+
+
+def _cap_owners(
+    nodes: Sequence[NodeCut], compute: list[int], availability: list[int], cap: int
+) -> None:
+    """Cut what an account gets down to `cap`: what its later nodes got for being there first."""
+    over: dict[str, int] = {}
+    for node, worked, idle in zip(nodes, compute, availability, strict=True):
+        over[node.account_id] = over.get(node.account_id, -cap) + worked + idle
+    for paid in (availability, compute):
+        for index in range(len(nodes) - 1, -1, -1):
+            excess = over[nodes[index].account_id]
+            if excess > 0 and paid[index]:
+                cut = min(excess, paid[index])
+                paid[index] -= cut
+                over[nodes[index].account_id] = excess - cut
+
+
+def _left(
+    pool: str,
+    everything: int,
+    fresh: int,
+    whole: int,
+    shares: Sequence[int],
+    paid: Sequence[int],
+    terms: RewardTerms,
+) -> list[Unallocated]:
+    """What nobody gets of a pool, by reason. Only this epoch's part can go back: the carry is
+    minted already.
+    """
+    shared, given = sum(shares), sum(paid)
+    reason = ROUNDING if whole else ZERO_WEIGHT
+    rest, above = everything - shared, shared - given
+    back_rest = min(rest, fresh) if not whole and terms.zero_weight_goes_to == UNISSUED else 0
+    back_above = min(above, fresh) if terms.cap_goes_to == UNISSUED else 0
+    left = (Unallocated(pool, reason, rest, back_rest), Unallocated(pool, CAP, above, back_above))
+    return [part for part in left if part.units]
+
+
+def _carried(left: Iterable[Unallocated], pool: str) -> int:
+    return sum(part.units - part.returned for part in left if part.pool == pool)
+
+
+def _rewards(nodes: Sequence[NodeCut], *columns: Sequence[int]) -> tuple[NodeReward, ...]:
+    node_ids = (node.node_id for node in nodes)
+    account_ids = (node.account_id for node in nodes)
+    rows = zip(node_ids, account_ids, *columns, strict=True)
+    return tuple(map(partial(tuple.__new__, NodeReward), rows))  # no call for each
+
+
+def _by_account(
+    nodes: Sequence[NodeCut], compute: Sequence[int], availability: Sequence[int]
+) -> dict[str, int]:
+    earned: dict[str, int] = {}
+    for node, worked, idle in zip(nodes, compute, availability, strict=True):
+        if worked or idle:
+            earned[node.account_id] = earned.get(node.account_id, 0) + worked + idle
+    return earned
+
+
+def _adjusted(
+    earned: dict[str, int], treasury: int, adjustments: Sequence[tuple[str, int]]
+) -> tuple[tuple[tuple[str, int], ...], tuple[tuple[str, int], ...]]:
+    """Rewards after adjustments, and the adjustments that stay open.
+
+    Who has to give back does so from what this epoch earns, to the treasury; the treasury pays who
+    is to be given, while it lasts. In order of accounts.
+    """
+    paid = dict(earned)
+    paid[TREASURY] = paid.get(TREASURY, 0) + treasury
+    still_open: dict[str, int] = {}
+    for account_id, delta in sorted(adjustments, key=lambda one: (one[1] > 0, one[0])):
+        payer, payee = (account_id, TREASURY) if delta < 0 else (TREASURY, account_id)
+        moved = min(abs(delta), paid.get(payer, 0))
+        paid[payer] = paid.get(payer, 0) - moved
+        paid[payee] = paid.get(payee, 0) + moved
+        rest = abs(delta) - moved
+        if rest:
+            still_open[account_id] = -rest if delta < 0 else rest
+    rewards = tuple((who, units) for who, units in sorted(paid.items()) if units)
+    return rewards, tuple(sorted(still_open.items()))
+
+
+def _check(s: Settlement) -> None:
+    """The formulas of this module's docstring."""
+    opening = s.cut.openings
+    worked = sum(node.compute for node in s.nodes)
+    idle = sum(node.availability for node in s.nodes)
+    for pool, given, fresh, before, after in (
+        (COMPUTE, worked, s.compute_pool, opening.compute_carry, s.compute_carry),
+        (AVAILABILITY, idle, s.availability_pool, opening.availability_carry, s.availability_carry),
+    ):
+        back = sum(part.returned for part in s.unallocated if part.pool == pool)
+        assert 0 <= back <= fresh, (pool, back, fresh)
+        assert given + after + back == fresh + before, (pool, given, after, back)
+    assert s.compute_pool + s.availability_pool + s.treasury_pool == s.emission + s.release
+    assert s.total == worked + idle + s.treasury_pool, s.total
+    carried = s.compute_carry + s.availability_carry
+    assert s.minted == s.total + carried - opening.compute_carry - opening.availability_carry
+    assert 0 <= s.returned_emission <= s.emission, s.returned_emission
+    assert 0 <= s.returned_release <= s.release, s.returned_release

@@ -1,0 +1,106 @@
+"""The credential of a node's executor: the program that runs the work of leases.
+
+Apart from the node's own key on purpose: whoever runs other people's programs must not be able to
+sign usage, nor to change what the node says it has. A node has one such key at a time; issuing
+another one ends the former at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, assert_never
+
+from domain.fleet.node import existing_node
+from domain.refusal import Reason, Refused
+from domain.stream import Change, Stream, World
+
+# Facts.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutorKeyIssued:
+    """Stream `executor:{node_id}`."""
+
+    node_id: str
+    key_sha256: str  # hex, of the key as it is sent
+    by: str  # a member, or the node itself
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutorKeyRevoked:
+    node_id: str
+    by: str
+    at_us: int
+
+
+# Commands.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IssueExecutorKey:
+    node_id: str
+    key_sha256: str
+    by: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RevokeExecutorKey:
+    node_id: str
+    by: str
+    at_us: int
+
+
+# What is remembered.
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorState:
+    """`key_sha256` None: no executor may act for the node."""
+
+    key_sha256: str | None = None
+
+
+def evolve(state: ExecutorState, fact: ExecutorKeyIssued | ExecutorKeyRevoked) -> ExecutorState:
+    del state
+    match fact:
+        case ExecutorKeyIssued():
+            return ExecutorState(fact.key_sha256)
+        case ExecutorKeyRevoked():
+            return ExecutorState()
+        case _:
+            assert_never(fact)
+
+
+def executor_stream(node_id: str) -> Stream[ExecutorState]:
+    return Stream("executor", node_id)
+
+
+def decide_issue(command: IssueExecutorKey, world: World) -> list[Change]:
+    """Raises Refused: NODE_UNKNOWN, NODE_STATE."""
+    node = existing_node(world, command.node_id)
+    if node.phase == "retired":
+        raise Refused(Reason.NODE_STATE, node_id=command.node_id, phase=node.phase)
+    issued = ExecutorKeyIssued(
+        node_id=command.node_id, key_sha256=command.key_sha256, by=command.by, at_us=command.at_us
+    )
+    return [Change(executor_stream(command.node_id), issued)]
+
+
+def decide_revoke(command: RevokeExecutorKey, world: World) -> list[Change]:
+    """Where there is no key there is nothing to do. Raises Refused: NODE_UNKNOWN."""
+    existing_node(world, command.node_id)
+    stream = executor_stream(command.node_id)
+    state = world.state(stream)
+    if state.key_sha256 is None:
+        return []
+    revoked = ExecutorKeyRevoked(node_id=command.node_id, by=command.by, at_us=command.at_us)
+    return [Change(stream, revoked)]
+
+
+STREAMS: dict[str, tuple[Any, Any]] = {"executor": (ExecutorState(), evolve)}
+DECIDERS: dict[type[Any], Any] = {
+    IssueExecutorKey: decide_issue,
+    RevokeExecutorKey: decide_revoke,
+}

@@ -1,0 +1,386 @@
+"""Providers and their regions: who offers nodes, where, and who may use them.
+
+provider -> region -> node -> device. A region's storage mode never changes: another mode needs a
+new region (C-4).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias, assert_never
+
+from domain.hardware.admission import WAIVABLE
+from domain.hardware.constraints import SETTINGS
+from domain.parties.account import open_account
+from domain.refusal import Reason, Refused
+from domain.stream import Change, Stream, World
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderRegistered:
+    """Stream `provider:{provider_id}`."""
+
+    provider_id: str
+    account_id: str
+    kind: str  # PROVIDER_KINDS: "physical", "gcp"
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegionOpened:
+    """Stream `region:{region_id}`."""
+
+    region_id: str
+    provider_id: str
+    name: str  # DNS characters, unique per provider
+    storage_mode: str  # "local" or "central"
+    setting: str  # "edge" or "datacenter"
+    admission: str  # "operator" or "permissionless"
+    allow_public_jobs: bool
+    at_us: int
+    hardware_rules: tuple[str, ...]  # of hardware_admission: those it insists on
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegionHardwareSet:
+    """Which of the rules of joining and selling the region insists on; the operator says so."""
+
+    region_id: str
+    rules: tuple[str, ...]
+    by: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegionPolicySet:
+    region_id: str
+    allow_public_jobs: bool
+    by: str
+    at_us: int
+    refused_workloads: tuple[str, ...]
+    down_ranked_workloads: tuple[str, ...]  # matched after every other node
+    security_tier: int  # SECURITY_TIERS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegionNameTaken:
+    """Stream `region-name:{provider_id}|{name}`: two regions of a provider never share a name."""
+
+    provider_id: str
+    name: str
+    region_id: str
+    at_us: int
+
+
+# Commands.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegisterProvider:
+    provider_id: str
+    account_id: str
+    kind: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenRegion:
+    region_id: str
+    provider_id: str
+    name: str
+    storage_mode: str
+    setting: str
+    admission: str
+    allow_public_jobs: bool
+    at_us: int
+    hardware_rules: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetRegionHardware:
+    """Insist on these rules of `domain/hardware/admission.py`, and on no other that can be waived.
+    Nodes that are there are judged anew when they next tell their inventory.
+    """
+
+    region_id: str
+    rules: tuple[str, ...]
+    by: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetRegionPolicy:
+    """What is None stays as it is."""
+
+    region_id: str
+    allow_public_jobs: bool
+    by: str
+    at_us: int
+    refused_workloads: tuple[str, ...] | None = None
+    down_ranked_workloads: tuple[str, ...] | None = None
+    security_tier: int | None = None
+
+
+PROVIDER_KINDS = ("physical", "gcp")
+STORAGE_MODES = ("local", "central")
+ADMISSIONS = ("operator", "permissionless")
+IP_LEASE, LARGE_STORAGE = "ip_lease", "large_storage"
+"""Workload classes that machines at home do badly (K-8); any other word is a class too."""
+REFUSED_AT_EDGE, DOWN_RANKED_AT_EDGE = (IP_LEASE,), (LARGE_STORAGE,)
+"""What an edge region does with them until its policy says otherwise."""
+SECURITY_TIERS = range(10)
+"""What a region promises of who gets at its machines: 0 nothing, the higher the more."""
+WORKLOADS_MAX = 32
+WORKLOAD = re.compile(r"[a-z][a-z0-9_]{0,31}")
+
+REGION_NAME_PATTERN = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
+"""The DNS label a region's name should be (C-4); the door checks it."""
+
+# State.
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderState:
+    account_id: str = ""
+    kind: str = ""
+
+    @property
+    def exists(self) -> bool:
+        return self.account_id != ""
+
+
+@dataclass(frozen=True, slots=True)
+class RegionState:
+    opened: RegionOpened | None = None
+    allow_public_jobs: bool = False
+    refused_workloads: tuple[str, ...] = ()
+    down_ranked_workloads: tuple[str, ...] = ()
+    security_tier: int = 0
+    hardware_rules: tuple[str, ...] = ()
+
+    @property
+    def exists(self) -> bool:
+        return self.opened is not None
+
+
+@dataclass(frozen=True, slots=True)
+class RegionNameState:
+    region_id: str | None = None
+
+
+def evolve(_state: ProviderState, fact: ProviderRegistered) -> ProviderState:
+    return ProviderState(fact.account_id, fact.kind)
+
+
+RegionFact: TypeAlias = RegionOpened | RegionPolicySet | RegionHardwareSet
+
+
+def evolve_region(state: RegionState, fact: RegionFact) -> RegionState:
+    match fact:
+        case RegionOpened():
+            is_edge = fact.setting == "edge"
+            return RegionState(
+                fact,
+                fact.allow_public_jobs,
+                REFUSED_AT_EDGE if is_edge else (),
+                DOWN_RANKED_AT_EDGE if is_edge else (),
+                hardware_rules=fact.hardware_rules,
+            )
+        case RegionPolicySet():
+            return replace(
+                state,
+                allow_public_jobs=fact.allow_public_jobs,
+                refused_workloads=fact.refused_workloads,
+                down_ranked_workloads=fact.down_ranked_workloads,
+                security_tier=fact.security_tier,
+            )
+        case RegionHardwareSet():
+            return replace(state, hardware_rules=fact.rules)
+        case _:
+            assert_never(fact)
+
+
+def _under(state: RegionState, policy: SetRegionPolicy) -> RegionState:
+    """The region with this policy: what it does not name stays as it is."""
+    refused, down_ranked = policy.refused_workloads, policy.down_ranked_workloads
+    tier = policy.security_tier
+    return replace(
+        state,
+        allow_public_jobs=policy.allow_public_jobs,
+        refused_workloads=state.refused_workloads if refused is None else refused,
+        down_ranked_workloads=state.down_ranked_workloads if down_ranked is None else down_ranked,
+        security_tier=state.security_tier if tier is None else tier,
+    )
+
+
+def evolve_region_name(_state: RegionNameState, fact: RegionNameTaken) -> RegionNameState:
+    return RegionNameState(fact.region_id)
+
+
+# Decisions.
+
+
+def provider_stream(provider_id: str) -> Stream[ProviderState]:
+    return Stream("provider", provider_id)
+
+
+def provider_of(world: World, provider_id: str) -> ProviderState:
+    return world.state(provider_stream(provider_id))
+
+
+def existing_provider(world: World, provider_id: str) -> ProviderState:
+    """Raises Refused: PROVIDER_UNKNOWN."""
+    state = provider_of(world, provider_id)
+    if not state.exists:
+        raise Refused(Reason.PROVIDER_UNKNOWN, provider_id=provider_id)
+    return state
+
+
+def region_stream(region_id: str) -> Stream[RegionState]:
+    return Stream("region", region_id)
+
+
+def region_of(world: World, region_id: str) -> RegionState:
+    return world.state(region_stream(region_id))
+
+
+def existing_region(world: World, region_id: str) -> RegionOpened:
+    """How the region was opened. Raises Refused: REGION_UNKNOWN."""
+    opened = region_of(world, region_id).opened
+    if opened is None:
+        raise Refused(Reason.REGION_UNKNOWN, region_id=region_id)
+    return opened
+
+
+def region_name_stream(provider_id: str, name: str) -> Stream[RegionNameState]:
+    return Stream("region-name", f"{provider_id}|{name}")
+
+
+def decide_register(command: RegisterProvider, world: World) -> list[Change]:
+    """An account may run several providers; clients and auditors run none.
+
+    Raises Refused: NOT_PERMITTED, ACCOUNT_UNKNOWN, ACCOUNT_CLOSED, PROVIDER_EXISTS,
+    PROVIDER_KIND_UNKNOWN.
+    """
+    owner = open_account(world, command.account_id)
+    if owner.kind not in ("party", "operator"):
+        raise Refused(Reason.NOT_PERMITTED, kind=owner.kind)
+    present = provider_of(world, command.provider_id)
+    if present == ProviderState(command.account_id, command.kind):
+        return []
+    if present.exists:
+        raise Refused(Reason.PROVIDER_EXISTS, provider_id=command.provider_id)
+    if command.kind not in PROVIDER_KINDS:
+        raise Refused(Reason.PROVIDER_KIND_UNKNOWN, kind=command.kind)
+    registered = ProviderRegistered(
+        provider_id=command.provider_id,
+        account_id=command.account_id,
+        kind=command.kind,
+        at_us=command.at_us,
+    )
+    return [Change(provider_stream(command.provider_id), registered)]
+
+
+def decide_open_region(command: OpenRegion, world: World) -> list[Change]:
+    """Raises Refused: PROVIDER_UNKNOWN, REGION_EXISTS, STORAGE_MODE_UNKNOWN, UNKNOWN_MODE."""
+    existing_provider(world, command.provider_id)
+    opened = RegionOpened(
+        region_id=command.region_id,
+        provider_id=command.provider_id,
+        name=command.name,
+        storage_mode=command.storage_mode,
+        setting=command.setting,
+        admission=command.admission,
+        allow_public_jobs=command.allow_public_jobs,
+        at_us=command.at_us,
+        hardware_rules=command.hardware_rules or (),
+    )
+    present = region_of(world, command.region_id).opened
+    if present is not None and replace(opened, at_us=present.at_us) == present:
+        return []
+    named = region_name_stream(command.provider_id, command.name)
+    holder = world.state(named)
+    if present is not None or holder.region_id is not None:
+        raise Refused(Reason.REGION_EXISTS, region_id=command.region_id, name=command.name)
+    _require_modes(command)
+    _require_rules(command.hardware_rules or ())
+    taken = RegionNameTaken(
+        provider_id=command.provider_id,
+        name=command.name,
+        region_id=command.region_id,
+        at_us=command.at_us,
+    )
+    return [Change(named, taken), Change(region_stream(command.region_id), opened)]
+
+
+def decide_region_policy(command: SetRegionPolicy, world: World) -> list[Change]:
+    """Raises Refused: REGION_UNKNOWN, COUNT_OUT_OF_RANGE, UNKNOWN_MODE."""
+    existing_region(world, command.region_id)
+    state = region_of(world, command.region_id)
+    _require_policy(command)
+    told = _under(state, command)
+    if told == state:
+        return []
+    policy = RegionPolicySet(
+        region_id=command.region_id,
+        allow_public_jobs=told.allow_public_jobs,
+        by=command.by,
+        at_us=command.at_us,
+        refused_workloads=told.refused_workloads,
+        down_ranked_workloads=told.down_ranked_workloads,
+        security_tier=told.security_tier,
+    )
+    return [Change(region_stream(command.region_id), policy)]
+
+
+def decide_region_hardware(command: SetRegionHardware, world: World) -> list[Change]:
+    """Raises Refused: REGION_UNKNOWN, UNKNOWN_MODE."""
+    existing_region(world, command.region_id)
+    _require_rules(command.rules)
+    rules = tuple(name for name in WAIVABLE if name in command.rules)
+    if rules == region_of(world, command.region_id).hardware_rules:
+        return []
+    told = RegionHardwareSet(
+        region_id=command.region_id, rules=rules, by=command.by, at_us=command.at_us
+    )
+    return [Change(region_stream(command.region_id), told)]
+
+
+def _require_rules(rules: tuple[str, ...]) -> None:
+    unknown = [name for name in rules if name not in WAIVABLE]
+    if unknown:
+        raise Refused(Reason.UNKNOWN_MODE, rules=",".join(unknown)[:200])
+
+
+def _require_policy(command: SetRegionPolicy) -> None:
+    """A class of workloads is a word, refused or ranked down and not both."""
+    words = (*(command.refused_workloads or ()), *(command.down_ranked_workloads or ()))
+    if len(words) > WORKLOADS_MAX or (command.security_tier or 0) not in SECURITY_TIERS:
+        raise Refused(Reason.COUNT_OUT_OF_RANGE, workloads=len(words), at_most=WORKLOADS_MAX)
+    if len(set(words)) < len(words) or not all(map(WORKLOAD.fullmatch, words)):
+        raise Refused(Reason.UNKNOWN_MODE, workloads=",".join(words)[:200])
+
+
+def _require_modes(command: OpenRegion) -> None:
+    if command.storage_mode not in STORAGE_MODES:
+        raise Refused(Reason.STORAGE_MODE_UNKNOWN, storage_mode=command.storage_mode)
+    if command.setting not in SETTINGS:
+        raise Refused(Reason.UNKNOWN_MODE, setting=command.setting)
+    if command.admission not in ADMISSIONS:
+        raise Refused(Reason.UNKNOWN_MODE, admission=command.admission)
+
+
+STREAMS: dict[str, tuple[Any, Callable[[Any, Any], Any]]] = {
+    "provider": (ProviderState(), evolve),
+    "region": (RegionState(), evolve_region),
+    "region-name": (RegionNameState(), evolve_region_name),
+}
+
+DECIDERS: dict[type[Any], Callable[[Any, World], list[Change]]] = {
+    RegisterProvider: decide_register,
+    OpenRegion: decide_open_region,
+    SetRegionPolicy: decide_region_policy,
+    SetRegionHardware: decide_region_hardware,
+}

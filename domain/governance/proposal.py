@@ -1,0 +1,260 @@
+"""Proposals of a policy: facts, and how far one has come.
+
+    draft --linted--> linted --review--> in_review --approvals--> approved --scheduled--> scheduled
+    all but scheduled --> rejected | withdrawn;   a revision begins again, without a vote
+
+The document is kept whole, so everybody can repeat the lint. How a proposal moves on is decided in
+`domain/governance/vote.py`. That a scheduled version is in force says the epoch that was opened under
+it, no fact here. Source: design economics 12, row R-13 (RNP-005).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias, assert_never
+
+from domain.governance.document import Heading
+from domain.refusal import Reason, Refused
+from domain.stream import Stream, World
+
+# Facts. Stream `policy_proposal:{number}`.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyProposed:
+    """`document` is canonical JSON; what is beside it is in it, for whoever reads facts alone."""
+
+    number: int
+    title: str
+    category: str
+    authors: tuple[str, ...]
+    created: str  # the day the authors wrote it
+    document: str
+    by: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyProposalRevised:
+    """Another document under the same number; votes on the one before no longer count."""
+
+    number: int
+    revision: int  # the first document is revision 1
+    title: str
+    category: str
+    authors: tuple[str, ...]
+    created: str
+    document: str
+    by: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyProposalLinted:
+    """Right after its document, in one append with it."""
+
+    number: int
+    revision: int
+    passes: bool
+    errors: int
+    warnings: int
+    document_sha256: str
+    findings_sha256: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyReviewOpened:
+    """`stage` in the words of whoever reviews, like "In Render Team Review"."""
+
+    number: int
+    stage: str
+    by: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyProposalApproved:
+    """One person's yes; with the last one needed the proposal is approved."""
+
+    number: int
+    revision: int
+    count: int
+    needed: int
+    key_id: str
+    by: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyProposalRejected:
+    """One person's no; with the last one needed the proposal is rejected."""
+
+    number: int
+    revision: int
+    count: int
+    needed: int
+    reason: str
+    key_id: str
+    by: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyProposalWithdrawn:
+    number: int
+    reason: str
+    by: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyProposalScheduled:
+    """In one append with the `PolicyPublished` it names."""
+
+    number: int
+    version: int
+    effective_from_epoch: int
+    open_epoch: int  # when it was scheduled; 0: none yet
+    by: str
+    at_us: int
+
+
+Fact: TypeAlias = (
+    PolicyProposed
+    | PolicyProposalRevised
+    | PolicyProposalLinted
+    | PolicyReviewOpened
+    | PolicyProposalApproved
+    | PolicyProposalRejected
+    | PolicyProposalWithdrawn
+    | PolicyProposalScheduled
+)
+
+DRAFT, LINTED, IN_REVIEW, APPROVED = "draft", "linted", "in_review", "approved"
+REJECTED, WITHDRAWN, SCHEDULED = "rejected", "withdrawn", "scheduled"
+STATUSES = (DRAFT, LINTED, IN_REVIEW, APPROVED, REJECTED, WITHDRAWN, SCHEDULED)
+ENDED = frozenset({REJECTED, WITHDRAWN, SCHEDULED})
+VOTED_ON = frozenset({LINTED, IN_REVIEW})
+REVISIONS_MAX = 20
+TEXT_MAX = 1_000
+
+# State.
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One line of a proposal's history."""
+
+    status: str
+    by: str
+    since_us: int
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A proposal as far as its facts go. `changes` counts them: it is what callers have seen."""
+
+    number: int = 0
+    status: str = "unknown"
+    changes: int = 0
+    revision: int = 0
+    heading: Heading | None = None
+    document: str = ""
+    proposed_by: str = ""
+    proposed_at_us: int = 0
+    linted: PolicyProposalLinted | None = None
+    approved_by: tuple[str, ...] = ()
+    rejected_by: tuple[str, ...] = ()
+    scheduled: PolicyProposalScheduled | None = None
+    history: tuple[Step, ...] = ()
+
+
+def evolve(state: Proposal, fact: Fact) -> Proposal:
+    after = _evolved(state, fact)
+    by = state.history[-1].by if isinstance(fact, PolicyProposalLinted) else fact.by
+    step = Step(after.status, by, fact.at_us, _note(fact))
+    return replace(after, changes=state.changes + 1, history=(*state.history, step))
+
+
+def _evolved(state: Proposal, fact: Fact) -> Proposal:
+    match fact:
+        case PolicyProposed():
+            return replace(
+                _with_document(state, fact),
+                number=fact.number,
+                proposed_by=fact.by,
+                proposed_at_us=fact.at_us,
+            )
+        case PolicyProposalRevised():
+            return _with_document(state, fact)
+        case PolicyProposalLinted():
+            return replace(state, linted=fact, status=LINTED if fact.passes else DRAFT)
+        case PolicyReviewOpened():
+            return replace(state, status=IN_REVIEW)
+        case PolicyProposalApproved():
+            status = APPROVED if fact.count >= fact.needed else state.status
+            return replace(state, status=status, approved_by=(*state.approved_by, fact.by))
+        case PolicyProposalRejected():
+            status = REJECTED if fact.count >= fact.needed else state.status
+            return replace(state, status=status, rejected_by=(*state.rejected_by, fact.by))
+        case PolicyProposalWithdrawn():
+            return replace(state, status=WITHDRAWN)
+        case PolicyProposalScheduled():
+            return replace(state, status=SCHEDULED, scheduled=fact)
+        case _:
+            assert_never(fact)
+
+
+def _with_document(state: Proposal, fact: PolicyProposed | PolicyProposalRevised) -> Proposal:
+    return replace(
+        state,
+        status=DRAFT,
+        revision=state.revision + 1,
+        heading=Heading(fact.number, fact.title, fact.category, fact.authors, fact.created),
+        document=fact.document,
+        linted=None,
+        approved_by=(),
+        rejected_by=(),
+    )
+
+
+def _note(fact: Fact) -> str:
+    """What the history says of a fact beside its status."""
+    match fact:
+        case PolicyProposed():
+            return ""
+        case PolicyProposalRevised():
+            return f"revision {fact.revision}"
+        case PolicyProposalLinted():
+            outcome = "passes" if fact.passes else "fails"
+            return f"lint {outcome}: {fact.errors} errors, {fact.warnings} warnings"
+        case PolicyReviewOpened():
+            return fact.stage
+        case PolicyProposalApproved():
+            return f"approval {fact.count} of {fact.needed}"
+        case PolicyProposalRejected():
+            return f"rejection {fact.count} of {fact.needed}: {fact.reason}"
+        case PolicyProposalWithdrawn():
+            return fact.reason
+        case PolicyProposalScheduled():
+            return f"version {fact.version} from epoch {fact.effective_from_epoch}"
+        case _:
+            assert_never(fact)
+
+
+def stream_of(number: int) -> Stream[Proposal]:
+    return Stream("policy_proposal", str(number))
+
+
+def existing_proposal(world: World, number: int) -> Proposal:
+    """Raises Refused: PROPOSAL_UNKNOWN."""
+    state = world.state(stream_of(number))
+    if state.heading is None:
+        raise Refused(Reason.PROPOSAL_UNKNOWN, number=number)
+    return state
+
+
+STREAMS: dict[str, tuple[Any, Any]] = {"policy_proposal": (Proposal(), evolve)}
+DECIDERS: dict[type[Any], Any] = {}

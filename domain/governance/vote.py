@@ -1,0 +1,416 @@
+"""How a proposal becomes the next version of the policy: by persons, after the lint, with notice.
+
+    scheduled  =>  approvals by different persons, none the proposer, >= what the policy asks for
+    effective_from_epoch >= open epoch + notice      no epoch that was opened gets another policy
+
+What fails the lint can be talked about and revised, and not be approved. A proposal without terms,
+like a grant, ends as approved. What is scheduled is published, and published versions are never
+edited: to stop one, propose the next. How many approvals and how much notice is part of the policy
+itself, so lowering the bar takes as many. Source: design economics 12, design api 3.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import Any
+
+from domain.duration import SECOND_US
+from domain.epochs.policy import (
+    GOVERNANCE,
+    PolicyGovernance,
+    PublishPolicy,
+    check_version,
+    governance_of,
+    next_version,
+    policies_of,
+)
+from domain.governance.document import (
+    DOCUMENT_BYTES_MAX,
+    Document,
+    Terms,
+    canonical,
+    digest,
+    fractions_of,
+    read_document,
+)
+from domain.governance.lint import Report, lint_document
+from domain.governance.proposal import (
+    APPROVED,
+    DRAFT,
+    ENDED,
+    LINTED,
+    REVISIONS_MAX,
+    STATUSES,
+    TEXT_MAX,
+    VOTED_ON,
+    PolicyProposalApproved,
+    PolicyProposalLinted,
+    PolicyProposalRejected,
+    PolicyProposalRevised,
+    PolicyProposalScheduled,
+    PolicyProposalWithdrawn,
+    PolicyProposed,
+    PolicyReviewOpened,
+    Proposal,
+    existing_proposal,
+    stream_of,
+)
+from domain.money import token
+from domain.refusal import Reason, Refused
+from domain.stream import Change, Stream, World
+
+# Commands. `expected`: the state's `changes` that the caller saw; any other is refused.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProposePolicy:
+    document: str  # JSON
+    by: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RevisePolicyProposal:
+    number: int
+    expected: int
+    document: str
+    by: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenPolicyReview:
+    number: int
+    expected: int
+    stage: str
+    by: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovePolicyProposal:
+    number: int
+    expected: int
+    key_id: str
+    by: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RejectPolicyProposal:
+    number: int
+    expected: int
+    reason: str
+    key_id: str
+    by: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WithdrawPolicyProposal:
+    number: int
+    expected: int
+    reason: str
+    by: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchedulePolicyProposal:
+    """`open_epoch`: the newest there is, 0 when none; `effective_from_epoch` None: the earliest."""
+
+    number: int
+    expected: int
+    open_epoch: int
+    effective_from_epoch: int | None
+    by: str
+    at_us: int
+
+
+def rules_in_force(world: World) -> PolicyGovernance:
+    """How many approvals and how much notice the newest published version asks for."""
+    published = policies_of(world)
+    return governance_of(published[-1]) if published else GOVERNANCE
+
+
+def document_in(text: str) -> tuple[Document, str]:
+    """The document of a recorded or proposed text, and the text that is recorded of it.
+
+    Raises Refused: PROPOSAL_INVALID, naming the first place that cannot be read.
+    """
+    try:
+        plain = json.loads(text)
+    except (ValueError, RecursionError):
+        raise Refused(Reason.PROPOSAL_INVALID, rule="a document is JSON") from None
+    for place in fractions_of(plain):
+        raise Refused(Reason.PROPOSAL_INVALID, field=place, rule="is a float")
+    document, faults = read_document(plain)
+    if document is None:
+        raise Refused(Reason.PROPOSAL_INVALID, field=faults[0].field, rule=faults[0].message)
+    told = canonical(plain)
+    if len(told.encode()) > DOCUMENT_BYTES_MAX:
+        raise Refused(Reason.PROPOSAL_INVALID, rule=f"at most {DOCUMENT_BYTES_MAX} bytes")
+    return document, told
+
+
+def lint_of(proposal: Proposal) -> Report:
+    """The findings again: the fact holds their hash."""
+    return lint_document(document_in(proposal.document)[0])
+
+
+def earliest_epoch(terms: Terms, world: World, open_epoch: int) -> int:
+    """The first epoch a version may start with, if it is scheduled now."""
+    notice = rules_in_force(world).notice_epochs
+    last = max((one.effective_from_epoch for one in policies_of(world)), default=0)
+    return max(terms.effective_from_epoch, open_epoch + notice, last + 1)
+
+
+# How we decide.
+
+
+def decide_propose(command: ProposePolicy, world: World) -> list[Change]:
+    """Raises Refused: PROPOSAL_INVALID, PROPOSAL_EXISTS."""
+    document, text = document_in(command.document)
+    heading = document.proposal
+    stream = stream_of(heading.number)
+    if world.state(stream).heading is not None:
+        raise Refused(Reason.PROPOSAL_EXISTS, number=heading.number)
+    fact = PolicyProposed(
+        number=heading.number,
+        title=heading.title,
+        category=heading.category,
+        authors=heading.authors,
+        created=heading.created,
+        document=text,
+        by=command.by,
+        at_us=command.at_us,
+    )
+    linted = _linted(document, text, 1, command.at_us)
+    return [Change(stream, fact), Change(stream, linted)]
+
+
+def decide_revise(command: RevisePolicyProposal, world: World) -> list[Change]:
+    """Raises Refused: PROPOSAL_UNKNOWN, PROPOSAL_MOVED, NOT_PERMITTED, PROPOSAL_STATE,
+    PROPOSAL_INVALID.
+    """
+    state = _seen(world, command.number, command.expected)
+    if command.by != state.proposed_by:
+        raise Refused(Reason.NOT_PERMITTED, rule="only its author revises it")
+    _require(state, VOTED_ON | {DRAFT})
+    if state.revision >= REVISIONS_MAX:
+        raise Refused(Reason.PROPOSAL_STATE, rule=f"at most {REVISIONS_MAX} revisions")
+    document, text = document_in(command.document)
+    heading = document.proposal
+    if heading.number != command.number:
+        raise Refused(Reason.PROPOSAL_INVALID, field="proposal.number", rule="stays the same")
+    if text == state.document:
+        return []
+    stream = stream_of(command.number)
+    fact = PolicyProposalRevised(
+        number=command.number,
+        revision=state.revision + 1,
+        title=heading.title,
+        category=heading.category,
+        authors=heading.authors,
+        created=heading.created,
+        document=text,
+        by=command.by,
+        at_us=command.at_us,
+    )
+    linted = _linted(document, text, fact.revision, command.at_us)
+    return [Change(stream, fact), Change(stream, linted)]
+
+
+def decide_review(command: OpenPolicyReview, world: World) -> list[Change]:
+    """What fails the lint can be reviewed, too: that is how it gets better.
+
+    Raises Refused: PROPOSAL_UNKNOWN, PROPOSAL_MOVED, PROPOSAL_STATE, PROPOSAL_INVALID.
+    """
+    state = _seen(world, command.number, command.expected)
+    _require(state, frozenset({DRAFT, LINTED}))
+    _require_text(command.stage, "stage")
+    fact = PolicyReviewOpened(
+        number=command.number, stage=command.stage, by=command.by, at_us=command.at_us
+    )
+    return [Change(stream_of(command.number), fact)]
+
+
+def decide_approve(command: ApprovePolicyProposal, world: World) -> list[Change]:
+    """Raises Refused: PROPOSAL_UNKNOWN, PROPOSAL_MOVED, PROPOSAL_STATE, SECOND_PERSON_NEEDED,
+    VOTED_ALREADY, PROPOSAL_LINT, and those of `check_version`: nobody votes in vain.
+    """
+    state = _voted_on(world, command.number, command.expected, command.by)
+    report = lint_of(state)
+    if not report.passes:
+        raise Refused(Reason.PROPOSAL_LINT, errors=report.errors, rule=report.first_error)
+    terms = document_in(state.document)[0].terms
+    if terms is not None:
+        check_version(_soonest(terms, world, command.by, command.at_us), world)
+    fact = PolicyProposalApproved(
+        number=command.number,
+        revision=state.revision,
+        count=len(state.approved_by) + 1,
+        needed=rules_in_force(world).approvals,
+        key_id=command.key_id,
+        by=command.by,
+        at_us=command.at_us,
+    )
+    return [Change(stream_of(command.number), fact)]
+
+
+def decide_reject(command: RejectPolicyProposal, world: World) -> list[Change]:
+    """As many are needed as for a yes. Raises Refused: PROPOSAL_UNKNOWN, PROPOSAL_MOVED,
+    PROPOSAL_STATE, SECOND_PERSON_NEEDED, VOTED_ALREADY, PROPOSAL_INVALID.
+    """
+    state = _voted_on(world, command.number, command.expected, command.by)
+    _require_text(command.reason, "reason")
+    fact = PolicyProposalRejected(
+        number=command.number,
+        revision=state.revision,
+        count=len(state.rejected_by) + 1,
+        needed=rules_in_force(world).approvals,
+        reason=command.reason,
+        key_id=command.key_id,
+        by=command.by,
+        at_us=command.at_us,
+    )
+    return [Change(stream_of(command.number), fact)]
+
+
+def decide_withdraw(command: WithdrawPolicyProposal, world: World) -> list[Change]:
+    """Raises Refused: PROPOSAL_UNKNOWN, PROPOSAL_MOVED, NOT_PERMITTED, PROPOSAL_STATE,
+    PROPOSAL_INVALID.
+    """
+    state = _seen(world, command.number, command.expected)
+    if command.by != state.proposed_by:
+        raise Refused(Reason.NOT_PERMITTED, rule="only its author withdraws it")
+    _require(state, frozenset(STATUSES) - ENDED)
+    _require_text(command.reason, "reason")
+    fact = PolicyProposalWithdrawn(
+        number=command.number, reason=command.reason, by=command.by, at_us=command.at_us
+    )
+    return [Change(stream_of(command.number), fact)]
+
+
+def decide_schedule(command: SchedulePolicyProposal, world: World) -> list[Change]:
+    """Publish the next version of the policy, far enough ahead.
+
+    Raises Refused: PROPOSAL_UNKNOWN, PROPOSAL_MOVED, PROPOSAL_STATE, PROPOSAL_WITHOUT_TERMS,
+    EPOCH_STATE, PROPOSAL_NOTICE, and those of `next_version`.
+    """
+    state = _seen(world, command.number, command.expected)
+    _require(state, frozenset({APPROVED}))
+    terms = document_in(state.document)[0].terms
+    if terms is None:
+        raise Refused(Reason.PROPOSAL_WITHOUT_TERMS, number=command.number)
+    _check_open_epoch(world, command.open_epoch)
+    earliest = earliest_epoch(terms, world, command.open_epoch)
+    start = earliest if command.effective_from_epoch is None else command.effective_from_epoch
+    if start < earliest:
+        raise Refused(Reason.PROPOSAL_NOTICE, effective_from_epoch=start, earliest=earliest)
+    publishing = publishing_of(
+        terms, version=len(policies_of(world)) + 1, start=start, by=command.by, at_us=command.at_us
+    )
+    fact = PolicyProposalScheduled(
+        number=command.number,
+        version=publishing.version,
+        effective_from_epoch=start,
+        open_epoch=command.open_epoch,
+        by=command.by,
+        at_us=command.at_us,
+    )
+    published = next_version(replace(publishing, proposal=command.number), world)
+    return [published, Change(stream_of(command.number), fact)]
+
+
+def publishing_of(terms: Terms, *, version: int, start: int, by: str, at_us: int) -> PublishPolicy:
+    """The terms of a document as a version of the policy from epoch `start` on."""
+    return PublishPolicy(
+        version=version,
+        epoch_length_us=terms.epoch_length_seconds * SECOND_US,
+        segments=terms.segments,
+        hard_cap=token(terms.hard_cap),
+        compute_ppm=terms.compute_ppm,
+        availability_ppm=terms.availability_ppm,
+        treasury_ppm=terms.treasury_ppm,
+        compute_base=terms.compute_base,
+        holdback_epochs=terms.holdback_epochs,
+        effective_from_epoch=start,
+        by=by,
+        at_us=at_us,
+        rewards=terms.rewards,
+        governance=terms.governance,
+    )
+
+
+def _soonest(terms: Terms, world: World, by: str, at_us: int) -> PublishPolicy:
+    """The version it would be if no notice had to be kept."""
+    start = earliest_epoch(terms, world, open_epoch=0)
+    version = len(policies_of(world)) + 1
+    return publishing_of(terms, version=version, start=start, by=by, at_us=at_us)
+
+
+def _linted(document: Document, text: str, revision: int, at_us: int) -> PolicyProposalLinted:
+    report = lint_document(document)
+    return PolicyProposalLinted(
+        number=document.proposal.number,
+        revision=revision,
+        passes=report.passes,
+        errors=report.errors,
+        warnings=report.warnings,
+        document_sha256=digest(text),
+        findings_sha256=report.sha256,
+        at_us=at_us,
+    )
+
+
+def _seen(world: World, number: int, expected: int) -> Proposal:
+    """The proposal as the caller saw it. Raises Refused: PROPOSAL_UNKNOWN, PROPOSAL_MOVED."""
+    state = existing_proposal(world, number)
+    if state.changes != expected:
+        raise Refused(Reason.PROPOSAL_MOVED, number=number, expected=expected, found=state.changes)
+    return state
+
+
+def _voted_on(world: World, number: int, expected: int, by: str) -> Proposal:
+    state = _seen(world, number, expected)
+    _require(state, VOTED_ON)
+    if by == state.proposed_by:
+        raise Refused(Reason.SECOND_PERSON_NEEDED, proposed_by=by)
+    if by in (*state.approved_by, *state.rejected_by):
+        raise Refused(Reason.VOTED_ALREADY, by=by, revision=state.revision)
+    return state
+
+
+def _require(state: Proposal, wanted: frozenset[str]) -> None:
+    if state.status not in wanted:
+        raise Refused(Reason.PROPOSAL_STATE, number=state.number, status=state.status)
+
+
+def _require_text(text: str, name: str) -> None:
+    if not 1 <= len(text) <= TEXT_MAX:
+        raise Refused(Reason.PROPOSAL_INVALID, field=name, rule=f"1 to {TEXT_MAX} characters")
+
+
+def _check_open_epoch(world: World, epoch: int) -> None:
+    """Raises Refused: EPOCH_STATE when another epoch is the newest by now."""
+    if (epoch and not _has_opened(world, epoch)) or _has_opened(world, epoch + 1):
+        raise Refused(Reason.EPOCH_STATE, epoch=epoch, rule="is not the newest")
+
+
+def _has_opened(world: World, epoch: int) -> bool:
+    stream: Stream[Any] = Stream("epoch", str(epoch))  # its file imports this one
+    return world.state(stream).opened is not None
+
+
+STREAMS: dict[str, tuple[Any, Any]] = {}
+DECIDERS: dict[type[Any], Any] = {
+    ProposePolicy: decide_propose,
+    RevisePolicyProposal: decide_revise,
+    OpenPolicyReview: decide_review,
+    ApprovePolicyProposal: decide_approve,
+    RejectPolicyProposal: decide_reject,
+    WithdrawPolicyProposal: decide_withdraw,
+    SchedulePolicyProposal: decide_schedule,
+}

@@ -1,0 +1,682 @@
+"""Cash out: earned credits that leave as real money, through the payment processor.
+
+    requested --> started --> sent --> paid [--> returned]
+        |            |          `----> failed
+        |            `---------------> failed
+        `--> cancelled
+
+    earned before == earned after + in flight + paid - returned       to the micro-credit
+    a cash-out is asked of the processor only after CashOutStarted, always under its own id
+
+The intent is recorded before the processor is called, and the call carries the cash-out's id, so a
+crash between the call and its fact never pays twice: asked again, the processor answers alike. What
+is requested has left `earned` and can be spent no more; what fails or is cancelled comes back.
+Amounts are whole cents. Nothing leaves that is held: by the operator, by an open dispute, while the
+account owes, or while its destination is new; and never more than `world:bank` has.
+
+Not how earnings become spendable (`domain/income/maturity.py`), and not the comparison with the
+processor's own list (`domain/income/cash_out_matching.py`). Source: design economics 2; row C-24.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, assert_never
+
+from domain.funds.payment_terms import CENT_UNITS
+from domain.income.maturity import earnings_of
+from domain.money import Amount, Asset, credit
+from domain.parties.account import account_of, existing_account, open_account
+from domain.refusal import Reason, Refused
+from domain.stream import Change, Stream, World
+
+MINIMUM = credit(25_000_000)
+"""The smallest cash-out of a network that never set one."""
+MINIMUM_UNITS_MAX = 10**12
+REASON_LENGTH_MAX = 200
+OPERATOR = "operator"
+"""The operator's own hold; disputes use their ids."""
+HOLDS_MAX = 1_000
+
+# What can happen.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CashOutMinimumSet:
+    """Stream `cash_out_policy:network`."""
+
+    minimum: Amount
+    by: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CashOutsHeld:
+    """Stream `cash_out_holds:{account_id}`. Until it is released nothing of this account leaves, or
+    not the last `amount` of what it earned.
+    """
+
+    account_id: str
+    hold_id: str  # "operator", or what it waits for: "dispute:..."
+    reason: str
+    by: str
+    at_us: int
+    amount: Amount | None  # absent: everything
+    also_on: str | None  # the billing account that gets its sweeps, held alike
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CashOutsReleased:
+    account_id: str
+    hold_id: str
+    by: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CashOutRequested:
+    """Stream `cash_out:{cash_out_id}`. party:earned to payout:in_flight."""
+
+    cash_out_id: str
+    account_id: str
+    amount: Amount
+    destination: str
+    by: str  # the member, or "job" in payment mode cash
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CashOutStarted:
+    """From now on the processor may have been asked."""
+
+    cash_out_id: str
+    processor: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CashOutSent:
+    """The processor took it, under a number of its own."""
+
+    cash_out_id: str
+    reference: str
+    instructions: str | None  # where a person has to make the transfer
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CashOutPaid:
+    """payout:in_flight to world:bank."""
+
+    cash_out_id: str
+    amount: Amount
+    by: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CashOutFailed:
+    """payout:in_flight back to party:earned; to suspense when the account was closed meanwhile."""
+
+    cash_out_id: str
+    account_id: str | None  # absent: closed
+    amount: Amount
+    reason: str
+    by: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CashOutCancelled:
+    """payout:in_flight back to party:earned, before anybody was asked."""
+
+    cash_out_id: str
+    account_id: str | None
+    amount: Amount
+    by: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CashOutReturned:
+    """Money that was paid came back: world:bank to party:earned, or to suspense."""
+
+    cash_out_id: str
+    account_id: str | None
+    amount: Amount  # of this return
+    returned: Amount  # of all returns so far
+    reason: str
+    at_us: int
+
+
+CashOutFact = (
+    CashOutRequested
+    | CashOutStarted
+    | CashOutSent
+    | CashOutPaid
+    | CashOutFailed
+    | CashOutCancelled
+    | CashOutReturned
+)
+
+# What can be asked.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetCashOutMinimum:
+    minimum: Amount
+    by: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HoldCashOuts:
+    account_id: str
+    hold_id: str
+    reason: str
+    by: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseCashOuts:
+    account_id: str
+    hold_id: str
+    by: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestCashOut:
+    """`amount` None: all whole cents there are."""
+
+    cash_out_id: str
+    account_id: str
+    amount: Amount | None
+    by: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartCashOut:
+    cash_out_id: str
+    processor: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfirmCashOutSent:
+    cash_out_id: str
+    reference: str
+    instructions: str | None
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfirmCashOutPaid:
+    cash_out_id: str
+    by: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailCashOut:
+    cash_out_id: str
+    reason: str
+    by: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CancelCashOut:
+    cash_out_id: str
+    by: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReturnCashOut:
+    """`returned` is the sum of all that came back so far."""
+
+    cash_out_id: str
+    returned: Amount
+    reason: str
+    at_us: int
+
+
+# What we remember.
+
+
+@dataclass(frozen=True, slots=True)
+class CashOutPolicy:
+    minimum: Amount = MINIMUM
+
+
+@dataclass(frozen=True, slots=True)
+class Holds:
+    """By hold id: why, how many micro-credits (absent: everything), and on which other account."""
+
+    present: dict[str, str] = field(default_factory=dict)
+    units: dict[str, int] = field(default_factory=dict)
+    also_on: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CashOut:
+    requested: CashOutRequested | None = None
+    status: str = ""
+    processor: str | None = None
+    reference: str | None = None
+    started_us: int | None = None
+    returned_units: int = 0
+
+    @property
+    def is_finished(self) -> bool:
+        return self.status in ("paid", "failed", "cancelled")
+
+
+POLICY: Stream[CashOutPolicy] = Stream("cash_out_policy", "network")
+
+
+def stream_of(cash_out_id: str) -> Stream[CashOut]:
+    return Stream("cash_out", cash_out_id)
+
+
+def holds_stream(account_id: str) -> Stream[Holds]:
+    return Stream("cash_out_holds", account_id)
+
+
+def evolve_policy(_state: CashOutPolicy, fact: CashOutMinimumSet) -> CashOutPolicy:
+    return CashOutPolicy(fact.minimum)
+
+
+def evolve_holds(state: Holds, fact: CashOutsHeld | CashOutsReleased) -> Holds:
+    present, units, also_on = dict(state.present), dict(state.units), dict(state.also_on)
+    for known in (present, units, also_on):
+        known.pop(fact.hold_id, None)
+    if isinstance(fact, CashOutsHeld):
+        present[fact.hold_id] = fact.reason
+        if fact.amount is not None:
+            units[fact.hold_id] = fact.amount.units
+        if fact.also_on is not None:
+            also_on[fact.hold_id] = fact.also_on
+    return Holds(present, units, also_on)
+
+
+def evolve_cash_out(state: CashOut, fact: CashOutFact) -> CashOut:
+    match fact:
+        case CashOutRequested():
+            return replace(state, requested=fact, status="requested")
+        case CashOutStarted():
+            started = replace(state, processor=fact.processor, started_us=fact.at_us)
+            return replace(started, status="started")
+        case CashOutSent():
+            return replace(state, reference=fact.reference, status="sent")
+        case CashOutPaid():
+            return replace(state, status="paid")
+        case CashOutFailed():
+            return replace(state, status="failed")
+        case CashOutCancelled():
+            return replace(state, status="cancelled")
+        case CashOutReturned():
+            return replace(state, returned_units=fact.returned.units)
+        case _:
+            assert_never(fact)
+
+
+def cash_out_of(world: World, cash_out_id: str) -> CashOut:
+    return world.state(stream_of(cash_out_id))
+
+
+def minimum_of(world: World) -> Amount:
+    state = world.state(POLICY)
+    return state.minimum
+
+
+def holds_of(world: World, account_id: str, at_us: int) -> dict[str, str]:
+    """Why nothing of this account may leave now: hold id -> reason; empty when it may. What only
+    holds an amount is not among them: `held_units`.
+    """
+    state = _holds(world, account_id)
+    found = {each: why for each, why in state.present.items() if each not in state.units}
+    owed = world.balance(f"party:{account_id}:owed")
+    if owed:
+        found["owes"] = "the account has unpaid debt"
+    from_us = earnings_of(world, account_id).destination_from_us
+    if at_us < from_us:
+        found["destination"] = "the destination is new"
+    return found
+
+
+def held_units(world: World, account_id: str) -> int:
+    """How much of what the account earned has to stay, in micro-credits."""
+    return sum(_holds(world, account_id).units.values())
+
+
+def _holds(world: World, account_id: str) -> Holds:
+    return world.state(holds_stream(account_id))
+
+
+# Policy and holds.
+
+
+def decide_minimum(command: SetCashOutMinimum, world: World) -> list[Change]:
+    """Raises Refused: AMOUNT_OUT_OF_RANGE, AMOUNT_NOT_CENTS."""
+    units = command.minimum.units
+    if command.minimum.asset is not Asset.CREDIT or not CENT_UNITS <= units <= MINIMUM_UNITS_MAX:
+        raise Refused(Reason.AMOUNT_OUT_OF_RANGE, least=CENT_UNITS, most=MINIMUM_UNITS_MAX)
+    _require_cents(units)
+    if minimum_of(world) == command.minimum:
+        return []
+    fact = CashOutMinimumSet(minimum=command.minimum, by=command.by, at_us=command.at_us)
+    return [Change(POLICY, fact)]
+
+
+def decide_hold(command: HoldCashOuts, world: World) -> list[Change]:
+    """Twice is once; another reason replaces it. Raises Refused: ACCOUNT_UNKNOWN,
+    CASH_OUT_HELD when there are too many holds.
+    """
+    existing_account(world, command.account_id)
+    return hold(
+        world, command.account_id, command.hold_id, command.reason, command.by, command.at_us
+    )
+
+
+def decide_release(command: ReleaseCashOuts, world: World) -> list[Change]:
+    """Releasing what is not held changes nothing. Raises Refused: ACCOUNT_UNKNOWN."""
+    existing_account(world, command.account_id)
+    return release(world, command.account_id, command.hold_id, command.by, command.at_us)
+
+
+def hold(
+    world: World,
+    account_id: str,
+    hold_id: str,
+    reason: str,
+    by: str,
+    at_us: int,
+    *,
+    units: int | None = None,
+    also_on: str | None = None,
+) -> list[Change]:
+    """Keep an account's money here, for whoever decides so: everything, or `units` of it.
+
+    Raises Refused: CASH_OUT_HELD, for more holds than there may be.
+    """
+    assert 0 < len(reason) <= REASON_LENGTH_MAX, reason
+    state = _holds(world, account_id)
+    if hold_id in state.present:
+        if state.present[hold_id] == reason and state.units.get(hold_id) == units:
+            return []
+    elif len(state.present) >= HOLDS_MAX:
+        raise Refused(Reason.CASH_OUT_HELD, account_id=account_id, holds=len(state.present))
+    fact = CashOutsHeld(
+        account_id=account_id,
+        hold_id=hold_id,
+        reason=reason,
+        by=by,
+        at_us=at_us,
+        amount=None if units is None else credit(units),
+        also_on=also_on,
+    )
+    return [Change(holds_stream(account_id), fact)]
+
+
+def hold_disputed(
+    world: World, account_id: str, hold_id: str, units: int, reason: str, by: str, at_us: int
+) -> list[Change]:
+    """What is disputed and no longer held back stays here while the dispute is open: `units` of
+    what the account earned, and as much of the account that gets its sweeps.
+    """
+    billing = earnings_of(world, account_id).billing_account_id
+    other = None if billing in (None, account_id) else billing
+    held = hold(world, account_id, hold_id, reason, by, at_us, units=units, also_on=other)
+    if other is None:
+        return held
+    return [*held, *hold(world, other, hold_id, reason, by, at_us, units=units)]
+
+
+def release_disputed(
+    world: World, account_id: str, hold_id: str, by: str, at_us: int
+) -> list[Change]:
+    """The dispute is over: both holds of `hold_disputed` end."""
+    other = _holds(world, account_id).also_on.get(hold_id)
+    released = release(world, account_id, hold_id, by, at_us)
+    return released if other is None else [*released, *release(world, other, hold_id, by, at_us)]
+
+
+def release(world: World, account_id: str, hold_id: str, by: str, at_us: int) -> list[Change]:
+    """Let it go again; other holds stay."""
+    if hold_id not in _holds(world, account_id).present:
+        return []
+    fact = CashOutsReleased(account_id=account_id, hold_id=hold_id, by=by, at_us=at_us)
+    return [Change(holds_stream(account_id), fact)]
+
+
+# Cash-outs.
+
+
+def decide_request(command: RequestCashOut, world: World) -> list[Change]:
+    """The same request again changes nothing.
+
+    Raises Refused: ACCOUNT_UNKNOWN, ACCOUNT_CLOSED, DUPLICATE_ID, PAYMENT_MODE (no destination),
+    CASH_OUT_HELD, AMOUNT_NOT_POSITIVE, AMOUNT_OUT_OF_RANGE, AMOUNT_NOT_CENTS, CREDIT_TOO_LOW (of
+    the account, or of `world:bank`), CASH_OUT_TOO_SMALL.
+    """
+    open_account(world, command.account_id)
+    known = cash_out_of(world, command.cash_out_id).requested
+    if known is not None:
+        if known.account_id == command.account_id and command.amount in (None, known.amount):
+            return []
+        raise Refused(Reason.DUPLICATE_ID, cash_out_id=command.cash_out_id)
+    destination = earnings_of(world, command.account_id).destination
+    if destination is None:
+        raise Refused(Reason.PAYMENT_MODE, rule="cash needs a destination")
+    _require_not_held(world, command.account_id, command.at_us)
+    earned = world.balance(f"party:{command.account_id}:earned")
+    held = held_units(world, command.account_id)
+    units = max(0, earned - held) // CENT_UNITS * CENT_UNITS
+    if command.amount is not None:
+        units = _asked(command.amount, earned)
+        if units > earned - held:
+            raise Refused(Reason.CASH_OUT_HELD, account_id=command.account_id, held_units=held)
+    _require_enough(world, command.account_id, units, earned)
+    bank, in_flight = world.balance("world:bank"), world.balance("payout:in_flight")
+    if in_flight + units > bank:
+        raise Refused(Reason.CREDIT_TOO_LOW, needed=units, bank=bank, in_flight=in_flight)
+    fact = CashOutRequested(
+        cash_out_id=command.cash_out_id,
+        account_id=command.account_id,
+        amount=credit(units),
+        destination=destination,
+        by=command.by,
+        at_us=command.at_us,
+    )
+    return [Change(stream_of(command.cash_out_id), fact)]
+
+
+def _asked(amount: Amount, earned: int) -> int:
+    if amount.units <= 0:
+        raise Refused(Reason.AMOUNT_NOT_POSITIVE, units=amount.units)
+    if amount.asset is not Asset.CREDIT:
+        raise Refused(Reason.AMOUNT_OUT_OF_RANGE, asset=amount.asset.value)
+    _require_cents(amount.units)
+    if amount.units > earned:
+        raise Refused(Reason.CREDIT_TOO_LOW, needed=amount.units, available=earned, what="earnings")
+    return amount.units
+
+
+def _require_cents(units: int) -> None:
+    if units % CENT_UNITS:
+        raise Refused(Reason.AMOUNT_NOT_CENTS, units=units, cent=CENT_UNITS)
+
+
+def _require_enough(world: World, account_id: str, units: int, earned: int) -> None:
+    """At least the minimum; or all whole cents of an account for which nothing more is coming."""
+    least = minimum_of(world).units
+    is_last = (
+        units > 0
+        and earned - units < CENT_UNITS
+        and not any(world.balance(f"party:{account_id}:{part}") for part in ("holdback", "payable"))
+    )
+    if units < least and not is_last:
+        raise Refused(Reason.CASH_OUT_TOO_SMALL, units=units, minimum=least)
+
+
+def _require_not_held(world: World, account_id: str, at_us: int) -> None:
+    holds = holds_of(world, account_id, at_us)
+    if holds:
+        told = "; ".join(f"{hold_id}: {reason}" for hold_id, reason in sorted(holds.items())[:5])
+        # Only a new destination ends by itself, so only then is there a moment to wait for.
+        is_new = holds.keys() == {"destination"}
+        until_us = earnings_of(world, account_id).destination_from_us if is_new else None
+        raise Refused(Reason.CASH_OUT_HELD, account_id=account_id, holds=told, until_us=until_us)
+
+
+def decide_start(command: StartCashOut, world: World) -> list[Change]:
+    """The intent to ask the processor; from here on only the processor's word ends it.
+
+    Raises Refused: CASH_OUT_UNKNOWN, CASH_OUT_STATE, CASH_OUT_HELD, CREDIT_TOO_LOW.
+    """
+    state, asked = _known(world, command.cash_out_id)
+    if state.status == "started" and state.processor == command.processor:
+        return []
+    if state.status != "requested":
+        raise _not_now(command.cash_out_id, state)
+    _require_not_held(world, asked.account_id, command.at_us)
+    held = held_units(world, asked.account_id)
+    if held > world.balance(f"party:{asked.account_id}:earned"):
+        raise Refused(Reason.CASH_OUT_HELD, account_id=asked.account_id, held_units=held)
+    bank, in_flight = world.balance("world:bank"), world.balance("payout:in_flight")
+    if in_flight > bank:
+        raise Refused(Reason.CREDIT_TOO_LOW, bank=bank, in_flight=in_flight)
+    fact = CashOutStarted(
+        cash_out_id=command.cash_out_id, processor=command.processor, at_us=command.at_us
+    )
+    return [Change(stream_of(command.cash_out_id), fact)]
+
+
+def decide_sent(command: ConfirmCashOutSent, world: World) -> list[Change]:
+    """Raises Refused: CASH_OUT_UNKNOWN, CASH_OUT_STATE."""
+    state, _ = _known(world, command.cash_out_id)
+    if state.reference == command.reference:
+        return []
+    if state.status != "started":
+        raise _not_now(command.cash_out_id, state)
+    fact = CashOutSent(
+        cash_out_id=command.cash_out_id,
+        reference=command.reference,
+        instructions=command.instructions,
+        at_us=command.at_us,
+    )
+    return [Change(stream_of(command.cash_out_id), fact)]
+
+
+def decide_paid(command: ConfirmCashOutPaid, world: World) -> list[Change]:
+    """Twice is once. Raises Refused: CASH_OUT_UNKNOWN, CASH_OUT_STATE."""
+    state, asked = _known(world, command.cash_out_id)
+    if state.status == "paid":
+        return []
+    if state.status != "sent":
+        raise _not_now(command.cash_out_id, state)
+    fact = CashOutPaid(
+        cash_out_id=command.cash_out_id, amount=asked.amount, by=command.by, at_us=command.at_us
+    )
+    return [Change(stream_of(command.cash_out_id), fact)]
+
+
+def decide_fail(command: FailCashOut, world: World) -> list[Change]:
+    """The processor will not pay. Twice is once. Raises Refused: CASH_OUT_UNKNOWN,
+    CASH_OUT_STATE.
+    """
+    state, asked = _known(world, command.cash_out_id)
+    if state.status == "failed":
+        return []
+    if state.status not in ("started", "sent"):
+        raise _not_now(command.cash_out_id, state)
+    fact = CashOutFailed(
+        cash_out_id=command.cash_out_id,
+        account_id=_back_to(world, asked.account_id),
+        amount=asked.amount,
+        reason=command.reason,
+        by=command.by,
+        at_us=command.at_us,
+    )
+    return [Change(stream_of(command.cash_out_id), fact)]
+
+
+def decide_cancel(command: CancelCashOut, world: World) -> list[Change]:
+    """Only before it was started. Twice is once. Raises Refused: CASH_OUT_UNKNOWN,
+    CASH_OUT_STATE.
+    """
+    state, asked = _known(world, command.cash_out_id)
+    if state.status == "cancelled":
+        return []
+    if state.status != "requested":
+        raise _not_now(command.cash_out_id, state)
+    fact = CashOutCancelled(
+        cash_out_id=command.cash_out_id,
+        account_id=_back_to(world, asked.account_id),
+        amount=asked.amount,
+        by=command.by,
+        at_us=command.at_us,
+    )
+    return [Change(stream_of(command.cash_out_id), fact)]
+
+
+def decide_return(command: ReturnCashOut, world: World) -> list[Change]:
+    """Paid money that came back. The same sum again changes nothing.
+
+    Raises Refused: CASH_OUT_UNKNOWN, CASH_OUT_STATE, AMOUNT_OUT_OF_RANGE.
+    """
+    state, asked = _known(world, command.cash_out_id)
+    if state.status != "paid":
+        raise _not_now(command.cash_out_id, state)
+    units = command.returned.units - state.returned_units
+    if units <= 0:
+        return []
+    if command.returned.units > asked.amount.units:
+        raise Refused(Reason.AMOUNT_OUT_OF_RANGE, returned=command.returned.units)
+    fact = CashOutReturned(
+        cash_out_id=command.cash_out_id,
+        account_id=_back_to(world, asked.account_id),
+        amount=credit(units),
+        returned=command.returned,
+        reason=command.reason,
+        at_us=command.at_us,
+    )
+    return [Change(stream_of(command.cash_out_id), fact)]
+
+
+def _known(world: World, cash_out_id: str) -> tuple[CashOut, CashOutRequested]:
+    state = cash_out_of(world, cash_out_id)
+    if state.requested is None:
+        raise Refused(Reason.CASH_OUT_UNKNOWN, cash_out_id=cash_out_id)
+    return state, state.requested
+
+
+def _not_now(cash_out_id: str, state: CashOut) -> Refused:
+    return Refused(Reason.CASH_OUT_STATE, cash_out_id=cash_out_id, status=state.status)
+
+
+def _back_to(world: World, account_id: str) -> str | None:
+    return account_id if account_of(world, account_id).is_open else None
+
+
+STREAMS: dict[str, tuple[Any, Any]] = {
+    "cash_out": (CashOut(), evolve_cash_out),
+    "cash_out_holds": (Holds(), evolve_holds),
+    "cash_out_policy": (CashOutPolicy(), evolve_policy),
+}
+DECIDERS: dict[type[Any], Any] = {
+    SetCashOutMinimum: decide_minimum,
+    HoldCashOuts: decide_hold,
+    ReleaseCashOuts: decide_release,
+    RequestCashOut: decide_request,
+    StartCashOut: decide_start,
+    ConfirmCashOutSent: decide_sent,
+    ConfirmCashOutPaid: decide_paid,
+    FailCashOut: decide_fail,
+    CancelCashOut: decide_cancel,
+    ReturnCashOut: decide_return,
+}

@@ -1,0 +1,81 @@
+"""Where the members of a gang go: all of them, or nowhere.
+
+    members placed == 0 or min_members <= members placed <= members wished for
+
+Members are placed one after the other, each on the best node as the earlier ones have left the
+fleet, by the same rule as a single lease: on a node first what it still has room for. Nothing is
+reserved here. `MatchDecided` of each member tells the candidates it was chosen from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from domain.lease.lease import Candidate
+from domain.market.matching import (
+    CANDIDATES_MAX,
+    Match,
+    Need,
+    OfferedNode,
+    Taken,
+    candidate_of,
+    fit,
+    less,
+    order_of,
+    rule_of,
+)
+from domain.money import PPM
+
+
+@dataclass(frozen=True, slots=True)
+class _Room:
+    """A node with room for one more member: its place in the ranking, and what it would give."""
+
+    key: tuple[object, ...]
+    candidate: Candidate
+    device_ids: tuple[str, ...]
+    node: OfferedNode
+
+
+def place(
+    need: Need, nodes: Iterable[OfferedNode], *, members: int, min_members: int
+) -> tuple[Match, ...]:
+    """A match for each member, as many as there is room for; none when that is too few.
+
+    `nodes` come with every free device of theirs, in any order. A node is looked at again only when
+    a member was placed on it; the ranking is that of looking at all of them each time.
+    """
+    left = sorted(_rooms(need, nodes), key=_key)
+    found: list[Match] = []
+    while left and len(found) < members:
+        best = left[0]
+        node_id, candidates = best.node.node_id, [one.candidate for one in left[:CANDIDATES_MAX]]
+        found.append(
+            Match(node_id, best.node.offer_id, best.device_ids, tuple(candidates), len(left))
+        )
+        taken = _taken(need, best.device_ids)
+        # A device is on offer as often as its node has offers: every one of them has less now.
+        again = [less(one.node, taken) for one in left if one.node.node_id == node_id]
+        others = [one for one in left if one.node.node_id != node_id]
+        left = sorted([*others, *_rooms(need, again)], key=_key)  # almost sorted already
+    return tuple(found) if len(found) >= min_members else ()
+
+
+def _rooms(need: Need, nodes: Iterable[OfferedNode]) -> Iterable[_Room]:
+    rule = rule_of(need)
+    for node in nodes:
+        fitted = fit(need, node)
+        if fitted is not None:
+            candidate = candidate_of(need, node, fitted)
+            yield _Room(order_of(rule, candidate), candidate, fitted[1], node)
+
+
+def _key(room: _Room) -> tuple[object, ...]:
+    return room.key
+
+
+def _taken(need: Need, device_ids: Iterable[str]) -> Taken:
+    """Two partitions of one device are placed by the device's own table: a member takes all."""
+    share = (PPM, PPM) if need.mode == "mig" else (need.share_ppm, need.mem_ppm)
+    return dict.fromkeys(device_ids, (*share, need.mode))

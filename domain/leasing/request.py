@@ -1,0 +1,223 @@
+"""How a lease is asked for: a job's owner, or who takes part in a federated job, wants devices.
+
+    requested  =>  the job is open, its account is open, and a compute client asks by an instance
+
+The job says how many devices, of what kind and at which cap; the request adds the time and the
+money. A lease whose funds ended goes on as another one, at most once. Facts, commands and state are
+those of `domain/lease/lease.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+from domain.hardware.constraints import Constraints
+from domain.jobs.job import JobState, JobSubmitted, SubmitJob, existing_job, job_of
+from domain.jobs.parts import started
+from domain.lease.lease import (
+    FUNDS_ENDED,
+    RENTER_CLOSED,
+    LeaseRequested,
+    LeaseRestarted,
+    RequestLease,
+    lease_of,
+    lease_stream,
+)
+from domain.leasing.escrow_sharing import draws_on_escrow
+from domain.market.offer import SETTLEMENTS
+from domain.market.price_gate import interruptible_if_bid, pricing_of
+from domain.parties.account import account_of, require_open
+from domain.parties.client import instance_of, require_running
+from domain.pools.pool import pool_stream
+from domain.prices.modules import STANDING, module_of
+from domain.refusal import Reason, Refused
+from domain.stream import Change, World
+
+LABEL_CHARACTERS_MAX = 128
+_PUBLIC_KEY = re.compile(r"[0-9a-f]{64}")
+
+
+def decide_request(command: RequestLease, world: World) -> list[Change]:
+    """A job's owner, or who takes part in it, asks for devices.
+
+    Raises Refused: LEASE_EXISTS, JOB_UNKNOWN, ACCOUNT_CLOSED, JOB_STATE, CLIENT_NOT_AUTHORISED,
+    AMOUNT_NOT_POSITIVE, UNKNOWN_MODE, SIGNING_KEY_INVALID, AMOUNT_OUT_OF_RANGE, LEASE_UNKNOWN,
+    LEASE_STATE, PRICING_UNKNOWN, PRICING_NOT_OFFERED, TERM_NOT_OFFERED.
+    """
+    stream = lease_stream(command.lease_id)
+    if world.state(stream).requested is not None:
+        raise Refused(Reason.LEASE_EXISTS, lease_id=command.lease_id)
+    spec = existing_job(world, command.job_id)
+    job = job_of(world, command.job_id)
+    _require_open_job(command, spec, job, world)
+    _require_instance(command, spec, world)
+    _require_time_and_money(command)
+    _require_remote_terms(command)
+    return [
+        *_restarted(command, world),
+        *started(command, job),
+        Change(stream, _asked_for(command, spec, world)),
+    ]
+
+
+def _require_open_job(
+    command: RequestLease, spec: JobSubmitted, job: JobState, world: World
+) -> None:
+    """Who asks owns the job or takes part in it, and both account and job are open.
+
+    Raises Refused: JOB_UNKNOWN, ACCOUNT_CLOSED, JOB_STATE.
+    """
+    if command.account_id not in (spec.account_id, *spec.participants):
+        raise Refused(Reason.JOB_UNKNOWN, job_id=command.job_id)
+    require_open(account_of(world, command.account_id), command.account_id)
+    if not job.is_open:
+        raise Refused(Reason.JOB_STATE, job_id=command.job_id, phase=job.phase)
+
+
+def _require_time_and_money(command: RequestLease) -> None:
+    """Raises Refused: AMOUNT_NOT_POSITIVE, UNKNOWN_MODE."""
+    if command.term_us is not None and command.term_us <= 0:
+        raise Refused(Reason.AMOUNT_NOT_POSITIVE, field="term_us")
+    if command.funds is not None and command.funds.units <= 0:
+        raise Refused(Reason.AMOUNT_NOT_POSITIVE, field="funds")
+    if command.settlement not in (None, *SETTLEMENTS):
+        raise Refused(Reason.UNKNOWN_MODE, settlement=command.settlement)
+
+
+def asked_of(command: RequestLease, spec: JobSubmitted | SubmitJob, world: World) -> LeaseRequested:
+    """What a request comes to, but for its price: the job says what of, the command how long."""
+    shares = draws_on_escrow(command, spec, world)
+    return LeaseRequested(
+        lease_id=command.lease_id,
+        job_id=command.job_id,
+        account_id=command.account_id,
+        client_id=spec.client_id,
+        project_id=command.project_id or spec.project_id,
+        end_user_ref=spec.end_user_ref,
+        gpu_count=spec.gpu_count,
+        share_ppm=spec.share_ppm,
+        mem_ppm=spec.mem_ppm,
+        models=spec.models,
+        max_price_per_gpu_hour=spec.max_price_per_gpu_hour,
+        pricing=None,
+        settlement="cash" if shares else command.settlement,
+        term_us=command.term_us,
+        funds=command.funds,
+        at_us=command.at_us,
+        refill=command.refill and not shares,
+        sla_class=spec.sla_class,
+        key_id=command.key_id,
+        restart_of=command.restart_of,
+        gang_id=command.gang_id,
+        start_timeout_us=command.start_timeout_us,
+        constraints=interruptible_if_bid(command, demands_of(spec, overflow=command.overflow)),
+        encryption_key=command.encryption_key,
+        remoting_session_id=command.remoting_session_id,
+        split_label=command.split_label,
+        months=command.months,
+        part=command.part,
+        attempt=command.attempt,
+        run_due_us=command.run_due_us,
+        overflow=command.overflow,
+        escrow_id=command.job_id if shares else None,
+    )
+
+
+def _require_remote_terms(command: RequestLease) -> None:
+    """Raises Refused: SIGNING_KEY_INVALID, AMOUNT_OUT_OF_RANGE."""
+    key = command.encryption_key
+    if key is not None and _PUBLIC_KEY.fullmatch(key) is None:
+        raise Refused(Reason.SIGNING_KEY_INVALID, field="encryption_key")
+    for field in ("remoting_session_id", "split_label"):
+        text = getattr(command, field)
+        if text is not None and not 1 <= len(text) <= LABEL_CHARACTERS_MAX:
+            raise Refused(Reason.AMOUNT_OUT_OF_RANGE, field=field, at_most=LABEL_CHARACTERS_MAX)
+
+
+def _require_instance(command: RequestLease, spec: JobSubmitted, world: World) -> None:
+    """A compute client asks by an authorised instance; a timer needs that instance to be one still.
+
+    Raises Refused: CLIENT_NOT_AUTHORISED.
+    """
+    if command.by_timer or command.restart_of is not None:
+        require_running(world, spec.account_id, spec.instance_id)
+    else:
+        instance_of(world, command.account_id, command.key_id)
+
+
+def _asked_for(command: RequestLease, spec: JobSubmitted, world: World) -> LeaseRequested:
+    """Raises Refused: PRICING_UNKNOWN, PRICING_NOT_OFFERED, TERM_NOT_OFFERED."""
+    pricing = pricing_of(command, _pools_pricing(command, spec, world))
+    return replace(asked_of(command, spec, world), pricing=pricing)
+
+
+def _pools_pricing(command: RequestLease, spec: JobSubmitted, world: World) -> str | None:
+    """How the pool prices that the job names; None: it names none, or one that is not there."""
+    demands = demands_of(spec, overflow=command.overflow)
+    if demands is None or demands.pool_id is None:
+        return None
+    pool = world.state(pool_stream(demands.pool_id))
+    return None if pool.created is None else pool.policy.pricing
+
+
+def demands_of(spec: JobSubmitted | SubmitJob, *, overflow: bool = False) -> Constraints | None:
+    """What a lease of the job demands of its node: above a quota it is not bound to the pool."""
+    demands = spec.constraints
+    if demands is None or not overflow or demands.pool_id is None:
+        return demands
+    return replace(demands, pool_id=None)
+
+
+def asked_again(asked: LeaseRequested, lease_id: str, at_us: int) -> RequestLease:
+    """The request of the lease that goes on where another one ended: for the same time and money,
+    and what its node answers is sealed to the same key.
+    """
+    return RequestLease(
+        lease_id=lease_id,
+        job_id=asked.job_id,
+        account_id=asked.account_id,
+        term_us=asked.term_us,
+        funds=asked.funds,
+        at_us=at_us,
+        settlement=asked.settlement,
+        project_id=asked.project_id,
+        refill=asked.refill,
+        key_id=asked.key_id,
+        restart_of=asked.lease_id,
+        encryption_key=asked.encryption_key,
+        remoting_session_id=asked.remoting_session_id,
+        split_label=asked.split_label,
+        pricing=asked.pricing,
+        overflow=asked.overflow,
+    )
+
+
+def _restarted(command: RequestLease, world: World) -> list[Change]:
+    """What links a lease whose funds ended to the one that goes on; each goes on once.
+
+    Raises Refused: LEASE_UNKNOWN, LEASE_STATE.
+    """
+    if command.restart_of is None:
+        return []
+    before = lease_of(world, command.restart_of)
+    asked, closed = before.requested, before.closed
+    assert asked is not None
+    if (asked.job_id, asked.account_id) != (command.job_id, command.account_id):
+        raise Refused(Reason.LEASE_UNKNOWN, lease_id=command.restart_of)
+    is_rebid = command.pricing is not None and module_of(command.pricing).kind == STANDING
+    goes_on = (FUNDS_ENDED, RENTER_CLOSED) if is_rebid else (FUNDS_ENDED,)
+    if closed is None or closed.code not in goes_on or before.restarted_as is not None:
+        raise Refused(
+            Reason.LEASE_STATE, lease_id=command.restart_of, status=before.status,
+            close_code=None if closed is None else closed.code, restarted_as=before.restarted_as,
+        )  # fmt: skip
+    fact = LeaseRestarted(
+        lease_id=command.restart_of, as_lease_id=command.lease_id, at_us=command.at_us
+    )
+    return [Change(lease_stream(command.restart_of), fact)]
+
+
+STREAMS: dict[str, tuple[Any, Any]] = {}
+DECIDERS: dict[type[Any], Any] = {RequestLease: decide_request}
