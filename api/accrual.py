@@ -29,9 +29,9 @@ from domain.metering.counting import Passed, UsageRow, is_ahead
 from domain.metering.report import lane_of
 from domain.refusal import Reason, Refused
 from domain.stream import Stream
-from ledger.handle import LOG_AWAY, Ledger
-from ledger.market import Held
-from ledger.usage import StoredReport, reports_of_node
+from ledger.log.handle import LOG_AWAY, Ledger
+from ledger.log.market import Held
+from ledger.log.usage import StoredReport, reports_of_node
 
 NO_MONEY = frozenset({Reason.CREDIT_TOO_LOW, Reason.UNPAID_DEBT, Reason.BUDGET_EXHAUSTED})
 PATIENCE_US = 600_000_000

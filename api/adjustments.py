@@ -30,7 +30,7 @@ from api.paging import LIST_LIMIT, Cursor, Limit
 from domain.corrections.late_usage import BillLateUsage
 from domain.income.adjustment import AdjustmentBooked, GrantGoodwill
 from domain.refusal import Reason, Refused
-from ledger.charged import charged_line
+from ledger.beside.charged import charged_line
 from projections import disputes
 from projections.disputes import DISPUTES
 

@@ -32,8 +32,8 @@ from api.models import (
 from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
 from api.positions import POSITION, ReadAsOf
-from ledger import prove, trees
-from ledger.lanes import lane_of
+from ledger.log.lanes import lane_of
+from ledger.tree import prove, trees
 from projections import audit_index, fleet
 from projections.audit_index import AUDIT_INDEX
 from projections.fleet import FLEET

@@ -1,7 +1,7 @@
 """Executes an export again: every epoch and every payout root, without server, network, database.
 
-    verify (ledger/verify.py) -> each fact: the epochs and the books (ledger/epoch_replay.py)
-                              -> each root: its totals (ledger/root_replay.py), its tree, its file
+    verify (ledger/bundle/verify.py) -> each fact: the epochs and the books (ledger/bundle/epoch_replay.py)
+                              -> each root: its totals (ledger/bundle/root_replay.py), its tree, its file
 
 The chain's side of it stands here, for the ledger does not know what a payout file looks like.
 What it cannot see is said where the parts are.
@@ -18,12 +18,12 @@ from contracts.manifest import ManifestInvalid, Payout
 from contracts.payout_tree import PAYOUT_ENCODING, build
 from domain.nesting import is_too_deep
 from domain.refusal import Refused
-from ledger import parquet
-from ledger.bundle import log_file, result_root
-from ledger.codec import NotStorable, decode
-from ledger.epoch_replay import EpochReplay
-from ledger.root_replay import TREASURY_ADDRESS, RootDue, RootReplay
-from ledger.verify import Problem, VerifyReport, verify_bundle
+from ledger.bundle import parquet
+from ledger.bundle.epoch_replay import EpochReplay
+from ledger.bundle.root_replay import TREASURY_ADDRESS, RootDue, RootReplay
+from ledger.bundle.shape import log_file, result_root
+from ledger.bundle.verify import Problem, VerifyReport, verify_bundle
+from ledger.log.codec import NotStorable, decode
 
 PROBLEMS_MAX = 20
 """So many are told; the first is the one to look at."""

@@ -32,7 +32,7 @@ from domain.governance.breakers import (
     stream_of,
 )
 from domain.refusal import Reason
-from ledger.handle import Ledger
+from ledger.log.handle import Ledger
 
 resource = Resource("breakers")
 

@@ -33,7 +33,7 @@ from api.service import Service
 from api.waiting import ProjectionBehind
 from domain.refusal import STORED_REFUSALS, Reason, Refused
 from domain.stream import Change, S, Stream, World, derive_id
-from ledger.handle import Answer, CommandKey, Outcome, Reads, RefusedBefore
+from ledger.log.handle import Answer, CommandKey, Outcome, Reads, RefusedBefore
 from projections import runner, tables
 from projections.runner import Connection, Projection
 from projections.usage import USAGE

@@ -19,7 +19,7 @@ from domain.duration import HOUR_US
 from domain.fleet.device import AccrueCapacity, DeviceState, device_stream
 from domain.hardware.capacity import PROOF_GAP_US, Span, unproven
 from domain.metering.report import lane_of
-from ledger.handle import LOG_AWAY
+from ledger.log.handle import LOG_AWAY
 from projections import tables
 from projections.away import read_away
 from projections.runner import Connection

@@ -42,7 +42,7 @@ from domain.income.cash_out_matching import (
 from domain.money import credit
 from domain.refusal import Reason, Refused
 from domain.stream import derive_id
-from ledger.handle import LOG_AWAY, Ledger
+from ledger.log.handle import LOG_AWAY, Ledger
 from projections import money_out, tables
 from projections.runner import Connection
 

@@ -60,7 +60,7 @@ from domain.parties.account import wallet_stream
 from domain.prices.price_feed import FEED, Feed, TakePriceSnapshot, reading_of
 from domain.prices.token_burn import tokens_for
 from domain.refusal import Reason, Refused
-from ledger.handle import Ledger
+from ledger.log.handle import Ledger
 from projections import tables
 from projections.epochs import EPOCHS, read_burn_due
 

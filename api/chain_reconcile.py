@@ -25,7 +25,7 @@ from contracts.tally import TOKEN_UNIT, Tally
 from domain.chain import payout_root as payouts
 from domain.duration import SECOND_US
 from domain.epochs.policy import NETWORK
-from ledger.handle import Ledger
+from ledger.log.handle import Ledger
 
 Connection = psycopg.Connection[Any]
 

@@ -30,9 +30,9 @@ from domain.chain.transaction import (
     RecordChainTxSigned,
     stream_of,
 )
-from ledger import chain_store
-from ledger.chain_store import AttemptRow, Connection, IntentRow, ObservationRow
-from ledger.handle import Ledger
+from ledger.beside import chain_store
+from ledger.beside.chain_store import AttemptRow, Connection, IntentRow, ObservationRow
+from ledger.log.handle import Ledger
 
 
 class OutboxStore:

@@ -1,6 +1,6 @@
 """`tallystick audit`: take the log out, check it without a server, prove one event.
 
-Only wiring: what is checked is said in `ledger/verify.py`, `ledger/proof.py` and
+Only wiring: what is checked is said in `ledger/bundle/verify.py`, `ledger/tree/proof.py` and
 `api/audit_replay.py`. `replay`, and `verify` of a folder or a proof file, need no database and no
 network.
 """
@@ -20,8 +20,8 @@ from api.cli_terminal import EXIT_NO, AsJson, InputUnusable, facts, group, note,
 
 if TYPE_CHECKING:
     from api.service import Service
-    from ledger.checkpoint import VerifierKey
-    from ledger.verify import VerifyReport
+    from ledger.bundle.verify import VerifyReport
+    from ledger.tree.checkpoint import VerifierKey
 
 LANE_MAX = 63
 
@@ -43,7 +43,7 @@ def export(
     Reads this machine's data. Where no server runs, the present head is signed first; where a
     server runs, its last signed head is used.
     """
-    from ledger.export import export_bundle, read_epoch_files
+    from ledger.bundle.export import export_bundle, read_epoch_files
 
     if directory.exists():
         raise InputUnusable(f"{directory} is there already: name a new folder")
@@ -100,7 +100,7 @@ def verify(
         return
     path = Path(what)
     if path.is_dir():
-        from ledger.verify import verify_bundle
+        from ledger.bundle.verify import verify_bundle
 
         report = verify_bundle(path, root, key)
         tell(_told(report), str(report).split("\n"), as_json=as_json)
@@ -212,7 +212,7 @@ def _event(text: str) -> tuple[int, int | None]:
 
 
 def _prove_here(event: str, config: Path | None, data_dir: Path | None) -> tuple[str, str]:
-    from ledger.prove import prove as prove_event
+    from ledger.tree.prove import prove as prove_event
 
     with opened(config, data_dir=data_dir) as service:
         return str(_log_key(service)), prove_event(service.conninfo, event)
@@ -220,7 +220,7 @@ def _prove_here(event: str, config: Path | None, data_dir: Path | None) -> tuple
 
 def _sign_head(service: Service) -> None:
     """Sign the present head, unless a running server holds the signer: then it does that."""
-    from ledger import trees
+    from ledger.tree import trees
 
     with service.connect() as connection:
         trees.follow_all(connection)
@@ -233,7 +233,7 @@ def _log_key(service: Service) -> VerifierKey:
     from nacl.signing import SigningKey
 
     from api import secret_files
-    from ledger.checkpoint import VerifierKey
+    from ledger.tree.checkpoint import VerifierKey
 
     seed = secret_files.read_or_make(
         secret_files.folder_of(service.settings.data_dir) / "signer.key"
@@ -272,13 +272,13 @@ def _told(report: VerifyReport) -> dict[str, Any]:
 
 def _check_server(remote: Remote, root: Path | None, given: str | None, *, as_json: bool) -> None:
     """The last signed head, against the key, a head kept before, and the newest fact."""
-    from ledger.checkpoint import (
+    from ledger.tree.checkpoint import (
         NoteInvalid,
         open_checkpoint,
         parse_checkpoint,
         parse_verifier_key,
     )
-    from ledger.proof import ProofInvalid, check
+    from ledger.tree.proof import ProofInvalid, check
 
     key = parse_verifier_key(
         remote.ask(lambda c: c.read_log_key())["verifier_key"] if given is None else given
@@ -313,8 +313,8 @@ def _check_proof(
     event: tuple[int, int | None] | None = None,
 ) -> None:
     """One proof file, of this event if one is named. Exit 1 when it does not prove it."""
-    from ledger.checkpoint import parse_verifier_key
-    from ledger.proof import ProofInvalid, check
+    from ledger.tree.checkpoint import parse_verifier_key
+    from ledger.tree.proof import ProofInvalid, check
 
     if key is None:
         raise InputUnusable("a proof is checked against the log's key: give --key")

@@ -1,7 +1,7 @@
 """`tallystick export`: the books and the bills, in forms that other people's tools read.
 
 The books come from this machine's data, as an operator's do; what concerns one account comes from a
-server, with that account's key. What the forms are is said in `ledger/journal.py`.
+server, with that account's key. What the forms are is said in `ledger/bundle/journal.py`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ app = group(
 
 
 class BooksFormat(StrEnum):
-    """Tools that the books can be written for: `ledger.journal.Form`, which is heavy to import."""
+    """Tools that the books can be written for: `ledger.bundle.journal.Form`, which is heavy to import."""
 
     HLEDGER = "hledger"
     BEANCOUNT = "beancount"
@@ -89,7 +89,7 @@ def journal(
     end. The same log and position give the same bytes. Check it: `hledger -f FILE check --strict`
     or `bean-check FILE`.
     """
-    from ledger.journal import Form, export
+    from ledger.bundle.journal import Form, export
 
     with (
         sink(output) as into,

@@ -122,7 +122,7 @@ def _replayed(conninfo: str, nodes: list[Any], tasks: list[Any]) -> dict[str, An
     import psycopg
 
     from api import replay as replays
-    from ledger.handle import Ledger
+    from ledger.log.handle import Ledger
     from projections import tables
 
     with (

@@ -60,7 +60,7 @@ from domain.lease.lease import MatchDecided, RequestLease
 from domain.lease.shared_escrow import stream_of as escrow_stream
 from domain.leasing.escrow_sharing import ReturnEscrow
 from domain.refusal import Reason, Refused
-from ledger import codec
+from ledger.log import codec
 from projections import leases, reputation
 from projections.fleet import FLEET
 from projections.leases import LEASES

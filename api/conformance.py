@@ -530,7 +530,7 @@ def _span(row: Case) -> capacity.Span:
 
 SUITES: Mapping[str, Suite | str] = {
     "burn": _burn,
-    "chain_hash": "ledger.chain",
+    "chain_hash": "ledger.log.chain",
     "conservation": _conservation,
     "device_fee": _device_fee,
     "drf": _drf,

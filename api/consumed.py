@@ -19,8 +19,8 @@ from api.accrual import NodeReader, first_unread, rows_of
 from domain.lease.lease import Lease, UsageAccrued, lease_stream
 from domain.leasing.accrual import window_of
 from domain.metering.counting import Reach, UsageRow, count, due
-from ledger.handle import Ledger
-from ledger.usage import StoredReport
+from ledger.log.handle import Ledger
+from ledger.log.usage import StoredReport
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,8 +24,8 @@ from domain.income.adjustment import stream_of as adjustments_of
 from domain.lease.lease import LeaseSettled, UsageAccrued, lease_stream
 from domain.metering.report import lane_of
 from domain.refusal import Reason, Refused
-from ledger.charged import charged_line
-from ledger.handle import Ledger
+from ledger.beside.charged import charged_line
+from ledger.log.handle import Ledger
 from projections import disputes, tables
 from projections.runner import Connection
 

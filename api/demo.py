@@ -46,8 +46,8 @@ from domain.money import token
 from domain.parties.account import BootstrapOperator
 from domain.prices.tariff import CLOUDBENDER, publish
 from domain.stream import derive_id
-from ledger.checkpoint import parse_verifier_key
-from ledger.export import export_bundle, read_epoch_files
+from ledger.bundle.export import export_bundle, read_epoch_files
+from ledger.tree.checkpoint import parse_verifier_key
 from node_reporter.agent import Reporter
 from node_reporter.client import HttpTransport
 from node_reporter.clock import SteppedClock

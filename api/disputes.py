@@ -45,9 +45,9 @@ from domain.income.adjustment import ChargedLine
 from domain.lease.lease import Lease, lease_stream
 from domain.money import PPM
 from domain.refusal import Reason, Refused
-from ledger import dispute_texts
-from ledger.charged import charged_line
-from ledger.dispute_texts import TEXT_MAX
+from ledger.beside import dispute_texts
+from ledger.beside.charged import charged_line
+from ledger.beside.dispute_texts import TEXT_MAX
 from projections import disputes
 from projections.disputes import DISPUTES
 from projections.epochs import EPOCHS

@@ -41,7 +41,7 @@ from domain.duration import DAY_US
 from domain.lease.accrual_steps import steps
 from domain.lease.lease import UsageAccrued
 from domain.refusal import Reason
-from ledger import codec
+from ledger.log import codec
 from projections import audit_index, earnings, movements
 from projections.earnings import EARNINGS
 from projections.fleet import FLEET

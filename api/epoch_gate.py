@@ -21,8 +21,8 @@ from domain.epochs.policy import NETWORK
 from domain.epochs.reward_terms import NO_TERMS
 from domain.lease.lease import lease_stream
 from domain.prices.price_feed import FEED, reading_of
-from ledger import chain_store
-from ledger.handle import Ledger
+from ledger.beside import chain_store
+from ledger.log.handle import Ledger
 from projections import tables
 from projections.epoch_gate import read_behind, read_unaccrued
 

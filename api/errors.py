@@ -20,7 +20,7 @@ from starlette.requests import ClientDisconnect
 from api.refusal_words import SENTENCES
 from api.waiting import ProjectionBehind
 from domain.refusal import Reason, Refused
-from ledger.handle import DATABASE_AWAY, InProgress, LogBusy, OutcomeUnknown, StreamMoved
+from ledger.log.handle import DATABASE_AWAY, InProgress, LogBusy, OutcomeUnknown, StreamMoved
 
 MEDIA_TYPE = "application/problem+json"
 

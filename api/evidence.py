@@ -16,8 +16,8 @@ from domain.lease.countersign import UsageCountersigned
 from domain.lease.lease import Lease
 from domain.metering.report import lane_of
 from domain.refusal import Reason, Refused
-from ledger.market import Market
-from ledger.usage import StoredReport
+from ledger.log.market import Market
+from ledger.log.usage import StoredReport
 from projections.runner import Connection
 
 _REPORT = """

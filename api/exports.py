@@ -28,8 +28,9 @@ from api.positions import POSITION
 from domain.income.invoice import invoice_id_of, period_bounds_us
 from domain.money import Asset
 from domain.refusal import Reason, Refused
-from ledger import billing_details, journal
-from ledger.journal import Closing, Form, Transaction, account_name
+from ledger.beside import billing_details
+from ledger.bundle import journal
+from ledger.bundle.journal import Closing, Form, Transaction, account_name
 from projections import access
 from projections.access import ACCESS
 from projections.charges import read_charges

@@ -20,8 +20,8 @@ from api.limits import Buckets
 from api.service import Service
 from api.waiting import JobLag
 from domain.refusal import Reason
-from ledger import job_runs
-from ledger.job_runs import JobRun
+from ledger.beside import timer_runs as job_runs
+from ledger.beside.timer_runs import JobRun
 from projections import tables
 from projections.runner import Connection
 

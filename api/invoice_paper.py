@@ -29,7 +29,7 @@ from domain.income.invoice import (
     period_bounds_us,
     written_number,
 )
-from ledger.billing_details import Details
+from ledger.beside.billing_details import Details
 
 CENT, CENTS, EXACT = 10_000, 2, 6
 CURRENCY = "USD"

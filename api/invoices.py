@@ -49,8 +49,9 @@ from domain.income.invoice import (
 from domain.income.invoice import written_number as number_of
 from domain.income.tax import TaxLine
 from domain.refusal import Reason, Refused
-from ledger import billing_details, codec
-from ledger.billing_details import Details
+from ledger.beside import billing_details
+from ledger.beside.billing_details import Details
+from ledger.log import codec
 from projections import access, invoices
 from projections.access import ACCESS
 from projections.invoices import INVOICES, Document

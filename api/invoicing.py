@@ -27,8 +27,8 @@ from domain.income.invoice import (
 )
 from domain.income.tax import TaxParty
 from domain.money import credit
-from ledger import billing_details
-from ledger.handle import LOG_AWAY
+from ledger.beside import billing_details
+from ledger.log.handle import LOG_AWAY
 from projections import invoices, statements
 from projections.disputes import DISPUTES
 from projections.invoices import INVOICES, GivenBack

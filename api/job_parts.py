@@ -66,7 +66,7 @@ from domain.lease.close_codes import CANCELLED_BEFORE_START, RENTER_CLOSED, SCAL
 from domain.lease.lease import CloseLease, RequestLease, lease_stream
 from domain.refusal import Reason, Refused
 from domain.stream import derive_id
-from ledger.handle import JOB_ACCOUNT, StreamMoved
+from ledger.log.handle import JOB_ACCOUNT, StreamMoved
 from projections import leases, tables
 from projections.leases import LEASES
 from projections.runner import Connection

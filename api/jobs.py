@@ -44,9 +44,12 @@ from domain.lease.lease import (
     START_TIMEOUT_US,
 )
 from domain.metering.pin import PinUsage
-from ledger import cut, job_runs, lease_health, lease_logs, trees
-from ledger.handle import LOG_AWAY
-from ledger.usage import key_id_of
+from ledger.beside import lease_halves as lease_health
+from ledger.beside import lease_logs
+from ledger.beside import timer_runs as job_runs
+from ledger.log.handle import LOG_AWAY
+from ledger.log.usage import key_id_of
+from ledger.tree import cut, trees
 from projections import access, funding, tables
 from projections.runner import Connection
 

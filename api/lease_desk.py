@@ -29,8 +29,8 @@ from domain.lease.lease import RequestLease, ReserveLease, lease_stream
 from domain.market.offer import offer_stream
 from domain.refusal import Refused
 from domain.stream import Stream, World
-from ledger.fresh import FreshStates
-from ledger.handle import LOG_AWAY, Ahead, Answer, CommandKey, Ledger, Order, Outcome
+from ledger.log.fresh import FreshStates
+from ledger.log.handle import LOG_AWAY, Ahead, Answer, CommandKey, Ledger, Order, Outcome
 
 logger = logging.getLogger(__name__)
 

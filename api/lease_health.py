@@ -35,8 +35,8 @@ from api.operation import Resource
 from domain.fleet.provider import provider_stream
 from domain.lease.lease import DEGRADED_AFTER_US, Lease, lease_stream
 from domain.refusal import Reason, Refused
-from ledger import lease_health
-from ledger.lease_health import ACCEPTOR, INITIATOR, Half
+from ledger.beside import lease_halves as lease_health
+from ledger.beside.lease_halves import ACCEPTOR, INITIATOR, Half
 from projections import fleet, usage
 from projections.fleet import FLEET
 from projections.leases import LEASES

@@ -25,7 +25,7 @@ from domain.leasing.life import DISPUTED_US_MAX, WARNINGS_US, runs_since_us, war
 from domain.metering.counting import UsageRow
 from domain.metering.report import lane_of
 from domain.refusal import Refused
-from ledger.handle import LOG_AWAY
+from ledger.log.handle import LOG_AWAY
 from projections import lease_turns, tables
 from projections.runner import Connection
 

@@ -66,7 +66,7 @@ from domain.lease.lease import (
     lease_stream,
 )
 from domain.refusal import Reason, Refused
-from ledger import codec
+from ledger.log import codec
 from projections import leases, usage
 from projections.leases import LEASES
 from projections.usage import USAGE

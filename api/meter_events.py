@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from api.models import LeaseId, parse_moment
 from domain.prices.tariff import METERS
-from ledger.meter_log import Item, Status
+from ledger.log.meter_log import Item, Status
 
 BATCH = "application/cloudevents-batch+json"
 ONE = "application/cloudevents+json"

@@ -15,7 +15,7 @@ from api.service import Service
 from domain.fleet.edge_device import ChargeDeviceFee
 from domain.fleet.storage_node import ChargeStorageNode
 from domain.leasing.other_resources import EVENTS_MAX, AccrueResource, MeteredEvent, stream_of
-from ledger import meter_log
+from ledger.log import meter_log
 from projections import meters, tables
 from projections.runner import Connection
 

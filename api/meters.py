@@ -33,8 +33,8 @@ from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
 from domain.leasing.other_resources import STORAGE, ReleaseStorage, stream_of
 from domain.refusal import Reason, Refused
-from ledger import meter_log
-from ledger.meter_log import EVENTS_MAX, Status
+from ledger.log import meter_log
+from ledger.log.meter_log import EVENTS_MAX, Status
 from projections import leases, meters
 from projections.leases import LEASES
 from projections.meters import METERS

@@ -19,7 +19,7 @@ from typing import Any
 from domain.duration import DAY_US
 from domain.income.maturity import NETWORK, MatureEarnings, SweepEarnings, due_until_us, stream_of
 from domain.income.region_pool import RegionalEarning
-from ledger.handle import LOG_AWAY, Ledger
+from ledger.log.handle import LOG_AWAY, Ledger
 from projections import money_out, read, regions, tables
 from projections.runner import Connection
 

@@ -37,7 +37,7 @@ from api.usage import MEDIA_TYPE
 from domain.metering.counting import RefusedRow
 from domain.metering.report import lane_of
 from domain.refusal import Reason, Refused
-from ledger import codec
+from ledger.log import codec
 from projections import usage
 from projections.fleet import FLEET
 from projections.usage import USAGE

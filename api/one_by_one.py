@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable
 from typing import ParamSpec
 
-from ledger.handle import LOG_AWAY
+from ledger.log.handle import LOG_AWAY
 
 Given = ParamSpec("Given")
 

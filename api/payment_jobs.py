@@ -33,7 +33,7 @@ from domain.funds.payment import (
 from domain.funds.top_up import CheckFunds
 from domain.money import credit
 from domain.refusal import Refused
-from ledger.handle import LOG_AWAY
+from ledger.log.handle import LOG_AWAY
 from projections import payments, tables
 from projections.leases import read_filled_escrows
 from projections.payments import PaymentRow, TakingRow

@@ -23,7 +23,7 @@ from domain.epochs import epoch as epochs
 from domain.epochs.epoch import RewardsCredited, RewardsMatured
 from domain.epochs.policy import NETWORK
 from domain.epochs.settlement import TREASURY
-from ledger.handle import Ledger
+from ledger.log.handle import Ledger
 
 Connection = psycopg.Connection[Any]
 

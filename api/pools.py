@@ -51,7 +51,7 @@ from domain.pools.pool import (
 from domain.pools.queue import ScheduleDecided, inputs_of
 from domain.pools.scheduling import next_request
 from domain.refusal import Reason, Refused
-from ledger import codec
+from ledger.log import codec
 from projections import pools
 from projections.fleet import FLEET
 from projections.pools import POOLS

@@ -18,8 +18,8 @@ from api.accrual import NodeReader, first_unread, rows_of
 from domain.lease.lease import Lease, UsageAccrued, lease_stream
 from domain.leasing.accrual import window_of
 from domain.metering.counting import REFUSED_US_MAX, Reach, RefusedRow, due, refusals
-from ledger.market import Market
-from ledger.usage import StoredReport, flagged_of_node
+from ledger.log.market import Market
+from ledger.log.usage import StoredReport, flagged_of_node
 from projections.runner import Connection
 
 ROWS_MAX = 200

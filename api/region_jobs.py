@@ -18,7 +18,7 @@ from domain.duration import DAY_US, HOUR_US
 from domain.income.region_sharing import ROLE_NODES_MAX, NodeTime, ShareRegionDay
 from domain.income.region_terms import stream_of, terms_on
 from domain.trust.tiers import standing
-from ledger.handle import LOG_AWAY
+from ledger.log.handle import LOG_AWAY
 from projections import regions, tables, trust
 from projections.runner import Connection
 

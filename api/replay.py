@@ -53,8 +53,9 @@ from domain.money import credit
 from domain.parties.account import BootstrapOperator, OpenAccount
 from domain.prices.tariff import CLOUDBENDER, publish
 from domain.stream import derive_id
-from ledger import cut, trees, usage
-from ledger.handle import Ledger
+from ledger.log import usage
+from ledger.log.handle import Ledger
+from ledger.tree import cut, trees
 from node_reporter.identity import key_id, public_key
 from node_reporter.reports import ReportChain
 from projections import fleet_feed, tables

@@ -34,7 +34,7 @@ from api.trace_openb import TraceNode, TraceTask
 from domain.fleet.node import JoinNode
 from domain.lease.lease import lease_stream
 from domain.metering import report
-from ledger.usage import StoredReport
+from ledger.log.usage import StoredReport
 from node_reporter import polling
 from node_reporter.agent import Reporter
 from node_reporter.client import HttpTransport

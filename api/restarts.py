@@ -34,7 +34,7 @@ from domain.leasing.request import asked_again
 from domain.money import PPM, credit
 from domain.refusal import Reason, Refused
 from domain.stream import derive_id
-from ledger.handle import JOB_ACCOUNT, StreamMoved
+from ledger.log.handle import JOB_ACCOUNT, StreamMoved
 from projections import leases, tables
 from projections.leases import LEASES
 from projections.runner import Connection

@@ -42,7 +42,7 @@ from domain.epochs.reward_correction import (
     correction_stream,
 )
 from domain.refusal import Reason, Refused
-from ledger.handle import Ledger
+from ledger.log.handle import Ledger
 from projections import rewards
 from projections.rewards import REWARDS
 

@@ -1,7 +1,7 @@
 """One process of the service: its database, its logs, its clock and its keys, wired in one place.
 
 Opened by `serve`, by the jobs, by the demo and by tests; knows nothing of HTTP. No rule is here,
-and nothing here appends: commands go through `ledger.handle`.
+and nothing here appends: commands go through `ledger.log.handle`.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from api.waiting import ProjectionBehind
 from contracts import deployment as deployments
 from contracts.signers import EMBEDDED_CHAIN_ID
 from ledger import migrate
-from ledger.checkpoint import Signer, VerifierKey
-from ledger.handle import Ledger
-from ledger.usage import UsageLog
+from ledger.log.handle import Ledger
+from ledger.log.usage import UsageLog
+from ledger.tree.checkpoint import Signer, VerifierKey
 from projections import runner, tables
 from projections.fleet import FLEET
 from projections.runner import Connection, Projection

@@ -46,8 +46,8 @@ from domain.money import token
 from domain.prices.oracle import HEALTHY
 from domain.prices.price_feed import FEED, TakePriceSnapshot, reading_of
 from domain.refusal import Reason, Refused
-from ledger import cut, trees
-from ledger.handle import Ledger
+from ledger.log.handle import Ledger
+from ledger.tree import cut, trees
 from projections import tables
 from projections.cut_nodes import read_nodes
 from projections.epochs import read_preview, read_recyclable

@@ -39,8 +39,9 @@ from api.statements import StatementLineTold, line_told
 from domain.lease.accrual_steps import Step, steps
 from domain.lease.lease import UsageAccrued
 from domain.metering.report import report_hash
-from ledger import codec, prove
-from ledger.chain import split_body, usage_leaf
+from ledger.log import codec
+from ledger.log.chain import split_body, usage_leaf
+from ledger.tree import prove
 from projections import audit_index, movements
 from projections.movements import MOVEMENTS
 

@@ -25,8 +25,8 @@ from domain.refusal import Refused
 from domain.trust import challenge, challenge_check
 from domain.trust.challenge import REFERENCE, IssueChallenge, JudgeChallenge, challenge_stream
 from domain.trust.record import RecordDeviceTwice
-from ledger import lease_logs
-from ledger.handle import LOG_AWAY
+from ledger.beside import lease_logs
+from ledger.log.handle import LOG_AWAY
 from projections import scores, tables, trust
 from projections.runner import Connection
 

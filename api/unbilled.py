@@ -16,7 +16,7 @@ import psycopg
 from api.accrual import NodeReader, unread
 from domain.lease.lease import Lease, UsageAccrued, lease_stream
 from domain.leasing.accrual import accrued_so_far
-from ledger.handle import Ledger
+from ledger.log.handle import Ledger
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ from nacl.exceptions import BadSignatureError
 from api import usage_form
 from domain.metering import report
 from domain.metering.report import ReportInvalid
-from ledger.usage import (
+from ledger.log.usage import (
     FLAG_CONTENT,
     AppendFailed,
     Full,

@@ -17,7 +17,7 @@ from api.models import moment
 from api.service import Service
 from contracts.wallet_challenge import LIFE_US, Challenge, SignatureInvalid, signer_of
 from domain.refusal import Reason, Refused
-from ledger import wallet_challenges
+from ledger.beside import wallet_challenges
 from projections.runner import Connection
 
 STATEMENT = "Link this wallet to receive the rewards of your tallystick account."

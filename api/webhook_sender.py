@@ -30,8 +30,8 @@ from api import secret_files
 from api.models import moment
 from domain.duration import SECOND_US
 from domain.parties.webhook import DisableWebhook
-from ledger import webhook_deliveries
-from ledger.handle import LOG_AWAY
+from ledger.beside import webhook_deliveries
+from ledger.log.handle import LOG_AWAY
 from projections import audit_index, webhooks
 from projections.audit_index import AUDIT_INDEX
 from projections.runner import Connection

@@ -37,7 +37,7 @@ from domain.parties.webhook import (
     webhook_stream,
 )
 from domain.refusal import Reason, Refused
-from ledger import webhook_deliveries
+from ledger.beside import webhook_deliveries
 from projections import webhooks
 from projections.webhooks import WEBHOOKS, Endpoint
 

@@ -43,7 +43,7 @@ from domain.lease.lease import CloseLease, Lease, lease_stream
 from domain.lease.work_commands import LOST, LeaseCommandAcknowledged, LeaseWorkEnded
 from domain.leasing.work import AcknowledgeCommand, EndWork
 from domain.refusal import Reason, Refused
-from ledger import lease_logs
+from ledger.beside import lease_logs
 from projections import leases, work
 from projections.leases import LEASES
 from projections.work import WORK

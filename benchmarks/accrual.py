@@ -52,7 +52,7 @@ from domain.lease import lease
 from domain.lease.lease import lease_stream
 from domain.metering import report
 from domain.money import PPM, credit
-from ledger import usage
+from ledger.log import usage
 from projections import tables
 from tests.projections.story import Told, Writer
 

@@ -34,8 +34,9 @@ from api import usage_form
 from api.embedded_postgres import EmbeddedPostgres
 from benchmarks.reports import BenchNode, Signed, bench_node, reports
 from domain.metering import report
-from ledger import migrate, pgbin, usage
-from ledger.usage import Item
+from ledger import migrate
+from ledger.log import pgbin, usage
+from ledger.log.usage import Item
 
 NODES = 200
 ROWS = 100

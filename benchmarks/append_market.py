@@ -30,12 +30,12 @@ from psycopg.conninfo import conninfo_to_dict
 from api.embedded_postgres import EmbeddedPostgres
 from domain.funds.deposit import DepositConfirmed, deposit_stream
 from domain.money import Asset, credit
-from ledger import codec
-from ledger.handle import Ledger
-from ledger.market import Envelope
+from ledger.books.postings import Entry
+from ledger.log import codec
+from ledger.log.handle import Ledger
+from ledger.log.market import Envelope
+from ledger.log.recorder import Append, CommandRow
 from ledger.migrate import migrate
-from ledger.postings import Entry
-from ledger.recorder import Append, CommandRow
 
 STREAMS = 1_000
 SLICE_SECONDS = 0.2

@@ -43,12 +43,12 @@ from benchmarks import cpu
 from domain.funds.deposit import DepositConfirmed, deposit_stream
 from domain.money import Asset, credit
 from domain.stream import Stream
-from ledger import codec
-from ledger.handle import Ledger
-from ledger.market import Envelope
+from ledger.books.postings import Entry
+from ledger.log import codec
+from ledger.log.handle import Ledger
+from ledger.log.market import Envelope
+from ledger.log.recorder import Append
 from ledger.migrate import migrate
-from ledger.postings import Entry
-from ledger.recorder import Append
 
 ACCOUNTS = 1_000
 PAIRS = 20_000

@@ -6,7 +6,7 @@
 One embedded server, one database of postings as a market makes them: escrows are filled (two
 lines), hours are accrued (four lines) and capacity is booked (two lines).
 
-- ours: `ledger.journal.export` into a file, both forms
+- ours: `ledger.bundle.journal.export` into a file, both forms
 - peer: the same postings as beancount's own directives through beancount's own printer
 - limit: the same rows read from PostgreSQL, and nothing written
 - the tools: `hledger check --strict` and `bean-check` on what was written. Their time is theirs.
@@ -33,8 +33,9 @@ from beancount.core import amount, data
 from beancount.parser import printer
 
 from api.embedded_postgres import EmbeddedPostgres
-from ledger import journal, migrate
-from ledger.journal import COMMODITY, Form
+from ledger import migrate
+from ledger.bundle import journal
+from ledger.bundle.journal import COMMODITY, Form
 
 Connection = psycopg.Connection[Any]
 

@@ -37,7 +37,7 @@ from domain.jobs.job import SubmitJob
 from domain.lease.lease import CANCELLED_BEFORE_START, lease_stream
 from domain.money import PPM, credit
 from ledger import migrate
-from ledger.handle import Answer, CommandKey, Ledger
+from ledger.log.handle import Answer, CommandKey, Ledger
 from projections.fleet import FLEET
 from projections.pools import POOLS
 

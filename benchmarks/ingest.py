@@ -39,7 +39,8 @@ from starlette.requests import Request
 
 from api.embedded_postgres import EmbeddedPostgres
 from benchmarks.reports import bench_node, reports, request
-from ledger import migrate, usage
+from ledger import migrate
+from ledger.log import usage
 
 NODES = 200
 ROWS = 100

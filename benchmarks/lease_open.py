@@ -56,7 +56,7 @@ from domain.money import credit
 from domain.parties.account import BootstrapOperator, IssueApiKey, OpenAccount
 from domain.prices.tariff import CLOUDBENDER, publish
 from ledger import migrate
-from ledger.handle import Ledger
+from ledger.log.handle import Ledger
 
 NODES, DEVICES, RENTERS = 1_000, 8, 32
 PRICE = 2_780_000

@@ -38,8 +38,9 @@ from domain.lease.lease import UsageAccrued
 from domain.market.matching import Need, choose
 from domain.metering import report
 from domain.money import PPM
-from ledger import codec, migrate, usage
-from ledger.chain import split_body
+from ledger import migrate
+from ledger.log import codec, usage
+from ledger.log.chain import split_body
 from projections import runner, tables
 from projections.fleet import FLEET
 from projections.fleet_feed import Feed, fees

@@ -40,7 +40,7 @@ from api.trace_gentd26 import Pod, Sample
 from api.trace_openb import TraceTask
 from domain.metering import report
 from ledger import migrate
-from ledger.usage import StoredReport
+from ledger.log.usage import StoredReport
 from node_reporter.agent import Reporter
 from node_reporter.client import HttpTransport, Response, Unreachable
 from node_reporter.clock import SteppedClock

@@ -44,8 +44,9 @@ from domain.epochs.settlement import Attested, NodeCut, Use
 from domain.funds.deposit import ConfirmDeposit
 from domain.money import credit
 from domain.parties.account import OpenAccount
-from ledger import cut, migrate
-from ledger.handle import Ledger
+from ledger import migrate
+from ledger.log.handle import Ledger
+from ledger.tree import cut
 
 NODES, NODES_SHORT = 1_000_000, 20_000
 WAIT_MAX_MS = 200

@@ -11,8 +11,8 @@ from typing import Any
 from domain import rules
 from domain.money import Asset
 from domain.stream import Stream
-from ledger.chart import kind_of
-from ledger.postings import entries_for
+from ledger.books.chart import kind_of
+from ledger.books.postings import entries_for
 
 
 class Booked:

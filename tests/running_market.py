@@ -34,8 +34,8 @@ from domain.money import PPM, credit
 from domain.parties.account import BootstrapOperator, OpenAccount
 from domain.prices.tariff import CLOUDBENDER, publish
 from domain.stream import Stream
-from ledger import usage
-from ledger.handle import Ledger
+from ledger.log import usage
+from ledger.log.handle import Ledger
 from tests.usage_reports import Node
 
 START_US = 1_795_161_600_000_000

@@ -20,7 +20,7 @@ DOMAIN_MAY_IMPORT = {
     "__future__", "collections", "dataclasses", "domain", "enum", "functools", "hashlib",
     "itertools", "json", "operator", "re", "typing", "uuid",
 }  # fmt: skip
-ONE_DOOR = "ledger/handle.py"
+ONE_DOOR = "ledger/log/handle.py"
 
 
 @cache
@@ -123,9 +123,9 @@ def test_the_append_functions_are_called_from_one_file_each() -> None:
                 for name, files in callers.items():
                     if f"{name}(" in node.value.replace(" ", ""):
                         files.add(path.as_posix())
-    assert callers["market_events_append"] <= {"ledger/recorder.py"}
-    assert callers["usage_append"] <= {"ledger/usage.py"}
-    assert callers["meter_append"] <= {"ledger/meter_log.py"}
+    assert callers["market_events_append"] <= {"ledger/log/recorder.py"}
+    assert callers["usage_append"] <= {"ledger/log/usage.py"}
+    assert callers["meter_append"] <= {"ledger/log/meter_log.py"}
 
 
 def test_the_shell_writes_no_table_of_the_ledger() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from nacl.signing import SigningKey
 
 from domain.metering import report
-from ledger.usage import Item, item
+from ledger.log.usage import Item, item
 
 BOOT = "5b1c9a7e-6f0d-4f0b-9c3f-2f1d0c9e8a71"
 STEP_US = 60_000_000

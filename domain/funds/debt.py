@@ -1,6 +1,6 @@
 """What an account owes the network, how it becomes good again, and the reserve for what never does.
 
-    owed > 0  =>  no new lease           a guard inside the append (`ledger/chart.py`)
+    owed > 0  =>  no new lease           a guard inside the append (`ledger/books/chart.py`)
     sum(owed so far) == owed now + repaid + written off
 
 A debt arises when money that was spent is taken back (`domain/funds/payment.py`) or a fee finds nothing

@@ -4,7 +4,7 @@
     a payer's part counts against what it allows the account this month (`domain/funds/budget.py`)
 
 For charges without an escrow of their own: they were not held before, so they cannot be refused.
-Who owes opens no lease until it is paid (`ledger/chart.py`).
+Who owes opens no lease until it is paid (`ledger/books/chart.py`).
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ the order of the meter log, so batching, order, duplication and delay of events 
 What an auditor needs is in the fact: the events of this meter up to `through_position` have been
 judged, `events_chain` commits to their bytes in order, `log_chain` to the whole meter log at that
 moment, and `refused` names every event that did not count in full. Rows R-7, J-6, C-30's storage;
-design economics 3 and 4, api 10. Who sends what is not known here (`ledger/meter_log.py`).
+design economics 3 and 4, api 10. Who sends what is not known here (`ledger/log/meter_log.py`).
 """
 
 from __future__ import annotations

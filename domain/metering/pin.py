@@ -3,7 +3,7 @@
     size(lane) never falls from pin to pin;   an unchanged size has an unchanged head and root
 
 `lanes_root` is the RFC 6962 root over 64 lane records (design audit 2). The pin appended together
-with `EpochClosing` is the epoch's cut. Not the tree: `ledger/cut.py` reads that.
+with `EpochClosing` is the epoch's cut. Not the tree: `ledger/tree/cut.py` reads that.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ from domain.money import credit, token
 from domain.parties.account import BootstrapOperator, LinkWallet, OpenAccount
 from domain.prices.price_feed import ObservePrice
 from domain.prices.tariff import CLOUDBENDER, PublishTariff
-from ledger.handle import Ledger
+from ledger.log.handle import Ledger
 from tests.contracts import stage
 from tests.contracts.stage import CAP, DAY_S, GENESIS_S, TIMELOCK_S
 

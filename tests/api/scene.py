@@ -26,8 +26,8 @@ from api.settings import Settings
 from domain.fleet import keys as node_key
 from domain.parties.account import BootstrapOperator
 from domain.prices.tariff import CLOUDBENDER, publish
-from ledger import trees
-from ledger.usage import item
+from ledger.log.usage import item
+from ledger.tree import trees
 from tests.usage_reports import Node as SigningNode
 
 NOW_US = 1_795_161_720_000_000

@@ -21,9 +21,9 @@ from domain.metering import report
 from domain.metering.report import lane_of
 from domain.money import PPM
 from domain.stream import Stream
-from ledger.chain import stored_body
-from ledger.handle import Ledger
-from ledger.usage import StoredReport
+from ledger.log.chain import stored_body
+from ledger.log.handle import Ledger
+from ledger.log.usage import StoredReport
 from tests.running_market import CASH_UNITS, PRICE, RENTER, START_US, Market
 
 OWNER_HOLDBACK = "party:acct_owner:holdback"

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 import api.accrual
-import ledger.handle
+import ledger.log.handle
 from api.accrual import PATIENCE_US, accrue, due_commands
 from api.embedded_postgres import EmbeddedPostgres
 from api.jobs import due_leases
@@ -18,7 +18,7 @@ from domain.lease.lease import START_TIMEOUT_US, UsageAccrued
 from domain.money import PPM
 from domain.refusal import Reason
 from domain.stream import Stream
-from ledger.handle import Ledger
+from ledger.log.handle import Ledger
 from projections import tables
 from tests.running_market import PRICE, START_US, Market
 from tests.written import written
@@ -84,7 +84,7 @@ def copy(database: str, leases: list[str], postgres: EmbeddedPostgres) -> Iterat
     "narrow",
     [
         lambda _: None,
-        lambda patch: patch.setattr(ledger.handle, "FACTS_MAX", 3),
+        lambda patch: patch.setattr(ledger.log.handle, "FACTS_MAX", 3),
         lambda patch: patch.setattr(api.accrual, "LEASES_TOGETHER", 2),
         lambda patch: patch.setattr(api.accrual, "REPORTS_AHEAD_MAX", 4),
     ],

@@ -49,7 +49,7 @@ from domain.income.maturity import EarningsForgone, ForgoDust, SetPaymentMode
 from domain.money import credit
 from domain.refusal import Reason, Refused
 from domain.stream import Stream
-from ledger import job_runs
+from ledger.beside import timer_runs as job_runs
 from tests.api.paying import EARNED_AN_HOUR, MIDNIGHT_US, Paying, paying
 from tests.running_market import OWNER
 

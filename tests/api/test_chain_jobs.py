@@ -34,8 +34,8 @@ from domain.money import token
 from domain.parties.account import WALLET_DELAY_US
 from domain.prices.price_feed import ObservePrice, SetPriceSources
 from domain.refusal import Reason, Refused
-from ledger import chain_store
-from ledger.handle import Ledger
+from ledger.beside import chain_store
+from ledger.log.handle import Ledger
 from tests.api import chain_scene
 from tests.api.chain_scene import (
     EMISSION,

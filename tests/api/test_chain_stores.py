@@ -14,8 +14,8 @@ from contracts.deployment import Deployment, Roles
 from contracts.outbox import Attempt, Intent, State
 from contracts.scanner import Cursor, Observation
 from domain.chain.transaction import stream_of
-from ledger import chain_store
-from ledger.handle import Ledger
+from ledger.beside import chain_store
+from ledger.log.handle import Ledger
 from tests.contracts.stage import account, terms
 
 CHAIN_ID = 131277322940537

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from domain.money import Asset
-from ledger.postings import Entry
+from ledger.books.postings import Entry
 from tests.api.scene import Caller, Scene
 from tests.ledger.told import do, ledger_on, withdrawn
 

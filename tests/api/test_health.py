@@ -7,8 +7,8 @@ import re
 import pytest
 
 from api import health
-from ledger import job_runs
-from ledger.job_runs import JobRun
+from ledger.beside import timer_runs as job_runs
+from ledger.beside.timer_runs import JobRun
 from projections.runner import Connection
 from tests.api.scene import Scene
 

@@ -16,7 +16,7 @@ from api.settings import SettingsInvalid
 from domain.income.invoice import InvoiceIssued, InvoiceLine, period_bounds_us
 from domain.income.tax import TaxParty
 from domain.money import credit
-from ledger.billing_details import Details
+from ledger.beside.billing_details import Details
 from tests.api.scene import Caller, Scene, opened
 from tests.api.work import hours_of_work
 

@@ -23,8 +23,10 @@ from domain.lease.lease import START_TIMEOUT_US
 from domain.metering.pin import UsagePinned
 from domain.metering.report import lane_of
 from domain.stream import Stream
-from ledger import job_runs, trees, usage
-from ledger.job_runs import JobRun
+from ledger.beside import timer_runs as job_runs
+from ledger.beside.timer_runs import JobRun
+from ledger.log import usage
+from ledger.tree import trees
 from projections.runner import Connection
 from tests.running_market import START_US, Market
 

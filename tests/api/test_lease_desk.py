@@ -10,7 +10,7 @@ from typing import Any
 from api.lease_desk import LeaseDesk, Opening
 from domain.lease.lease import LeaseRequested
 from domain.stream import Stream
-from ledger.handle import NO_ANSWER, CommandKey, LogBusy
+from ledger.log.handle import NO_ANSWER, CommandKey, LogBusy
 from tests.api.scene import Scene
 
 ASKERS = 12

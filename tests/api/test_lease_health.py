@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from api.jobs import run_lease_logs
-from ledger import lease_health
+from ledger.beside import lease_halves as lease_health
 from tests.api.scene import HOUR_US, Scene
 from tests.api.test_work import executor_of
 from tests.api.work import MINUTE_US, accrue_now, run

@@ -9,8 +9,8 @@ from typing import Any
 from api.usage import MEDIA_TYPE
 from domain.duration import HOUR_US
 from domain.metering import report
-from ledger import trees
-from ledger.checkpoint import open_checkpoint, parse_verifier_key
+from ledger.tree import trees
+from ledger.tree.checkpoint import open_checkpoint, parse_verifier_key
 from node_reporter.client import Response, UsageClient
 from node_reporter.clock import SystemClock
 from tests.api.scene import NOW_US, Scene

@@ -19,8 +19,8 @@ from domain.duration import DAY_US, HOUR_US
 from domain.leasing.other_resources import PATIENCE_US, chain_of
 from domain.money import credit
 from domain.prices.tariff import CLOUDBENDER, METERS, MeterRate, PublishTariff
-from ledger import meter_log
-from ledger.chain import lp4
+from ledger.log import meter_log
+from ledger.log.chain import lp4
 from tests.api.scene import NOW_US, Caller, Scene, opened
 
 MINUTE_US = 60_000_000

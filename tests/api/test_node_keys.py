@@ -16,7 +16,7 @@ from api.jobs import Jobs
 from domain.fleet import keys as node_key
 from domain.fleet.keys import NodeBootsAlternated
 from domain.metering import report
-from ledger import usage
+from ledger.log import usage
 from tests.api.scene import Caller, Provider, Scene
 from tests.usage_reports import BOOT, STEP_US, Node
 

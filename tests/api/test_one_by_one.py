@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from api.one_by_one import OneByOne
-from ledger.handle import LogBusy
+from ledger.log.handle import LogBusy
 
 logger = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from domain.market.matching import recompute
-from ledger import codec
+from ledger.log import codec
 from tests.api.scene import Scene
 
 POOR = {"asset": "CREDIT", "units": "1500000"}

@@ -17,7 +17,7 @@ from api.trace_openb import TraceUnreadable, read_nodes, read_tasks
 from domain.lease.lease import LeaseClosed, LeaseOpened, LeaseRequested, LeaseReserved
 from domain.stream import Change, Stream
 from ledger import migrate
-from ledger.handle import Ledger
+from ledger.log.handle import Ledger
 from projections import tables
 from tests.ledger.told import do, ledger_on
 

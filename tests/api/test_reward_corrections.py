@@ -31,7 +31,7 @@ from domain.epochs.reward_correction import SLASH, ProposeRewardCorrection
 from domain.epochs.reward_terms import NO_TERMS, REWARD_TERMS
 from domain.epochs.settlement import Settlement
 from domain.money import token
-from ledger.epoch_replay import EpochReplay
+from ledger.bundle.epoch_replay import EpochReplay
 from tests.api import chain_scene
 from tests.api.chain_scene import EMISSION, OWNER
 from tests.api.scene import Scene

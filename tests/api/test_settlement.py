@@ -20,7 +20,7 @@ from contracts.tally import TOKEN_UNIT
 from domain.epochs.epoch import stream_of
 from domain.epochs.epoch_file import file_sha256
 from domain.refusal import Reason, Refused
-from ledger.handle import Ledger
+from ledger.log.handle import Ledger
 from projections import tables
 from projections.epochs import EPOCHS
 from tests.api import chain_scene

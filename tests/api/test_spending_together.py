@@ -24,7 +24,7 @@ from domain.money import PPM, credit
 from domain.parties.account import OpenAccount
 from domain.refusal import Reason, Refused
 from domain.stream import Stream
-from ledger.handle import CommandKey, Ledger
+from ledger.log.handle import CommandKey, Ledger
 from tests.running_market import OPERATOR, PRICE, RENTER, START_US, Market
 
 THREADS, LEASES = 8, 5

@@ -20,8 +20,8 @@ from api import usage_form
 from api.usage import MEDIA_TYPE, REQUEST_BYTES_MAX, Limits, NodeKey, UsageIngest, fast
 from domain.metering import report
 from domain.metering.report import ReportInvalid
-from ledger import usage
-from ledger.usage import UsageLog
+from ledger.log import usage
+from ledger.log.usage import UsageLog
 from tests.examples import examples
 from tests.usage_reports import STEP_US, Node, a_report, rows
 

@@ -10,7 +10,7 @@ from nacl.public import PrivateKey, SealedBox
 
 from domain.jobs.job import workload_hash
 from domain.jobs.plan import Reference
-from ledger import lease_logs
+from ledger.beside import lease_logs
 from tests.api.scene import Caller, Provider, Scene
 
 EXECUTOR = "e0" * 8

@@ -14,7 +14,7 @@ from domain.epochs.policy import PublishPolicy
 from domain.epochs.reward_terms import REWARD_TERMS
 from domain.metering import report
 from domain.metering.pin import PinUsage
-from ledger import cut, trees
+from ledger.tree import cut, trees
 from tests.api.scene import NOW_US, Provider, Scene
 from tests.domain.epochs import POLICY
 

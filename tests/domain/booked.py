@@ -13,9 +13,9 @@ from domain.lease.lease import UsageAccrued
 from domain.leasing.other_resources import ResourceAccrued
 from domain.money import Asset
 from domain.stream import Change, Stream
-from ledger.charged import line_of
-from ledger.chart import kind_of
-from ledger.postings import entries_for
+from ledger.beside.charged import line_of
+from ledger.books.chart import kind_of
+from ledger.books.postings import entries_for
 from tests.given import Scene
 
 

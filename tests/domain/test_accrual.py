@@ -21,7 +21,7 @@ from domain.metering.counting import (
     most_us,
     refusals,
 )
-from ledger.codec import JSON_INT_MAX
+from ledger.log.codec import JSON_INT_MAX
 
 NOON_US = 1_795_176_000_000_000
 MINUTE_US = 60_000_000

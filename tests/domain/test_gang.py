@@ -44,7 +44,7 @@ from domain.money import PPM, credit
 from domain.pools.pool import GANG_TIMEOUT_US
 from domain.refusal import Reason, Refused
 from domain.stream import Stream
-from ledger.handle import FACTS_MAX
+from ledger.log.handle import FACTS_MAX
 from tests.domain.booked import Booked
 from tests.domain.market import JOB, NOON_US, RENTER, job
 from tests.domain.pools import CASH, fleet_of, free_nodes

@@ -26,7 +26,7 @@ from domain.jobs.job import (
 from domain.money import PPM, credit, token
 from domain.refusal import Reason
 from domain.stream import Stream
-from ledger import codec
+from ledger.log import codec
 from tests.domain.supply import ALICE, NOON_US, with_account
 from tests.given import Scene
 

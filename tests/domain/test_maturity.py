@@ -36,8 +36,8 @@ from domain.money import credit
 from domain.parties.account import AccountClosed, AccountOpened
 from domain.refusal import Reason, Refused
 from domain.stream import Stream
-from ledger.chart import kind_of
-from ledger.postings import entries_for
+from ledger.books.chart import kind_of
+from ledger.books.postings import entries_for
 from tests.given import Scene
 
 DAY_ZERO_US = 20_777 * DAY_US

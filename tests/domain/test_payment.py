@@ -44,8 +44,8 @@ from domain.money import Asset, credit
 from domain.parties.account import AccountClosed, AccountOpened
 from domain.refusal import Reason, Refused
 from domain.stream import Stream
-from ledger.chart import kind_of
-from ledger.postings import entries_for, entry
+from ledger.books.chart import kind_of
+from ledger.books.postings import entries_for, entry
 from tests.domain.supply import ALICE, ALICE_STREAM, NOON_US, opened
 from tests.given import Scene
 

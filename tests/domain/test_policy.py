@@ -27,8 +27,8 @@ from domain.money import credit, token
 from domain.refusal import Reason, Refused
 from domain.rules import decide
 from domain.stream import Change
-from ledger import codec, pgbin
-from ledger.postings import entries_for
+from ledger.books.postings import entries_for
+from ledger.log import codec, pgbin
 from tests.domain.epochs import CAP, POLICY, READY, opened
 from tests.given import Scene
 

@@ -44,8 +44,8 @@ from domain.money import PPM, Amount, Asset, credit
 from domain.parties.account import AccountClosed, AccountOpened
 from domain.refusal import Reason
 from domain.stream import Stream
-from ledger.chart import kind_of
-from ledger.postings import entries_for
+from ledger.books.chart import kind_of
+from ledger.books.postings import entries_for
 from tests.examples import examples
 from tests.given import Scene
 

@@ -278,7 +278,7 @@ quantities = st.lists(st.integers(0, 10**6), min_size=1, max_size=12)
 def test_no_batching_order_or_delay_of_events_changes_a_total(
     quantities: list[int], order: Any, cuts: set[int], closed_s: int | None
 ) -> None:
-    """Duplicates never reach this point: the log stores an event once (`ledger/meter_log.py`)."""
+    """Duplicates never reach this point: the log stores an event once (`ledger/log/meter_log.py`)."""
     events = [event(0, q, 90 * n - 30, 90 * n + 60) for n, q in enumerate(quantities)]
     scene = running if closed_s is None else running.after(market.close(closed_s * 1_000_000))
     at_us = NOON_US + 2 * HOUR_US

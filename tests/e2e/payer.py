@@ -18,7 +18,7 @@ from api import secret_files
 from api.embedded_postgres import EmbeddedPostgres
 from domain.chain.payout_root import ConfirmPayout
 from domain.money import token
-from ledger.handle import CommandKey, Ledger, LogBusy, StreamMoved
+from ledger.log.handle import CommandKey, Ledger, LogBusy, StreamMoved
 
 ACCOUNT = "treasury"
 

@@ -25,9 +25,9 @@ from api.embedded_postgres import EmbeddedPostgres
 from domain.gpu_time import charge_for
 from domain.lease.lease import Lease
 from domain.stream import Stream
-from ledger import usage
-from ledger.chain import GENESIS_MARKET, chain, market_leaf
-from ledger.handle import CommandKey, Ledger
+from ledger.log import usage
+from ledger.log.chain import GENESIS_MARKET, chain, market_leaf
+from ledger.log.handle import CommandKey, Ledger
 from projections import tables
 from tests.e2e import stand as stands
 from tests.e2e.load import Load

@@ -14,8 +14,9 @@ from uuid import UUID
 
 import pytest
 
-from ledger import codec, merkle
-from ledger.chain import GENESIS_MARKET, chain, market_leaf
+from ledger.log import codec
+from ledger.log.chain import GENESIS_MARKET, chain, market_leaf
+from ledger.tree import merkle
 from tests.ledger.samples import every_fact
 
 FILE = Path(__file__).with_name("market_log.jsonl")

@@ -23,10 +23,10 @@ from api.audit_replay import replay_bundle
 from api.embedded_postgres import EmbeddedPostgres
 from domain.chain.payout_root import EpochMintConfirmed, PayoutRootBuilt
 from domain.epochs.epoch import EpochClosing, EpochSealed, RewardsCredited, RewardsMatured
-from ledger.bundle import result_root
-from ledger.checkpoint import VerifierKey
-from ledger.epoch_replay import EpochReplay
-from ledger.export import export_bundle
+from ledger.bundle.epoch_replay import EpochReplay
+from ledger.bundle.export import export_bundle
+from ledger.bundle.shape import result_root
+from ledger.tree.checkpoint import VerifierKey
 from tests.api.cli_scene import tallystick
 from tests.independent import bundle_sql
 from tests.independent.year import Year, live

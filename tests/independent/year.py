@@ -59,12 +59,12 @@ from domain.metering.pin import UsagePinned
 from domain.money import credit, token
 from domain.parties.account import AccountOpened, WalletLinked
 from domain.stream import Stream
-from ledger import codec
-from ledger.chain import GENESIS_MARKET, chain, genesis_usage, market_leaf
-from ledger.chart import kind_of
-from ledger.cut import LaneRecord, Pin
-from ledger.merkle import EMPTY_ROOT
-from ledger.postings import entries_for
+from ledger.books.chart import kind_of
+from ledger.books.postings import entries_for
+from ledger.log import codec
+from ledger.log.chain import GENESIS_MARKET, chain, genesis_usage, market_leaf
+from ledger.tree.cut import LaneRecord, Pin
+from ledger.tree.merkle import EMPTY_ROOT
 
 START_US = 1_800_000_000_000_000
 HOUR_US = 3_600_000_000

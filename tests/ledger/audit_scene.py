@@ -20,9 +20,10 @@ from domain.fleet.node import NodeKeyConfirmed
 from domain.lease.lease import LeaseReady
 from domain.metering import report
 from domain.stream import Stream
-from ledger import codec, cut, trees, usage
-from ledger.chain import market_leaf
-from ledger.checkpoint import Signer
+from ledger.log import codec, usage
+from ledger.log.chain import market_leaf
+from ledger.tree import cut, trees
+from ledger.tree.checkpoint import Signer
 
 ORIGIN = "tallystick.example/v1/audit/log"
 LOG_SEED = bytes(range(32))

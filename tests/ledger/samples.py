@@ -9,7 +9,7 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from domain.money import Amount, Asset
-from ledger.codec import NAMES
+from ledger.log.codec import NAMES
 
 BIG = 123_456_789_012_345_678_901_234_567_890
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from domain.metering.report import NAME, lane_of
 from domain.refusal import Reason, Refused
-from ledger.chain import (
+from ledger.log.chain import (
     GENESIS_MARKET,
     chain,
     conform,

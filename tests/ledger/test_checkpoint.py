@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from nacl.signing import SigningKey
 
-from ledger import merkle
-from ledger.checkpoint import (
+from ledger.tree import merkle
+from ledger.tree.checkpoint import (
     Checkpoint,
     NoteInvalid,
     Signer,

@@ -20,7 +20,7 @@ from domain.market.offer import OfferWithdrawn
 from domain.money import Amount, Asset, credit
 from domain.pools.scheduling import Inputs
 from domain.prices.modules import PriceRequest
-from ledger import codec
+from ledger.log import codec
 from tests.ledger.samples import every_fact
 
 STREAM = UUID("6f9a1d5e-0c44-5b6e-9d0a-7a11757c0001")

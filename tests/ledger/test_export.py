@@ -14,15 +14,10 @@ from domain.epochs.policy import PolicyPublished
 from domain.metering.report import lane_of
 from domain.money import token
 from domain.stream import Stream
-from ledger import parquet
-from ledger.checkpoint import VerifierKey
-from ledger.export import (
-    ExportRefused,
-    NothingSigned,
-    export_bundle,
-    read_epoch_files,
-)
-from ledger.verify import verify_bundle
+from ledger.bundle import parquet
+from ledger.bundle.export import ExportRefused, NothingSigned, export_bundle, read_epoch_files
+from ledger.bundle.verify import verify_bundle
+from ledger.tree.checkpoint import VerifierKey
 from tests.ledger.audit_scene import LOG_SEED, ORIGIN, Scene, open_scene
 from tests.ledger.test_verify import EPOCH_FILE, sealed
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import domain
-from ledger.market import domain_fingerprint, fingerprint_of
+from ledger.log.market import domain_fingerprint, fingerprint_of
 
 DOMAIN = Path(domain.__file__).parent
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from domain.parties.account import OpenAccount
 from domain.stream import Stream
-from ledger import fresh
-from ledger.fresh import FreshStates
-from ledger.handle import Ledger
+from ledger.log import fresh
+from ledger.log.fresh import FreshStates
+from ledger.log.handle import Ledger
 from tests.examples import examples
 from tests.running_market import OPERATOR, OWNER, RENTER, START_US, Market
 

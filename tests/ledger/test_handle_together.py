@@ -17,7 +17,7 @@ from domain.lease.lease import RequestLease, ReserveLease, lease_stream
 from domain.money import PPM, credit
 from domain.refusal import Reason, Refused
 from domain.stream import Stream, World
-from ledger.handle import Ahead, Answer, CommandKey, Ledger, Order
+from ledger.log.handle import Ahead, Answer, CommandKey, Ledger, Order
 from tests.examples import examples
 from tests.running_market import PRICE, RENTER, START_US, Market, SignedNode
 from tests.written import written

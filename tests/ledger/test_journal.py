@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from domain.duration import DAY_US
 from domain.money import Asset, credit
-from ledger import journal
-from ledger.chart import kind_of
-from ledger.journal import COMMODITY, Form, account_name, chart_name
+from ledger.books.chart import kind_of
+from ledger.bundle import journal
+from ledger.bundle.journal import COMMODITY, Form, account_name, chart_name
 from tests.ledger import told
 
 HLEDGER = shutil.which("hledger")

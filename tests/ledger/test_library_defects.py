@@ -21,7 +21,7 @@ from eventsourcing.domain import Aggregate
 from eventsourcing.persistence import IntegrityError, StoredEvent
 from psycopg.conninfo import conninfo_to_dict
 
-from ledger.market import Market
+from ledger.log.market import Market
 from tests.ledger.told import BLINDING_KEY, NOW_US, deposited, do, ledger_on, withdrawn
 
 ROOT = Path(__file__).parents[2]

@@ -20,7 +20,7 @@ from domain.market.offer import OfferTerms, PublishOffer
 from domain.money import PPM, credit
 from domain.refusal import Refused
 from domain.stream import Stream
-from ledger.handle import Ledger, StreamMoved
+from ledger.log.handle import Ledger, StreamMoved
 from tests.linearizability import Operation, linearization
 from tests.running_market import PRICE, PROVIDER, RENTER, START_US, Market
 

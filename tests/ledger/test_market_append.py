@@ -14,9 +14,9 @@ from domain.money import Asset, credit
 from domain.parties.account import AccountClosed
 from domain.refusal import Reason, Refused
 from domain.stream import Change, Stream, World
-from ledger.chain import GENESIS_MARKET, chain, market_leaf
-from ledger.handle import ATTEMPTS_MAX, FACTS_MAX, BooksRefused, CommandKey, StreamMoved
-from ledger.postings import Entry
+from ledger.books.postings import Entry
+from ledger.log.chain import GENESIS_MARKET, chain, market_leaf
+from ledger.log.handle import ATTEMPTS_MAX, FACTS_MAX, BooksRefused, CommandKey, StreamMoved
 from tests.ledger.told import (
     NOW_US,
     Do,
@@ -342,7 +342,7 @@ def test_many_writers_keep_the_books_and_the_positions(database: str) -> None:
 
 
 def test_a_command_asked_again_gets_its_first_answer(database: str) -> None:
-    from ledger.handle import Answer
+    from ledger.log.handle import Answer
 
     def say(changes: object) -> Answer:
         return Answer(201, f"{len(changes)} recorded".encode())  # type: ignore[arg-type]
@@ -421,7 +421,7 @@ def test_a_command_that_records_nothing_leaves_its_row(database: str) -> None:
 
 
 def test_a_follower_moves_with_its_facts_and_never_back(database: str) -> None:
-    from ledger.handle import FollowedAlready
+    from ledger.log.handle import FollowedAlready
 
     with ledger_on(database) as ledger:
         ledger.handle(do(withdrawn("a")), key=None, now_us=NOW_US, tracking=("job", 5))

@@ -17,7 +17,7 @@ import pytest
 from eventsourcing.persistence import OperationalError, StoredEvent
 
 from api.embedded_postgres import EmbeddedPostgres
-from ledger.handle import InProgress, Ledger, LogBusy, OutcomeUnknown
+from ledger.log.handle import InProgress, Ledger, LogBusy, OutcomeUnknown
 from ledger.migrate import migrate
 from tests.ledger.told import NOW_US, deposited, do, key, ledger_on, withdrawn
 
@@ -151,7 +151,7 @@ def _write_through_kills(server: EmbeddedPostgres, ledger: Ledger) -> set[str]:
 def test_a_database_that_is_gone_makes_the_log_busy_not_the_caller_wait_for_ever(
     postgres: EmbeddedPostgres, template: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ledger.recorder.POOL_SECONDS_MAX", 1)
+    monkeypatch.setattr("ledger.log.recorder.POOL_SECONDS_MAX", 1)
     with ledger_on(postgres.create_database("gone", template=template)) as ledger:
         ledger.handle(do(withdrawn("a")), key=key("k1"), now_us=NOW_US)
         with psycopg.connect(postgres.uri, autocommit=True) as connection:

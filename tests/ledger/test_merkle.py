@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger import merkle
+from ledger.tree import merkle
 from tests.examples import examples
 
 SIZES = [1, 2, 255, 256, 257, 65_535, 65_536, 65_537, 70_000]

@@ -9,9 +9,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from ledger import meter_log
-from ledger.chain import chain
-from ledger.meter_log import GENESIS, Broken, Item, Status, leaf_of
+from ledger.log import meter_log
+from ledger.log.chain import chain
+from ledger.log.meter_log import GENESIS, Broken, Item, Status, leaf_of
 
 NOW_US = 1_795_161_600_000_000
 ACCOUNT = "acct_owner"

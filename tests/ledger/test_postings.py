@@ -26,9 +26,10 @@ from domain.lease import turns as lease_turns
 from domain.leasing import other_resources as resource_usage
 from domain.money import PPM, Amount, Asset, credit, token
 from domain.prices.charge_split import Parts, peel
-from ledger import codec, postings
-from ledger.chart import kind_of
-from ledger.postings import Entry, entries_for, entry
+from ledger.books import postings
+from ledger.books.chart import kind_of
+from ledger.books.postings import Entry, entries_for, entry
+from ledger.log import codec
 from projections.movements import KINDS
 from tests.ledger import priced
 from tests.projections.story import Size, story

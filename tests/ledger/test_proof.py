@@ -15,9 +15,9 @@ from nacl.signing import SigningKey
 
 from api.embedded_postgres import EmbeddedPostgres
 from domain.metering.report import lane_of
-from ledger import proof, prove
-from ledger.checkpoint import VerifierKey
-from ledger.prove import NotCovered
+from ledger.tree import proof, prove
+from ledger.tree.checkpoint import VerifierKey
+from ledger.tree.prove import NotCovered
 from tests.ledger.audit_scene import LOG_SEED, ORIGIN, Node, open_scene
 
 KEY = VerifierKey(ORIGIN, bytes(SigningKey(LOG_SEED).verify_key))

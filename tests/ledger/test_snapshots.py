@@ -5,8 +5,8 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-import ledger.market as ledger_market
-from ledger.handle import Ledger
+from ledger.log import market as ledger_market
+from ledger.log.handle import Ledger
 from tests.ledger.told import NOW_US, Count, do, ledger_on, offer, withdrawn
 
 

@@ -17,14 +17,9 @@ import pytest
 from psycopg.pq import TransactionStatus
 
 from domain.metering.report import LANES, lane_of
-from ledger import cut, merkle, trees
-from ledger.chain import genesis_usage
-from ledger.checkpoint import (
-    Checkpoint,
-    Signer,
-    SigningRefused,
-    open_checkpoint,
-)
+from ledger.log.chain import genesis_usage
+from ledger.tree import cut, merkle, trees
+from ledger.tree.checkpoint import Checkpoint, Signer, SigningRefused, open_checkpoint
 from tests.ledger.audit_scene import LOG_SEED, ORIGIN, Scene, open_scene
 
 

@@ -11,9 +11,9 @@ import psycopg
 import pytest
 
 from domain.metering.report import report_hash
-from ledger import usage
-from ledger.chain import chain, genesis_usage, split_body
-from ledger.usage import Item, Receipt, Status, UsageLog
+from ledger.log import usage
+from ledger.log.chain import chain, genesis_usage, split_body
+from ledger.log.usage import Item, Receipt, Status, UsageLog
 from tests.usage_reports import Node
 
 NOW_US = 1_795_161_720_000_000

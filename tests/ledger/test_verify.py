@@ -25,9 +25,11 @@ from domain.metering import report
 from domain.metering.report import lane_of
 from domain.money import token
 from domain.stream import Stream
-from ledger import merkle, parquet
-from ledger.bundle import manifest_bytes
-from ledger.chain import (
+from ledger.bundle import parquet
+from ledger.bundle.export import export_bundle
+from ledger.bundle.shape import manifest_bytes
+from ledger.bundle.verify import VerifyReport, verify_bundle
+from ledger.log.chain import (
     GENESIS_MARKET,
     chain,
     genesis_usage,
@@ -36,9 +38,8 @@ from ledger.chain import (
     stored_body,
     usage_leaf,
 )
-from ledger.checkpoint import Checkpoint, VerifierKey, sign_note
-from ledger.export import export_bundle
-from ledger.verify import VerifyReport, verify_bundle
+from ledger.tree import merkle
+from ledger.tree.checkpoint import Checkpoint, VerifierKey, sign_note
 from tests.ledger.audit_scene import LOG_SEED, ORIGIN, open_scene
 
 KEY = VerifierKey(ORIGIN, bytes(SigningKey(LOG_SEED).verify_key))

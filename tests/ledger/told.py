@@ -14,8 +14,8 @@ from domain.lease.lease import LeaseReserved
 from domain.market.offer import OfferWithdrawn
 from domain.money import Amount, Asset, credit
 from domain.stream import Change, Stream, World
-from ledger.handle import CommandKey, Ledger
-from ledger.postings import Entry
+from ledger.books.postings import Entry
+from ledger.log.handle import CommandKey, Ledger
 
 BLINDING_KEY = b"for tests only, sixteen or more"
 NOW_US = 1_763_000_000_000_000
@@ -36,7 +36,7 @@ class Do:
 
 
 class ToldRules:
-    """`ledger.market.Rules`: folds by counting, decides what the command says."""
+    """`ledger.log.market.Rules`: folds by counting, decides what the command says."""
 
     def initial(self, kind: str) -> Any:
         assert kind

@@ -23,7 +23,7 @@ from nacl.signing import VerifyKey
 
 from domain.fleet import keys as node_key
 from domain.metering import report
-from ledger.usage import StoredReport
+from ledger.log.usage import StoredReport
 from node_reporter.client import Response, Unreachable
 from node_reporter.clock import Clock, SystemClock
 from node_reporter.identity import key_id

@@ -8,7 +8,7 @@ import psycopg
 
 from domain.metering import report
 from domain.metering.report import Device, Report, Row
-from ledger.chain import chain, genesis_usage, stored_body, usage_leaf
+from ledger.log.chain import chain, genesis_usage, stored_body, usage_leaf
 
 HOUR_US = 3_600_000_000
 START_US = 1_795_161_600_000_000

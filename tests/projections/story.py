@@ -74,10 +74,10 @@ from domain.prices.tariff import METERS, MeterRate, TariffPublished, UsageFee
 from domain.stream import Stream
 from domain.trust import challenge
 from domain.trust import record as trust_record
-from ledger import codec
-from ledger.chain import GENESIS_MARKET, chain, market_leaf
-from ledger.chart import kind_of
-from ledger.postings import entries_for
+from ledger.books.chart import kind_of
+from ledger.books.postings import entries_for
+from ledger.log import codec
+from ledger.log.chain import GENESIS_MARKET, chain, market_leaf
 from tests.projections.bidding_story import bidding
 from tests.projections.demand_story import GROUP, INNER, demanding
 from tests.projections.funding_story import funding

@@ -17,8 +17,8 @@ from domain.lease.lease import EscrowPart, LeaseReserved, LeaseSettled, LeaseTop
 from domain.money import PPM, credit
 from domain.prices.charge_split import peel
 from domain.stream import Stream
-from ledger.chart import kind_of
-from ledger.postings import entries_for
+from ledger.books.chart import kind_of
+from ledger.books.postings import entries_for
 from projections import movements, runner, tables
 from projections.movements import MOVEMENTS
 from tests.examples import examples

@@ -13,7 +13,7 @@ import pytest
 from domain.fleet import revenue_share
 from domain.lease import lease
 from domain.money import PPM
-from ledger import codec
+from ledger.log import codec
 from projections import (
     access,
     audit_index,

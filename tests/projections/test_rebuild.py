@@ -15,7 +15,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from ledger import codec
+from ledger.log import codec
 from projections import runner, tables
 from projections.fleet import FLEET
 from projections.leases import LEASES

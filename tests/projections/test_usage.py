@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from domain.duration import HOUR_US
 from domain.metering import report
 from domain.metering.report import Device
-from ledger.chain import stored_body
+from ledger.log.chain import stored_body
 from projections import runner, tables, usage
 from projections.usage import Hour
 from tests.examples import examples

@@ -17,8 +17,8 @@ from domain.lease.lease import UsageAccrued
 from domain.leasing.other_resources import ResourceAccrued
 from domain.money import Asset
 from domain.refusal import Reason, Refused
-from ledger.books import Books
-from ledger.market import Market
+from ledger.books.books import Books
+from ledger.log.market import Market
 
 FEDERATED_REVENUE = "network:revenue:federated"
 

@@ -1,4 +1,4 @@
-"""Writes the receipts that `ledger/proof.py` checks: one fact, or one usage report under its pin.
+"""Writes the receipts that `ledger/tree/proof.py` checks: one fact, or one usage report under its pin.
 
 Reads the logs and the trees; decides nothing.
 """
@@ -10,9 +10,9 @@ from typing import Any
 import psycopg
 
 from domain.metering.report import LANES
-from ledger import merkle, trees
-from ledger.cut import LaneRecord, lanes_tree
-from ledger.proof import (
+from ledger.tree import merkle, trees
+from ledger.tree.cut import LaneRecord, lanes_tree
+from ledger.tree.proof import (
     LaneProof,
     MarketEntry,
     Proof,

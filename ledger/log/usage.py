@@ -25,9 +25,9 @@ import psycopg
 from psycopg import AsyncConnection, Connection
 
 from domain.metering import report
-from ledger import pgbin
-from ledger.chain import chain, genesis_usage, stored_body, usage_leaf
-from ledger.lanes import lane_of
+from ledger.log import pgbin
+from ledger.log.chain import chain, genesis_usage, stored_body, usage_leaf
+from ledger.log.lanes import lane_of
 
 FLAG_CONTENT = 1
 """The signed content breaks a rule of the report's form: stored, earns nothing."""

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from domain.metering.pin import LanePin, UsagePinned
 from domain.metering.report import LANES
-from ledger import merkle
-from ledger.chain import genesis_usage
+from ledger.log.chain import genesis_usage
+from ledger.tree import merkle
 
 if TYPE_CHECKING:
     # The verifier shares these formulas and runs where no driver is installed.

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import psycopg
 from psycopg.rows import tuple_row
 
-from ledger.chain import chain, lp4
+from ledger.log.chain import chain, lp4
 
 GENESIS = sha256(b"meter").digest()
 EVENTS_MAX = 1_000

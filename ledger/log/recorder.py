@@ -5,7 +5,7 @@ one transaction, no pipeline. Positions are gapless and the commit order is the 
 
     one append == facts + chain + books + guards + idempotency row + tracking row + notification
 
-Not here: what may be appended (`domain`), and what to do when it could not be (`ledger/handle.py`).
+Not here: what may be appended (`domain`), and what to do when it could not be (`ledger/log/handle.py`).
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from psycopg.sql import SQL
 from psycopg.types.numeric import Int4, Int8
 from psycopg_pool import PoolTimeout
 
-from ledger import pgbin
-from ledger.chain import market_leaf
-from ledger.chart import kind_of
-from ledger.postings import Entry
+from ledger.books.chart import kind_of
+from ledger.books.postings import Entry
+from ledger.log import pgbin
+from ledger.log.chain import market_leaf
 
 APP_ROLE = "tallystick_app"
 REFUSAL = 0

@@ -4,7 +4,7 @@
 
 A market fact needs the last two steps only. What the file says besides the C2SP lines stands in
 `extra` as JSON and is not authenticated: `check` recomputes every hash of it from the stored bytes.
-Pure: files are written by `ledger/prove.py`.
+Pure: files are written by `ledger/tree/prove.py`.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from typing import Any
 from uuid import UUID
 
 from domain.metering.report import LANES, pae
-from ledger import merkle
-from ledger.chain import market_leaf, split_body, usage_leaf
-from ledger.checkpoint import Checkpoint, NoteInvalid, VerifierKey, open_checkpoint, signed_by
-from ledger.cut import LaneRecord
+from ledger.log.chain import market_leaf, split_body, usage_leaf
+from ledger.tree import merkle
+from ledger.tree.checkpoint import Checkpoint, NoteInvalid, VerifierKey, open_checkpoint, signed_by
+from ledger.tree.cut import LaneRecord
 
 FORMAT = "c2sp.org/tlog-proof@v1"
 MARKET_FACT = "market-fact"

@@ -16,7 +16,7 @@ from typing import Any, LiteralString
 from uuid import UUID
 
 from domain.stream import Stream
-from ledger.market import Held, Market
+from ledger.log.market import Held, Market
 
 STREAMS_MAX = 65_536
 GROWN_MAX = 20_000

@@ -1,7 +1,7 @@
 """Signed heads of the audit log: C2SP signed notes and checkpoints, and the one who signs them.
 
 Formats only, and one file; no database, no network. Whether a head is right is for
-`ledger/verify.py`.
+`ledger/bundle/verify.py`.
 
     note    = text || "\\n" || one line "— name base64(key id || signature)\\n" per signature
     key id  = SHA-256(name || 0x0A || type || public key)[:4]
@@ -26,7 +26,7 @@ from types import TracebackType
 from nacl.exceptions import BadSignatureError
 from nacl.signing import SigningKey, VerifyKey
 
-from ledger.merkle import EMPTY_ROOT, HASH, verify_consistency
+from ledger.tree.merkle import EMPTY_ROOT, HASH, verify_consistency
 
 ED25519 = 0x01
 SIGNATURES_MAX = 100

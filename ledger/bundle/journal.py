@@ -26,7 +26,7 @@ import psycopg
 
 from domain.duration import DAY_US
 from domain.money import Asset
-from ledger.chart import DEBIT
+from ledger.books.chart import DEBIT
 
 Connection = psycopg.Connection[Any]
 

@@ -1,6 +1,6 @@
 """The offline verifier: recomputes everything an export bundle says, trusting nobody.
 
-    every row its leaf, every leaf its chain, positions gapless           (ledger/walk.py)
+    every row its leaf, every leaf its chain, positions gapless           (ledger/tree/walk.py)
     root over all facts            == the root in the signed checkpoint
     every pin                      == chain and tree of its 64 lanes at its sizes
     every report                   signed by its node's key, next in its node's own chain
@@ -31,8 +31,8 @@ from domain.metering.report import (
     parse,
     report_hash,
 )
-from ledger import merkle, parquet
-from ledger.bundle import (
+from ledger.bundle import parquet
+from ledger.bundle.shape import (
     CHECKPOINT_FILE,
     FORMAT,
     KEYS_FILE,
@@ -46,8 +46,9 @@ from ledger.bundle import (
     payout_of,
     result_root,
 )
-from ledger.chain import GENESIS_MARKET, genesis_usage, market_leaf, split_body, usage_leaf
-from ledger.checkpoint import (
+from ledger.log.chain import GENESIS_MARKET, genesis_usage, market_leaf, split_body, usage_leaf
+from ledger.tree import merkle
+from ledger.tree.checkpoint import (
     Checkpoint,
     NoteInvalid,
     VerifierKey,
@@ -56,8 +57,8 @@ from ledger.checkpoint import (
     parse_verifier_key,
     signed_by,
 )
-from ledger.cut import lanes_tree
-from ledger.walk import RowWrong, Walk
+from ledger.tree.cut import lanes_tree
+from ledger.tree.walk import RowWrong, Walk
 
 _FLAG_CONTENT = 1
 """The content breaks a rule of the report's form; the only flag there is."""

@@ -47,8 +47,8 @@ from domain.epochs.reward_changes import (
 from domain.epochs.settlement import Settlement, settle
 from domain.metering.pin import UsagePinned
 from domain.refusal import Refused
-from ledger.chart import kind_of
-from ledger.postings import entries_for
+from ledger.books.chart import kind_of
+from ledger.books.postings import entries_for
 
 TOLD_MAX = 200
 """Characters of a value in a problem: what differs is named, not printed whole."""

@@ -18,9 +18,9 @@ from hashlib import sha256
 from typing import Any
 
 from domain.metering.report import LANES
-from ledger import merkle
-from ledger.cut import LaneRecord
-from ledger.proof import PIN_NAME
+from ledger.tree import merkle
+from ledger.tree.cut import LaneRecord
+from ledger.tree.proof import PIN_NAME
 
 FORMAT = 1
 MANIFEST_FILE = "manifest.json"

@@ -2,7 +2,7 @@
 
     state(stream) == fold(evolve, initial, facts of the stream)        snapshot or not
 
-Reading is here. Appending goes through `ledger/handle.py`, which is the only caller of `put`.
+Reading is here. Appending goes through `ledger/log/handle.py`, which is the only caller of `put`.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from eventsourcing.utils import Environment
 
 from domain import rules as market_rules
 from domain.stream import Change, S, Stream, World
-from ledger import codec, pgbin
-from ledger.recorder import APP_ROLE, MarketDatastore, MarketFactory
+from ledger.log import codec, pgbin
+from ledger.log.recorder import APP_ROLE, MarketDatastore, MarketFactory
 
 SNAPSHOT_EVERY = 100
 CONNECTIONS_MAX = 16
@@ -139,7 +139,7 @@ def fingerprint_of(folder: Path) -> str:
 
 
 class MarketMapper(Mapper[UUID]):
-    """Facts to stored names and bytes and back, by `ledger/codec.py`; nothing of the library's."""
+    """Facts to stored names and bytes and back, by `ledger/log/codec.py`; nothing of the library's."""
 
     def __init__(self, blinding_key: bytes, rules: Rules, fingerprint: str) -> None:
         super().__init__(JSONTranscoder())

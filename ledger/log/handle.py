@@ -32,12 +32,12 @@ from psycopg_pool import PoolTimeout, TooManyRequests
 from domain import rules as market_rules
 from domain.refusal import STORED_REFUSALS, Reason, Refused
 from domain.stream import Change, S, Stream, World, derive_id
-from ledger import postings
-from ledger.books import Books
-from ledger.chart import guards_for, kind_of, refusal_of_guards
-from ledger.market import CONNECTIONS_MAX, SNAPSHOT_EVERY, Envelope, Held, Market, Rules
-from ledger.postings import Entry
-from ledger.recorder import APP_ROLE, REFUSAL, Append, Appended, CommandRow
+from ledger.books import postings
+from ledger.books.books import Books
+from ledger.books.chart import guards_for, kind_of, refusal_of_guards
+from ledger.books.postings import Entry
+from ledger.log.market import CONNECTIONS_MAX, SNAPSHOT_EVERY, Envelope, Held, Market, Rules
+from ledger.log.recorder import APP_ROLE, REFUSAL, Append, Appended, CommandRow
 
 ATTEMPTS_MAX = 50
 """Every lost race was won by somebody else, so the log moves on. Then it is 503, no refusal."""

@@ -1,7 +1,7 @@
 """Rows of the two logs as Parquet files: written in bounded pieces, read back row by row.
 
 The bytes of a Parquet file depend on who wrote it, so a file's SHA-256 finds transport damage only.
-What a row is, is its leaf hash, recomputed from the row (`ledger/walk.py`).
+What a row is, is its leaf hash, recomputed from the row (`ledger/tree/walk.py`).
 """
 
 from __future__ import annotations

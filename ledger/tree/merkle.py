@@ -1,6 +1,6 @@
 """The audit tree: RFC 6962 hashes over the leaves of one log, roots, proofs and their checks.
 
-Pure: no I/O, no log, no keys. A leaf here is already a hash (`ledger/chain.py` makes it).
+Pure: no I/O, no log, no keys. A leaf here is already a hash (`ledger/log/chain.py` makes it).
 
     node = SHA-256(0x01 | left | right)        root of nothing = SHA-256("")
     verify_inclusion(i, n, leaf[i], inclusion(i, n), root(n))           for every i < n

@@ -19,8 +19,8 @@ from typing import Any
 
 import psycopg
 
-from ledger import parquet, trees
-from ledger.bundle import (
+from ledger.bundle import parquet
+from ledger.bundle.shape import (
     CHECKPOINT_FILE,
     FORMAT,
     KEYS_FILE,
@@ -32,10 +32,11 @@ from ledger.bundle import (
     pretty,
     result_root,
 )
-from ledger.chain import GENESIS_MARKET, genesis_usage, market_leaf, usage_leaf
-from ledger.checkpoint import Checkpoint, VerifierKey, open_checkpoint
-from ledger.cut import LaneRecord
-from ledger.walk import RowWrong, Walk
+from ledger.log.chain import GENESIS_MARKET, genesis_usage, market_leaf, usage_leaf
+from ledger.tree import trees
+from ledger.tree.checkpoint import Checkpoint, VerifierKey, open_checkpoint
+from ledger.tree.cut import LaneRecord
+from ledger.tree.walk import RowWrong, Walk
 
 Connection = psycopg.Connection[Any]
 

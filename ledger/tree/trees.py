@@ -4,7 +4,7 @@
 
 Not part of the append: a follower reads what is committed, in batches, in transactions of its own.
 The rows of `tree_head` are the fence; two followers take turns, and a killed one leaves the last
-committed state. Whether the leaves themselves are right is for `ledger/verify.py`.
+committed state. Whether the leaves themselves are right is for `ledger/bundle/verify.py`.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any
 import psycopg
 
 from domain.metering.report import LANES
-from ledger import merkle
-from ledger.checkpoint import Signer
+from ledger.tree import merkle
+from ledger.tree.checkpoint import Signer
 
 MARKET = LANES
 """The number of the market log beside the usage lanes 0 to 63."""

@@ -9,8 +9,8 @@ The tree grows along, so its root is known at every size on the way. Knows no fi
 
 from __future__ import annotations
 
-from ledger import merkle
-from ledger.chain import chain
+from ledger.log.chain import chain
+from ledger.tree import merkle
 
 
 class RowWrong(ValueError):
