@@ -53,13 +53,17 @@ from domain.parties.account import (
     account_stream,
 )
 from domain.refusal import Reason, Refused
-from projections import access, fleet, leases, meters, money_out, statements
-from projections.access import ACCESS
-from projections.fleet import FLEET
-from projections.leases import LEASES
-from projections.meters import METERS
-from projections.money_out import MONEY_OUT
-from projections.statements import STATEMENTS
+from projections.fleet import fleet
+from projections.fleet.fleet import FLEET
+from projections.income import money_out, statements
+from projections.income.money_out import MONEY_OUT
+from projections.income.statements import STATEMENTS
+from projections.lease import leases
+from projections.lease.leases import LEASES
+from projections.metering import meters
+from projections.metering.meters import METERS
+from projections.parties import access
+from projections.parties.access import ACCESS
 
 resource = Resource("accounts")
 

@@ -31,8 +31,8 @@ from domain.corrections.late_usage import BillLateUsage
 from domain.income.adjustment import AdjustmentBooked, GrantGoodwill
 from domain.refusal import Reason, Refused
 from ledger.beside.charged import charged_line
-from projections import disputes
-from projections.disputes import DISPUTES
+from projections.corrections import disputes
+from projections.corrections.disputes import DISPUTES
 
 resource = Resource("adjustments")
 

@@ -37,10 +37,11 @@ from domain.jobs.plan import Reference
 from domain.lease.lease import RUNNING, ReadyLease, lease_stream
 from domain.money import PPM
 from domain.refusal import Reason, Refused
-from projections import fleet, leases, work
-from projections.fleet import FLEET
-from projections.leases import LEASES
-from projections.work import WORK
+from projections.fleet import fleet
+from projections.fleet.fleet import FLEET
+from projections.lease import leases, work
+from projections.lease.leases import LEASES
+from projections.lease.work import WORK
 
 resource = Resource("nodes")
 

@@ -37,8 +37,8 @@ from domain.trust.attribute import (
     message_for,
     statement_id,
 )
-from projections import supply
-from projections.fleet import FLEET
+from projections.fleet import supply
+from projections.fleet.fleet import FLEET
 
 resource = Resource("attributes")
 

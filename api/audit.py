@@ -34,9 +34,10 @@ from api.paging import LIST_LIMIT, Cursor, Limit
 from api.positions import POSITION, ReadAsOf
 from ledger.log.lanes import lane_of
 from ledger.tree import prove, trees
-from projections import audit_index, fleet
-from projections.audit_index import AUDIT_INDEX
-from projections.fleet import FLEET
+from projections.audit import audit_index
+from projections.audit.audit_index import AUDIT_INDEX
+from projections.fleet import fleet
+from projections.fleet.fleet import FLEET
 
 resource = Resource("audit")
 

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 from api import keys
 from api.errors import Problem, problem
 from domain.parties.account import SCOPES
-from projections import access
-from projections.access import ACCESS
+from projections.parties import access
+from projections.parties.access import ACCESS
 
 if TYPE_CHECKING:
     from api.service import Service

@@ -25,8 +25,9 @@ from domain.leasing.bidding import UNAVAILABLE, DropBid, award
 from domain.market.auction import Auction, LapseBids
 from domain.market.auction import stream_of as auction_stream
 from domain.refusal import Reason, Refused
-from projections import bids, tables
-from projections.bids import Standing
+from projections import tables
+from projections.market import bids
+from projections.market.bids import Standing
 from projections.runner import Connection
 
 logger = logging.getLogger(__name__)

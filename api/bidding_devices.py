@@ -13,8 +13,8 @@ from domain.lease.looked import NOT_LOOKED, Looked
 from domain.leasing.bidding import Offered
 from domain.market.auction import stream_of
 from domain.market.matching import FreeDevice
-from projections import fleet
-from projections.fleet import FLEET
+from projections.fleet import fleet
+from projections.fleet.fleet import FLEET
 
 
 def free_devices(service: Service, lease_id: str, node_id: str) -> list[str]:

@@ -49,9 +49,9 @@ from domain.market.auction import Auction, BidPlaced, WithdrawBid, stream_of
 from domain.market.offer import offer_stream
 from domain.market.standing_bid import stream_of as standing_stream_of
 from domain.refusal import Reason, Refused
-from projections import bids
-from projections.bids import BIDS
-from projections.pools import POOLS
+from projections.market import bids
+from projections.market.bids import BIDS
+from projections.pools.pools import POOLS
 
 resource = Resource("bids")
 

@@ -32,13 +32,16 @@ from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
 from api.positions import ReadAsOf
 from domain.refusal import Reason, Refused
-from projections import access, agreed, statements, usage
-from projections.access import ACCESS
-from projections.countersigned import COUNTERSIGNED
-from projections.disputes import DISPUTES
-from projections.leases import LEASES
-from projections.statements import STATEMENTS
-from projections.usage import USAGE
+from projections.corrections import agreed
+from projections.corrections.disputes import DISPUTES
+from projections.income import statements
+from projections.income.statements import STATEMENTS
+from projections.lease.countersigned import COUNTERSIGNED
+from projections.lease.leases import LEASES
+from projections.metering import usage
+from projections.metering.usage import USAGE
+from projections.parties import access
+from projections.parties.access import ACCESS
 
 resource = Resource("billing")
 

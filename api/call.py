@@ -35,8 +35,8 @@ from domain.refusal import STORED_REFUSALS, Reason, Refused
 from domain.stream import Change, S, Stream, World, derive_id
 from ledger.log.handle import Answer, CommandKey, Outcome, Reads, RefusedBefore
 from projections import runner, tables
+from projections.metering.usage import USAGE
 from projections.runner import Connection, Projection
-from projections.usage import USAGE
 
 T = TypeVar("T")
 REPLAYED = "Idempotent-Replayed"

@@ -21,7 +21,7 @@ from domain.hardware.capacity import PROOF_GAP_US, Span, unproven
 from domain.metering.report import lane_of
 from ledger.log.handle import LOG_AWAY
 from projections import tables
-from projections.away import read_away
+from projections.fleet.away import read_away
 from projections.runner import Connection
 
 logger = logging.getLogger(__name__)

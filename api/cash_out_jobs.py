@@ -43,7 +43,8 @@ from domain.money import credit
 from domain.refusal import Reason, Refused
 from domain.stream import derive_id
 from ledger.log.handle import LOG_AWAY, Ledger
-from projections import money_out, tables
+from projections import tables
+from projections.income import money_out
 from projections.runner import Connection
 
 logger = logging.getLogger(__name__)

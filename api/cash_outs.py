@@ -62,8 +62,8 @@ from domain.income.maturity import (
 from domain.income.maturity import stream_of as earnings_stream
 from domain.parties.account import account_stream
 from domain.refusal import Reason, Refused
-from projections import money_out
-from projections.money_out import MONEY_OUT
+from projections.income import money_out
+from projections.income.money_out import MONEY_OUT
 
 resource = Resource("cash-outs")
 

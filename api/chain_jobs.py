@@ -62,7 +62,7 @@ from domain.prices.token_burn import tokens_for
 from domain.refusal import Reason, Refused
 from ledger.log.handle import Ledger
 from projections import tables
-from projections.epochs import EPOCHS, read_burn_due
+from projections.epochs.epochs import EPOCHS, read_burn_due
 
 __all__ = [
     "ChainJobs",

@@ -46,8 +46,8 @@ from domain.parties.client import (
 from domain.pools.quota import GPU_PPM_MAX, SetQuota, client_quota
 from domain.pools.quota import stream_of as quota_stream
 from domain.refusal import Reason, Refused
-from projections import demand
-from projections.demand import DEMAND
+from projections.parties import demand
+from projections.parties.demand import DEMAND
 
 resource = Resource("clients")
 

@@ -61,11 +61,12 @@ from domain.lease.shared_escrow import stream_of as escrow_stream
 from domain.leasing.escrow_sharing import ReturnEscrow
 from domain.refusal import Reason, Refused
 from ledger.log import codec
-from projections import leases, reputation
-from projections.fleet import FLEET
-from projections.leases import LEASES
-from projections.reputation import REPUTATION
-from projections.usage import USAGE
+from projections.fleet.fleet import FLEET
+from projections.lease import leases
+from projections.lease.leases import LEASES
+from projections.metering.usage import USAGE
+from projections.trust import reputation
+from projections.trust.reputation import REPUTATION
 
 resource = Resource("jobs")
 

@@ -26,7 +26,8 @@ from domain.metering.report import lane_of
 from domain.refusal import Reason, Refused
 from ledger.beside.charged import charged_line
 from ledger.log.handle import Ledger
-from projections import disputes, tables
+from projections import tables
+from projections.corrections import disputes
 from projections.runner import Connection
 
 logger = logging.getLogger(__name__)

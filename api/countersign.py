@@ -42,10 +42,10 @@ from domain.lease.countersign import (
     stick_stream,
 )
 from domain.refusal import Reason, Refused
-from projections import countersigned, leases
-from projections.countersigned import COUNTERSIGNED
-from projections.leases import LEASES
-from projections.usage import USAGE
+from projections.lease import countersigned, leases
+from projections.lease.countersigned import COUNTERSIGNED
+from projections.lease.leases import LEASES
+from projections.metering.usage import USAGE
 
 resource = Resource("countersignatures")
 

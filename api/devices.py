@@ -38,8 +38,8 @@ from domain.hardware.sharing import MIG, Gpu, Held, blocked_ppm, instances_of
 from domain.lease.close_codes import RESHAPED
 from domain.lease.lease import CloseLease
 from domain.refusal import Reason, Refused
-from projections import fleet
-from projections.fleet import FLEET
+from projections.fleet import fleet
+from projections.fleet.fleet import FLEET
 
 resource = Resource("devices")
 

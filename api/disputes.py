@@ -48,9 +48,9 @@ from domain.refusal import Reason, Refused
 from ledger.beside import dispute_texts
 from ledger.beside.charged import charged_line
 from ledger.beside.dispute_texts import TEXT_MAX
-from projections import disputes
-from projections.disputes import DISPUTES
-from projections.epochs import EPOCHS
+from projections.corrections import disputes
+from projections.corrections.disputes import DISPUTES
+from projections.epochs.epochs import EPOCHS
 
 resource = Resource("disputes")
 

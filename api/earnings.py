@@ -42,10 +42,11 @@ from domain.lease.accrual_steps import steps
 from domain.lease.lease import UsageAccrued
 from domain.refusal import Reason
 from ledger.log import codec
-from projections import audit_index, earnings, movements
-from projections.earnings import EARNINGS
-from projections.fleet import FLEET
-from projections.movements import MOVEMENTS
+from projections.audit import audit_index
+from projections.fleet.fleet import FLEET
+from projections.income import earnings, movements
+from projections.income.earnings import EARNINGS
+from projections.income.movements import MOVEMENTS
 
 resource = Resource("earnings")
 

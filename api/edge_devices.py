@@ -35,9 +35,10 @@ from domain.fleet.edge_device import AddEdgeDevice, RemoveEdgeDevice, stream_of
 from domain.fleet.storage_node import ProvisionStorageNode, ReadyStorageNode, RemoveStorageNode
 from domain.fleet.storage_node import stream_of as storage_stream
 from domain.refusal import Reason, Refused
-from projections import fleet, meters
-from projections.fleet import FLEET
-from projections.meters import METERS
+from projections.fleet import fleet
+from projections.fleet.fleet import FLEET
+from projections.metering import meters
+from projections.metering.meters import METERS
 
 resource = Resource("edge")
 

@@ -25,9 +25,10 @@ from domain.epochs.explanation import ExplainedShare, Explanation, Totals, expla
 from domain.epochs.policy import NETWORK
 from domain.epochs.wash_signals import Signals, of_shares, signals
 from domain.refusal import Reason, Refused
-from projections import counterparties, epochs
-from projections.counterparties import COUNTERPARTIES, NODES, RENTERS, Divided
-from projections.epochs import EPOCHS, EpochRow
+from projections.epochs import epochs
+from projections.epochs import wash_uses as counterparties
+from projections.epochs.epochs import EPOCHS, EpochRow
+from projections.epochs.wash_uses import COUNTERPARTIES, NODES, RENTERS, Divided
 
 resource = Resource("epochs")
 

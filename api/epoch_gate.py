@@ -24,7 +24,7 @@ from domain.prices.price_feed import FEED, reading_of
 from ledger.beside import chain_store
 from ledger.log.handle import Ledger
 from projections import tables
-from projections.epoch_gate import read_behind, read_unaccrued
+from projections.epochs.gate import read_behind, read_unaccrued
 
 Connection = psycopg.Connection[Any]
 

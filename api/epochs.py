@@ -32,8 +32,8 @@ from api.payout_files import payout_path
 from api.positions import POSITION
 from api.service import Service
 from domain.refusal import Reason, Refused
-from projections import epochs
-from projections.epochs import EPOCHS
+from projections.epochs import epochs
+from projections.epochs.epochs import EPOCHS
 
 resource = Resource("epochs")
 

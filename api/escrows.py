@@ -31,7 +31,7 @@ from domain.lease.funds import total
 from domain.lease.shared_escrow import Escrow, Member, stream_of
 from domain.leasing.escrow_sharing import FundEscrow, ReturnEscrow
 from domain.refusal import Reason, Refused
-from projections.leases import LEASES
+from projections.lease.leases import LEASES
 
 resource = Resource("escrows")
 

@@ -19,7 +19,7 @@ from domain.market.dimensions import OfferedNode
 from domain.market.explanation import Relaxation
 from domain.market.matching import recompute
 from domain.money import PPM
-from projections.reputation import Setting
+from projections.trust.reputation import Setting
 
 SettingName = Literal["edge", "datacenter"]
 PpmTold = Annotated[int, Field(ge=0, le=PPM)]

@@ -31,16 +31,16 @@ from domain.refusal import Reason, Refused
 from ledger.beside import billing_details
 from ledger.bundle import journal
 from ledger.bundle.journal import Closing, Form, Transaction, account_name
-from projections import access
-from projections.access import ACCESS
-from projections.charges import read_charges
-from projections.fleet import FLEET
-from projections.invoices import INVOICES
-from projections.leases import LEASES
-from projections.movements import MOVEMENTS
+from projections.fleet.fleet import FLEET
+from projections.income.charges import read_charges
+from projections.income.invoices import INVOICES
+from projections.income.movements import MOVEMENTS
+from projections.income.statements import STATEMENTS
+from projections.lease.leases import LEASES
+from projections.metering.usage import USAGE
+from projections.parties import access
+from projections.parties.access import ACCESS
 from projections.runner import Connection
-from projections.statements import STATEMENTS
-from projections.usage import USAGE
 
 resource = Resource("exports")
 

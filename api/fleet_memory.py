@@ -6,8 +6,8 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar
 
-from projections.fleet_columns import Columns
-from projections.fleet_feed import Feed
+from projections.market.columns import Columns
+from projections.market.feed import Feed
 from projections.runner import Connection
 
 T = TypeVar("T")

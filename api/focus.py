@@ -25,7 +25,7 @@ from typing import Any
 from domain.calendar import day_named, day_start_us
 from domain.duration import DAY_US
 from domain.gpu_time import GPU_HOUR_US
-from projections.charges import Charge
+from projections.income.charges import Charge
 
 VERSION = "1.2"
 BATCH_ROWS = 1_000

@@ -28,9 +28,10 @@ from domain.lease.forecast import Draw, charge_per_hour, lasts_until_us
 from domain.lease.lease import Lease, lease_stream
 from domain.market.offer import SETTLEMENTS
 from domain.refusal import Reason, Refused
-from projections import access, leases
-from projections.access import ACCESS
-from projections.leases import LEASES
+from projections.lease import leases
+from projections.lease.leases import LEASES
+from projections.parties import access
+from projections.parties.access import ACCESS
 
 resource = Resource("billing")
 

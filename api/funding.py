@@ -34,9 +34,10 @@ from domain.funds.budget import ACCOUNT, SetBudget, budget_of, left_this_month, 
 from domain.funds.funding import EndPayer, SetPayer, funding_of, sources_of
 from domain.market.offer import SETTLEMENTS
 from domain.refusal import Reason, Refused
-from projections import access, funding
-from projections.access import ACCESS
-from projections.funding import FUNDING
+from projections.funds import funding
+from projections.funds.funding import FUNDING
+from projections.parties import access
+from projections.parties.access import ACCESS
 
 resource = Resource("funding")
 

@@ -41,9 +41,9 @@ from domain.money import PPM
 from domain.pools.pool import GANG_TIMEOUT_US, pool_stream
 from domain.pools.queue import queue_of
 from domain.refusal import Reason, Refused
-from projections import pools
-from projections.fleet import FLEET
-from projections.pools import POOLS
+from projections.fleet.fleet import FLEET
+from projections.pools import pools
+from projections.pools.pools import POOLS
 
 resource = Resource("gangs")
 

@@ -43,8 +43,8 @@ from domain.governance.grant import (
     stream_of,
 )
 from domain.refusal import Reason
-from projections import funding
-from projections.funding import FUNDING
+from projections.funds import funding
+from projections.funds.funding import FUNDING
 
 resource = Resource("grants")
 

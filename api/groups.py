@@ -41,8 +41,8 @@ from domain.pools.group import (
 from domain.pools.quota import SetQuota
 from domain.pools.quota import stream_of as quota_stream
 from domain.refusal import Reason, Refused
-from projections import demand
-from projections.demand import DEMAND
+from projections.parties import demand
+from projections.parties.demand import DEMAND
 
 resource = Resource("groups")
 

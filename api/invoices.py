@@ -52,9 +52,10 @@ from domain.refusal import Reason, Refused
 from ledger.beside import billing_details
 from ledger.beside.billing_details import Details
 from ledger.log import codec
-from projections import access, invoices
-from projections.access import ACCESS
-from projections.invoices import INVOICES, Document
+from projections.income import invoices
+from projections.income.invoices import INVOICES, Document
+from projections.parties import access
+from projections.parties.access import ACCESS
 
 resource = Resource("invoices")
 

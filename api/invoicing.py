@@ -29,13 +29,13 @@ from domain.income.tax import TaxParty
 from domain.money import credit
 from ledger.beside import billing_details
 from ledger.log.handle import LOG_AWAY
-from projections import invoices, statements
-from projections.disputes import DISPUTES
-from projections.invoices import INVOICES, GivenBack
-from projections.leases import LEASES
-from projections.movements import MOVEMENTS
+from projections.corrections.disputes import DISPUTES
+from projections.income import invoices, statements
+from projections.income.invoices import INVOICES, GivenBack
+from projections.income.movements import MOVEMENTS
+from projections.lease.leases import LEASES
+from projections.metering.usage import USAGE
 from projections.runner import Connection
-from projections.usage import USAGE
 
 logger = logging.getLogger(__name__)
 

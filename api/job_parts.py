@@ -67,8 +67,9 @@ from domain.lease.lease import CloseLease, RequestLease, lease_stream
 from domain.refusal import Reason, Refused
 from domain.stream import derive_id
 from ledger.log.handle import JOB_ACCOUNT, StreamMoved
-from projections import leases, tables
-from projections.leases import LEASES
+from projections import tables
+from projections.lease import leases
+from projections.lease.leases import LEASES
 from projections.runner import Connection
 
 logger = logging.getLogger(__name__)

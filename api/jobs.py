@@ -50,7 +50,9 @@ from ledger.beside import timer_runs as job_runs
 from ledger.log.handle import LOG_AWAY
 from ledger.log.usage import key_id_of
 from ledger.tree import cut, trees
-from projections import access, funding, tables
+from projections import tables
+from projections.funds import funding
+from projections.parties import access
 from projections.runner import Connection
 
 logger = logging.getLogger(__name__)

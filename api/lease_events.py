@@ -28,8 +28,8 @@ from api.models import LeaseQuery, Position, Told, Told_at, moment
 from api.operation import Resource
 from api.positions import POSITION
 from domain.refusal import Reason, Refused
-from projections import leases
-from projections.leases import LEASES, LeaseFact
+from projections.lease import leases
+from projections.lease.leases import LEASES, LeaseFact
 
 resource = Resource("leases")
 

@@ -37,10 +37,11 @@ from domain.lease.lease import DEGRADED_AFTER_US, Lease, lease_stream
 from domain.refusal import Reason, Refused
 from ledger.beside import lease_halves as lease_health
 from ledger.beside.lease_halves import ACCEPTOR, INITIATOR, Half
-from projections import fleet, usage
-from projections.fleet import FLEET
-from projections.leases import LEASES
-from projections.usage import USAGE
+from projections.fleet import fleet
+from projections.fleet.fleet import FLEET
+from projections.lease.leases import LEASES
+from projections.metering import usage
+from projections.metering.usage import USAGE
 
 resource = Resource("leases")
 

@@ -61,8 +61,8 @@ from domain.leasing.taking import Place, quoted_instead, reserving
 from domain.market.matching import Match
 from domain.prices.modules import Posted, label
 from domain.refusal import Reason, Refused
-from projections import lease_turns
-from projections.leases import LEASES
+from projections.lease import turns as lease_turns
+from projections.lease.leases import LEASES
 
 resource = Resource("leases")
 

@@ -26,7 +26,8 @@ from domain.metering.counting import UsageRow
 from domain.metering.report import lane_of
 from domain.refusal import Refused
 from ledger.log.handle import LOG_AWAY
-from projections import lease_turns, tables
+from projections import tables
+from projections.lease import turns as lease_turns
 from projections.runner import Connection
 
 logger = logging.getLogger(__name__)

@@ -67,9 +67,10 @@ from domain.lease.lease import (
 )
 from domain.refusal import Reason, Refused
 from ledger.log import codec
-from projections import leases, usage
-from projections.leases import LEASES
-from projections.usage import USAGE
+from projections.lease import leases
+from projections.lease.leases import LEASES
+from projections.metering import usage
+from projections.metering.usage import USAGE
 
 resource = Resource("leases")
 

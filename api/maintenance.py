@@ -34,8 +34,8 @@ from domain.fleet.maintenance import CancelMaintenance, ScheduleMaintenance, Win
 from domain.fleet.roles import SetNodeRole, role_stream
 from domain.leasing.drain import DrainNode
 from domain.refusal import Reason
-from projections import supply
-from projections.fleet import FLEET
+from projections.fleet import supply
+from projections.fleet.fleet import FLEET
 
 resource = Resource("maintenance")
 

@@ -22,11 +22,12 @@ from domain.market.matching import Match, candidate_of, rule_of
 from domain.market.offer import PRICE_UNITS_MAX
 from domain.money import PPM
 from domain.prices.modules import PriceOffer, PriceRequest, PricingPolicy, module_of
-from projections import bids, fleet
-from projections.bids import BIDS, Standing
-from projections.fleet import FLEET
-from projections.fleet_columns import Columns
-from projections.fleet_match import devices_meeting, node_with
+from projections.fleet import fleet
+from projections.fleet.fleet import FLEET
+from projections.market import bids
+from projections.market.bids import BIDS, Standing
+from projections.market.columns import Columns
+from projections.market.match import devices_meeting, node_with
 from projections.runner import Connection
 
 MATCHER = "matcher"

@@ -2,7 +2,7 @@
 
 What a lease needs says `domain/market/need.py`, the same for every way of buying. Whether a node meets it
 is decided by `domain/market/dimensions.py`, for the whole fleet at once by
-`projections/fleet_match.py`. Here the two are brought together, with what the views tell.
+`projections/market/match.py`. Here the two are brought together, with what the views tell.
 """
 
 from __future__ import annotations
@@ -26,11 +26,13 @@ from domain.market.matching import Match, choose, ranked, rule_of
 from domain.market.need import need_of, with_money, without_money
 from domain.refusal import Reason, Refused
 from domain.trust.reputation_terms import RENTER
-from projections import fleet, fleet_feed, scores
-from projections.fleet import FLEET
-from projections.fleet_columns import Columns
-from projections.fleet_match import Answer, Shortage, answer, node_with, shortage
+from projections.fleet import fleet
+from projections.fleet.fleet import FLEET
+from projections.market import feed as fleet_feed
+from projections.market.columns import Columns
+from projections.market.match import Answer, Shortage, answer, node_with, shortage
 from projections.runner import Connection
+from projections.trust import scores
 
 T = TypeVar("T")
 

@@ -16,7 +16,8 @@ from domain.fleet.edge_device import ChargeDeviceFee
 from domain.fleet.storage_node import ChargeStorageNode
 from domain.leasing.other_resources import EVENTS_MAX, AccrueResource, MeteredEvent, stream_of
 from ledger.log import meter_log
-from projections import meters, tables
+from projections import tables
+from projections.metering import meters
 from projections.runner import Connection
 
 Thing = TypeVar("Thing")

@@ -35,9 +35,10 @@ from domain.leasing.other_resources import STORAGE, ReleaseStorage, stream_of
 from domain.refusal import Reason, Refused
 from ledger.log import meter_log
 from ledger.log.meter_log import EVENTS_MAX, Status
-from projections import leases, meters
-from projections.leases import LEASES
-from projections.meters import METERS
+from projections.lease import leases
+from projections.lease.leases import LEASES
+from projections.metering import meters
+from projections.metering.meters import METERS
 
 resource = Resource("meters")
 

@@ -67,9 +67,10 @@ from domain.funds.top_up import (
 )
 from domain.funds.top_up import stream_of as top_up_stream
 from domain.refusal import Reason, Refused
-from projections import access, payments
-from projections.access import ACCESS
-from projections.payments import PAYMENTS
+from projections.funds import payments
+from projections.funds.payments import PAYMENTS
+from projections.parties import access
+from projections.parties.access import ACCESS
 
 resource = Resource("payments")
 

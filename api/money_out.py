@@ -20,7 +20,8 @@ from domain.duration import DAY_US
 from domain.income.maturity import NETWORK, MatureEarnings, SweepEarnings, due_until_us, stream_of
 from domain.income.region_pool import RegionalEarning
 from ledger.log.handle import LOG_AWAY, Ledger
-from projections import money_out, read, regions, tables
+from projections import read, tables
+from projections.income import money_out, regions
 from projections.runner import Connection
 
 logger = logging.getLogger(__name__)

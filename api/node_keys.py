@@ -11,8 +11,9 @@ from __future__ import annotations
 from typing import Literal
 
 from api.usage import NodeKey
-from projections import access, read, runner
-from projections.access import ACCESS
+from projections import read, runner
+from projections.parties import access
+from projections.parties.access import ACCESS
 from projections.runner import Connection
 
 REFRESH_SECONDS = 1.0

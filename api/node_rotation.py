@@ -26,8 +26,8 @@ from domain.fleet.key_rotation import RevokeNodeKey, RotateNodeKey
 from domain.fleet.keys import rotation
 from domain.fleet.node import NodeState, node_stream
 from domain.refusal import Reason, Refused
-from projections import usage
-from projections.usage import USAGE
+from projections.metering import usage
+from projections.metering.usage import USAGE
 
 resource = Resource("nodes")
 

@@ -38,9 +38,9 @@ from domain.metering.counting import RefusedRow
 from domain.metering.report import lane_of
 from domain.refusal import Reason, Refused
 from ledger.log import codec
-from projections import usage
-from projections.fleet import FLEET
-from projections.usage import USAGE
+from projections.fleet.fleet import FLEET
+from projections.metering import usage
+from projections.metering.usage import USAGE
 
 resource = Resource("nodes")
 

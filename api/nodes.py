@@ -51,9 +51,10 @@ from domain.fleet.provider import RegionState, provider_stream, region_stream
 from domain.fleet.verdicts import verdict_of
 from domain.hardware.admission import WAIVABLE
 from domain.refusal import Reason, Refused
-from projections import access, fleet
-from projections.access import ACCESS
-from projections.fleet import FLEET
+from projections.fleet import fleet
+from projections.fleet.fleet import FLEET
+from projections.parties import access
+from projections.parties.access import ACCESS
 
 resource = Resource("nodes")
 

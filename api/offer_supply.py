@@ -10,8 +10,9 @@ from api.models import AccountId, Count, Told, Told_at, moment
 from api.performance import Machine, PerformanceTold, performance_of
 from api.reputation import SettingTold, setting_told
 from domain.duration import DAY_US
-from projections import fleet, reputation, scores, supply
+from projections.fleet import fleet, supply
 from projections.runner import Connection
+from projections.trust import reputation, scores
 
 STATEMENTS_MAX = 500
 """Of all offers of one page together."""

@@ -43,12 +43,12 @@ from domain.market.dimensions import Need
 from domain.market.offer import PublishOffer, WithdrawOffer, offer_stream
 from domain.money import PPM
 from domain.refusal import Reason, Refused
-from projections import fleet
-from projections.fleet import FLEET
-from projections.fleet_match import offers_meeting
-from projections.reputation import REPUTATION
+from projections.fleet import fleet
+from projections.fleet.fleet import FLEET
+from projections.market.match import offers_meeting
+from projections.metering.usage import USAGE
 from projections.runner import Connection
-from projections.usage import USAGE
+from projections.trust.reputation import REPUTATION
 
 resource = Resource("offers")
 

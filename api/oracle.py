@@ -41,7 +41,7 @@ from domain.prices.price_feed import (
     sources_of,
 )
 from domain.refusal import Reason
-from projections.rewards import REWARDS, read_snapshots
+from projections.epochs.rewards import REWARDS, read_snapshots
 
 resource = Resource("oracle")
 WRITE = with_scope("operator", "oracle:write")

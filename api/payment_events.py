@@ -33,8 +33,8 @@ from domain.funds.payment import (
 )
 from domain.income import cash_out
 from domain.refusal import Reason, Refused
-from projections import payments
-from projections.payments import PAYMENTS
+from projections.funds import payments
+from projections.funds.payments import PAYMENTS
 
 logger = logging.getLogger(__name__)
 

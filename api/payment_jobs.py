@@ -34,9 +34,10 @@ from domain.funds.top_up import CheckFunds
 from domain.money import credit
 from domain.refusal import Refused
 from ledger.log.handle import LOG_AWAY
-from projections import payments, tables
-from projections.leases import read_filled_escrows
-from projections.payments import PaymentRow, TakingRow
+from projections import tables
+from projections.funds import payments
+from projections.funds.payments import PaymentRow, TakingRow
+from projections.lease.leases import read_filled_escrows
 from projections.runner import Connection
 
 logger = logging.getLogger(__name__)

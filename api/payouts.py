@@ -31,8 +31,8 @@ from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
 from contracts import manifest
 from domain.refusal import Reason, Refused
-from projections import epochs
-from projections.epochs import EPOCHS
+from projections.epochs import epochs
+from projections.epochs.epochs import EPOCHS
 
 resource = Resource("payouts")
 

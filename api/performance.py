@@ -19,7 +19,8 @@ from typing import Any, Literal
 from api.matching import Found
 from api.models import Told
 from domain.money import PPM
-from projections import fleet, supply, usage
+from projections.fleet import fleet, supply
+from projections.metering import usage
 from projections.runner import Connection
 
 WEEK_US = 7 * 24 * 3_600_000_000

@@ -48,9 +48,9 @@ from domain.prices.modules import (
 from domain.prices.modules import Pricing as Module
 from domain.refusal import Reason, Refused
 from domain.stream import World, derive_id
-from projections import bids
-from projections.bids import BIDS
-from projections.fleet import FLEET
+from projections.fleet.fleet import FLEET
+from projections.market import bids
+from projections.market.bids import BIDS
 from projections.runner import Connection
 
 NODES_MAX = 500

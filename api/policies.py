@@ -49,8 +49,8 @@ from domain.governance.vote import (
     lint_of,
 )
 from domain.refusal import Reason
-from projections import policies
-from projections.policies import POLICIES
+from projections.governance import policies
+from projections.governance.policies import POLICIES
 from projections.runner import Connection
 
 resource = Resource("policies")

@@ -52,9 +52,9 @@ from domain.pools.queue import ScheduleDecided, inputs_of
 from domain.pools.scheduling import next_request
 from domain.refusal import Reason, Refused
 from ledger.log import codec
-from projections import pools
-from projections.fleet import FLEET
-from projections.pools import POOLS
+from projections.fleet.fleet import FLEET
+from projections.pools import pools
+from projections.pools.pools import POOLS
 from projections.runner import Connection
 
 resource = Resource("pools")

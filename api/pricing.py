@@ -35,9 +35,9 @@ from domain.market.offer import offer_stream
 from domain.market.offer_prices import SetOfferPrices, stream_of
 from domain.prices.modules import AUCTION, MODULES, STANDING, TERM, label
 from domain.refusal import Reason, Refused
-from projections import bids
-from projections.bids import BIDS
-from projections.pools import POOLS
+from projections.market import bids
+from projections.market.bids import BIDS
+from projections.pools.pools import POOLS
 
 resource = Resource("pricing")
 

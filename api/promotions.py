@@ -34,8 +34,8 @@ from domain.funds.promotion import (
     program_stream,
 )
 from domain.refusal import Reason, Refused
-from projections import funding
-from projections.funding import FUNDING
+from projections.funds import funding
+from projections.funds.funding import FUNDING
 
 resource = Resource("promotions")
 

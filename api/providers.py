@@ -42,8 +42,8 @@ from domain.fleet.provider import (
 )
 from domain.hardware.admission import WAIVABLE
 from domain.refusal import Reason, Refused
-from projections import fleet, supply
-from projections.fleet import FLEET
+from projections.fleet import fleet, supply
+from projections.fleet.fleet import FLEET
 
 resource = Resource("providers")
 

@@ -21,10 +21,10 @@ from domain.hardware.constraints import require_constraints
 from domain.jobs.job import JobSubmitted, SubmitJob, require_shape
 from domain.lease.lease import RequestLease
 from domain.refusal import Reason
-from projections import reputation
-from projections.fleet import FLEET
-from projections.reputation import REPUTATION
-from projections.usage import USAGE
+from projections.fleet.fleet import FLEET
+from projections.metering.usage import USAGE
+from projections.trust import reputation
+from projections.trust.reputation import REPUTATION
 
 resource = Resource("quotes")
 

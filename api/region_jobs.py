@@ -19,8 +19,10 @@ from domain.income.region_sharing import ROLE_NODES_MAX, NodeTime, ShareRegionDa
 from domain.income.region_terms import stream_of, terms_on
 from domain.trust.tiers import standing
 from ledger.log.handle import LOG_AWAY
-from projections import regions, tables, trust
+from projections import tables
+from projections.income import regions
 from projections.runner import Connection
+from projections.trust import evidence as trust
 
 logger = logging.getLogger(__name__)
 

@@ -32,9 +32,9 @@ from domain.fleet.provider import provider_stream, region_stream
 from domain.income.region_sharing import NOTICE_DAYS, SetRegionTerms
 from domain.income.region_terms import InfraCost, RegionTerms, RegionTermsSet, stream_of
 from domain.refusal import Reason, Refused
-from projections import regions
-from projections.fleet import FLEET
-from projections.regions import REGIONS
+from projections.fleet.fleet import FLEET
+from projections.income import regions
+from projections.income.regions import REGIONS
 
 resource = Resource("regions")
 

@@ -58,9 +58,10 @@ from ledger.log.handle import Ledger
 from ledger.tree import cut, trees
 from node_reporter.identity import key_id, public_key
 from node_reporter.reports import ReportChain
-from projections import fleet_feed, tables
-from projections.fleet_feed import Feed
-from projections.fleet_match import answer
+from projections import tables
+from projections.market import feed as fleet_feed
+from projections.market.feed import Feed
+from projections.market.match import answer
 
 BLINDING_KEY = b"tallystick/replay/blinding/v1"
 """Fixed: a replay hides nothing, and its log head must be the same everywhere."""

@@ -38,10 +38,12 @@ from domain.trust.reputation_terms import (
 )
 from domain.trust.reputation_tier import CRITERIA, Shown, missing, tier_of
 from domain.trust.scores import OBSERVATION, InputScore, Rating, lesser
-from projections import fleet, policies, reputation, scores
-from projections.fleet import FLEET
-from projections.policies import POLICIES
-from projections.reputation import REPUTATION
+from projections.fleet import fleet
+from projections.fleet.fleet import FLEET
+from projections.governance import policies
+from projections.governance.policies import POLICIES
+from projections.trust import reputation, scores
+from projections.trust.reputation import REPUTATION
 
 resource = Resource("reputation")
 

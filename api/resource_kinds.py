@@ -32,8 +32,8 @@ from domain.fleet.kinds import SEED, ClassModel, RegisterResourceKind
 from domain.fleet.licence import SEATS_MAX, GrantLicence, RevokeLicence, licence_stream
 from domain.money import Asset
 from domain.refusal import Reason, Refused
-from projections import supply
-from projections.fleet import FLEET
+from projections.fleet import supply
+from projections.fleet.fleet import FLEET
 
 resource = Resource("resource-kinds")
 

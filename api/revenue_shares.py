@@ -23,7 +23,7 @@ from api.nodes import READ_OR_NODE, WRITE, visible_node
 from api.operation import Resource
 from domain.fleet.revenue_share import OWNERS_MAX, OwnerShare, SetRevenueShares, revenue_stream
 from domain.refusal import Reason
-from projections.fleet import FLEET
+from projections.fleet.fleet import FLEET
 
 resource = Resource("nodes")
 

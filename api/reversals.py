@@ -14,8 +14,8 @@ from typing import Any
 from api.service import Service
 from domain.corrections.reversal import TakeFundsBack, TakeIdleEscrow
 from domain.funds.payment import ReversePayment, stream_of
-from projections import leases
-from projections.leases import LEASES, FundedLease
+from projections.lease import leases
+from projections.lease.leases import LEASES, FundedLease
 from projections.runner import Connection
 
 LEASES_MAX = 32

@@ -43,8 +43,8 @@ from domain.epochs.reward_correction import (
 )
 from domain.refusal import Reason, Refused
 from ledger.log.handle import Ledger
-from projections import rewards
-from projections.rewards import REWARDS
+from projections.epochs import rewards
+from projections.epochs.rewards import REWARDS
 
 resource = Resource("rewards")
 

@@ -43,9 +43,9 @@ from domain.pools.scheduling import (
     queue_for,
 )
 from domain.refusal import Reason, Refused
-from projections import pools
-from projections.fleet import FLEET
-from projections.pools import POOLS
+from projections.fleet.fleet import FLEET
+from projections.pools import pools
+from projections.pools.pools import POOLS
 from projections.runner import Connection
 
 logger = logging.getLogger(__name__)

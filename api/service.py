@@ -36,7 +36,7 @@ from ledger.log.handle import Ledger
 from ledger.log.usage import UsageLog
 from ledger.tree.checkpoint import Signer, VerifierKey
 from projections import runner, tables
-from projections.fleet import FLEET
+from projections.fleet.fleet import FLEET
 from projections.runner import Connection, Projection
 
 __all__ = ["Clock", "ProjectionBehind", "Service", "SimulatedClock", "WallClock"]

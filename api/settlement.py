@@ -49,9 +49,9 @@ from domain.refusal import Reason, Refused
 from ledger.log.handle import Ledger
 from ledger.tree import cut, trees
 from projections import tables
-from projections.cut_nodes import read_nodes
-from projections.epochs import read_preview, read_recyclable
-from projections.rewards import read_forfeitable
+from projections.epochs.cut_nodes import read_nodes
+from projections.epochs.epochs import read_preview, read_recyclable
+from projections.epochs.rewards import read_forfeitable
 
 Connection = psycopg.Connection[Any]
 

@@ -25,8 +25,8 @@ from domain.market.matching import (
     order_of,
     rule_of,
 )
-from projections.fleet_columns import Columns
-from projections.fleet_match import Answer, alike, answer
+from projections.market.columns import Columns
+from projections.market.match import Answer, alike, answer
 
 Fitted = tuple[int, tuple[str, ...]]
 

@@ -42,8 +42,9 @@ from domain.metering.report import report_hash
 from ledger.log import codec
 from ledger.log.chain import split_body, usage_leaf
 from ledger.tree import prove
-from projections import audit_index, movements
-from projections.movements import MOVEMENTS
+from projections.audit import audit_index
+from projections.income import movements
+from projections.income.movements import MOVEMENTS
 
 resource = Resource("statements")
 

@@ -38,13 +38,17 @@ from api.paging import LIST_LIMIT, Cursor, Limit
 from api.positions import ReadAsOf
 from api.unbilled import unbilled
 from domain.refusal import Reason, Refused
-from projections import access, agreed, leases, movements, statements, usage
-from projections.access import ACCESS
-from projections.countersigned import COUNTERSIGNED
-from projections.disputes import DISPUTES
-from projections.leases import LEASES
-from projections.movements import MOVEMENTS
-from projections.usage import USAGE
+from projections.corrections import agreed
+from projections.corrections.disputes import DISPUTES
+from projections.income import movements, statements
+from projections.income.movements import MOVEMENTS
+from projections.lease import leases
+from projections.lease.countersigned import COUNTERSIGNED
+from projections.lease.leases import LEASES
+from projections.metering import usage
+from projections.metering.usage import USAGE
+from projections.parties import access
+from projections.parties.access import ACCESS
 
 resource = Resource("statements")
 

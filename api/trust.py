@@ -32,9 +32,9 @@ from api.operation import Resource
 from domain.refusal import Reason, Refused
 from domain.trust import tiers as trust
 from domain.trust.record import ForgetDriverLibrary, KnowDriverLibrary
-from projections import trust as view_of
-from projections.fleet import FLEET
-from projections.trust import TRUST
+from projections.fleet.fleet import FLEET
+from projections.trust import evidence as view_of
+from projections.trust.evidence import TRUST
 
 resource = Resource("trust")
 

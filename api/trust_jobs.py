@@ -27,8 +27,10 @@ from domain.trust.challenge import REFERENCE, IssueChallenge, JudgeChallenge, ch
 from domain.trust.record import RecordDeviceTwice
 from ledger.beside import lease_logs
 from ledger.log.handle import LOG_AWAY
-from projections import scores, tables, trust
+from projections import tables
 from projections.runner import Connection
+from projections.trust import evidence as trust
+from projections.trust import scores
 
 logger = logging.getLogger(__name__)
 

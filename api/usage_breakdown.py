@@ -27,8 +27,8 @@ from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
 from api.timespans import bounded
 from domain.refusal import Reason
-from projections import demand
-from projections.demand import DEMAND, NAMES, START
+from projections.parties import demand
+from projections.parties.demand import DEMAND, NAMES, START
 
 resource = Resource("usage")
 

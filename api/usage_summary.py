@@ -25,8 +25,8 @@ from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
 from api.timespans import bounded
 from domain.refusal import Reason
-from projections import usage_hours
-from projections.usage_hours import START, USAGE_HOURS
+from projections.metering import usage_hours
+from projections.metering.usage_hours import START, USAGE_HOURS
 
 resource = Resource("usage")
 

@@ -16,9 +16,9 @@ from api.models import Count, FromQuery, MomentQuery, Told, Told_at, moment_or_n
 from api.operation import Resource
 from api.paging import LIST_LIMIT, Cursor, Limit
 from api.timespans import bounded
-from projections import utilisation
-from projections.fleet import FLEET
-from projections.utilisation import NAMES, START, UTILISATION, Fragmentation, Utilisation
+from projections.fleet import utilisation
+from projections.fleet.fleet import FLEET
+from projections.fleet.utilisation import NAMES, START, UTILISATION, Fragmentation, Utilisation
 
 resource = Resource("utilisation")
 

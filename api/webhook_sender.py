@@ -32,10 +32,11 @@ from domain.duration import SECOND_US
 from domain.parties.webhook import DisableWebhook
 from ledger.beside import webhook_deliveries
 from ledger.log.handle import LOG_AWAY
-from projections import audit_index, webhooks
-from projections.audit_index import AUDIT_INDEX
+from projections.audit import audit_index
+from projections.audit.audit_index import AUDIT_INDEX
+from projections.parties import webhooks
+from projections.parties.webhooks import WEBHOOKS, Endpoint
 from projections.runner import Connection
-from projections.webhooks import WEBHOOKS, Endpoint
 
 logger = logging.getLogger(__name__)
 

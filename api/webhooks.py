@@ -38,8 +38,8 @@ from domain.parties.webhook import (
 )
 from domain.refusal import Reason, Refused
 from ledger.beside import webhook_deliveries
-from projections import webhooks
-from projections.webhooks import WEBHOOKS, Endpoint
+from projections.parties import webhooks
+from projections.parties.webhooks import WEBHOOKS, Endpoint
 
 resource = Resource("webhooks")
 

@@ -44,9 +44,9 @@ from domain.lease.work_commands import LOST, LeaseCommandAcknowledged, LeaseWork
 from domain.leasing.work import AcknowledgeCommand, EndWork
 from domain.refusal import Reason, Refused
 from ledger.beside import lease_logs
-from projections import leases, work
-from projections.leases import LEASES
-from projections.work import WORK
+from projections.lease import leases, work
+from projections.lease.leases import LEASES
+from projections.lease.work import WORK
 
 resource = Resource("work")
 

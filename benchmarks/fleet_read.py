@@ -25,7 +25,7 @@ from api.embedded_postgres import EmbeddedPostgres
 from benchmarks import cpu
 from ledger import migrate
 from projections import tables
-from projections.fleet_feed import Feed
+from projections.market.feed import Feed
 from projections.runner import Connection
 
 NODES, GPUS_EACH, PROVIDERS, REGIONS = 100_000, 8, 5_000, 300

@@ -38,8 +38,8 @@ from domain.lease.lease import CANCELLED_BEFORE_START, lease_stream
 from domain.money import PPM, credit
 from ledger import migrate
 from ledger.log.handle import Answer, CommandKey, Ledger
-from projections.fleet import FLEET
-from projections.pools import POOLS
+from projections.fleet.fleet import FLEET
+from projections.pools.pools import POOLS
 
 NODES, DEVICES, MEMBERS = 128, 8, 64
 FIGURE_MS = 500

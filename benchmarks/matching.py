@@ -23,8 +23,8 @@ from domain.market.explanation import explain
 from domain.market.matching import choose
 from domain.market.offer import OfferTerms
 from domain.money import PPM
-from projections.fleet_columns import Columns
-from projections.fleet_match import answer
+from projections.market.columns import Columns
+from projections.market.match import answer
 
 NODES, GPUS_EACH = 100_000, 8
 FIGURE_MS = 20

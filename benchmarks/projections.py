@@ -42,10 +42,10 @@ from ledger import migrate
 from ledger.log import codec, usage
 from ledger.log.chain import split_body
 from projections import runner, tables
-from projections.fleet import FLEET
-from projections.fleet_feed import Feed, fees
-from projections.fleet_match import answer
-from projections.usage import USAGE, fold
+from projections.fleet.fleet import FLEET
+from projections.market.feed import Feed, fees
+from projections.market.match import answer
+from projections.metering.usage import USAGE, fold
 from tests.projections.story import LEASES_MIN, START_US, Size, Writer, story
 
 NODES = 200

@@ -50,8 +50,8 @@ from domain.prices.charge_split import NOTHING, Parts, peel
 from domain.stream import Stream
 from ledger import migrate
 from projections import runner, tables
-from projections.access import ACCESS
-from projections.movements import MOVEMENTS
+from projections.income.movements import MOVEMENTS
+from projections.parties.access import ACCESS
 from tests.projections.story import Writer
 
 START_US = 1_793_491_200_000_000

@@ -22,37 +22,37 @@ import psycopg
 from psycopg import sql
 
 from projections import runner
-from projections.access import ACCESS
-from projections.audit_index import AUDIT_INDEX
-from projections.availability import AVAILABILITY
-from projections.bids import BIDS
-from projections.counterparties import COUNTERPARTIES
-from projections.countersigned import COUNTERSIGNED
-from projections.demand import DEMAND
-from projections.disputes import DISPUTES
-from projections.earnings import EARNINGS
-from projections.epochs import EPOCHS
-from projections.fleet import FLEET
-from projections.funding import FUNDING
-from projections.invoices import INVOICES
-from projections.leases import LEASES
-from projections.meters import METERS
-from projections.money_out import MONEY_OUT
-from projections.movements import MOVEMENTS
-from projections.payments import PAYMENTS
-from projections.policies import POLICIES
-from projections.pools import POOLS
-from projections.regions import REGIONS
-from projections.reputation import REPUTATION
-from projections.rewards import REWARDS
+from projections.audit.audit_index import AUDIT_INDEX
+from projections.corrections.disputes import DISPUTES
+from projections.epochs.availability import AVAILABILITY
+from projections.epochs.epochs import EPOCHS
+from projections.epochs.rewards import REWARDS
+from projections.epochs.wash_uses import COUNTERPARTIES
+from projections.fleet.fleet import FLEET
+from projections.fleet.utilisation import UTILISATION
+from projections.funds.funding import FUNDING
+from projections.funds.payments import PAYMENTS
+from projections.governance.policies import POLICIES
+from projections.income.earnings import EARNINGS
+from projections.income.invoices import INVOICES
+from projections.income.money_out import MONEY_OUT
+from projections.income.movements import MOVEMENTS
+from projections.income.regions import REGIONS
+from projections.income.statements import STATEMENTS
+from projections.lease.countersigned import COUNTERSIGNED
+from projections.lease.leases import LEASES
+from projections.lease.work import WORK
+from projections.market.bids import BIDS
+from projections.metering.meters import METERS
+from projections.metering.usage import USAGE
+from projections.metering.usage_hours import USAGE_HOURS
+from projections.parties.access import ACCESS
+from projections.parties.demand import DEMAND
+from projections.parties.webhooks import WEBHOOKS
+from projections.pools.pools import POOLS
 from projections.runner import LANES, REBUILD_FACTS_MAX, RETIRED, Connection, Projection, own
-from projections.statements import STATEMENTS
-from projections.trust import TRUST
-from projections.usage import USAGE
-from projections.usage_hours import USAGE_HOURS
-from projections.utilisation import UTILISATION
-from projections.webhooks import WEBHOOKS
-from projections.work import WORK
+from projections.trust.evidence import TRUST
+from projections.trust.reputation import REPUTATION
 
 PROJECTIONS: tuple[Projection, ...] = (
     ACCESS,

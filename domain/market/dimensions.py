@@ -4,7 +4,7 @@
 
 A dimension says what is required, what a node offers, and when the one meets the other. It is
 asked only where `required` is not None. This is the reference;
-`projections/fleet_match.py` answers the same for a whole fleet at once, and a test compares them.
+`projections/market/match.py` answers the same for a whole fleet at once, and a test compares them.
 """
 
 from __future__ import annotations

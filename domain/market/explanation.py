@@ -67,7 +67,7 @@ class Explanation:
 
 
 def explain(need: Need, nodes: Sequence[OfferedNode]) -> Explanation:
-    """For a fleet as a plain list: the reference for `projections/fleet_match.py`."""
+    """For a fleet as a plain list: the reference for `projections/market/match.py`."""
     left, told = list(nodes), []
     for dimension in DIMENSIONS:
         if dimension.required(need) is None:

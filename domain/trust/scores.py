@@ -7,7 +7,7 @@
     lb <= G / N,  a success never lowers lb,  a failure never raises it        0 <= score <= 10^6
 
 Evidence is (good, total) in micro-observations per UTC day; what counts as what is in
-`projections/reputation.py`. Each input is scored by the Wilson lower bound with a prior: one
+`projections/trust/reputation.py`. Each input is scored by the Wilson lower bound with a prior: one
 good lease proves little, and a newcomer has a start. Below a number of leases the score is
 provisional: no tier, no bonus. What one client saw is scored with the posterior mean of everybody
 else's facts as its prior, so that facts count once and no client starts from nothing. Source:

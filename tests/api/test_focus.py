@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from api import focus
 from api.focus import COLUMNS, Bill
 from domain.income.invoice import period_bounds_us
-from projections.charges import KINDS, Charge
-from projections.invoices import KINDS_OF
+from projections.income.charges import KINDS, Charge
+from projections.income.invoices import KINDS_OF
 from tests.api.scene import Scene
 from tests.api.work import hours_of_work
 

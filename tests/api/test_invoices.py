@@ -248,8 +248,8 @@ def test_the_issuers_file_is_read_strictly(tmp_path: Path) -> None:
 
 
 def test_every_kind_of_an_invoice_is_a_kind_of_bills_and_has_a_name_on_paper() -> None:
-    from projections.invoices import KINDS_OF
-    from projections.movements import KINDS
+    from projections.income.invoices import KINDS_OF
+    from projections.income.movements import KINDS
 
     known = {each for kinds in KINDS.values() for each in ([kinds] if isinstance(kinds, str)
                                                            else kinds)}  # fmt: skip

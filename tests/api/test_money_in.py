@@ -11,7 +11,8 @@ import pytest
 
 from api.payment_jobs import PaymentsStopped, run_payments
 from domain.duration import DAY_US
-from projections import payments, tables
+from projections import tables
+from projections.funds import payments
 from tests.api.scene import Caller, opened
 from tests.api.scene import Scene as Market
 from tests.api.stripe_double import NOW_S, SECRET_KEY, WEBHOOK_SECRET, Double, running, signed

@@ -19,7 +19,8 @@ from domain.income.region_sharing import NOTICE_DAYS, NodeTime, SetRegionTerms
 from domain.income.region_terms import InfraCost
 from domain.money import PPM, credit
 from ledger.beside.charged import charged_line
-from projections import regions, tables
+from projections import tables
+from projections.income import regions
 from tests.api.paying import EARNED_AN_HOUR, MIDNIGHT_US, Paying, paying
 from tests.running_market import OWNER, REGION, RENTER
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from api.reversals import DEVICES_MAX, at_once, taking
-from projections.leases import FundedLease
+from projections.lease.leases import FundedLease
 
 
 def lease(number: int, devices: int | None) -> FundedLease:

@@ -12,7 +12,7 @@ from api.clock import SimulatedClock
 from api.service import ProjectionBehind, Service
 from api.settings import Settings
 from domain.parties.account import BootstrapOperator
-from projections.access import ACCESS, read_account
+from projections.parties.access import ACCESS, read_account
 
 NOW_US = 1_795_161_720_000_000
 

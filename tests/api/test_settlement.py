@@ -22,7 +22,7 @@ from domain.epochs.epoch_file import file_sha256
 from domain.refusal import Reason, Refused
 from ledger.log.handle import Ledger
 from projections import tables
-from projections.epochs import EPOCHS
+from projections.epochs.epochs import EPOCHS
 from tests.api import chain_scene
 from tests.api.chain_scene import DAY_S, EMISSION, OWNER, Scene, repeat
 

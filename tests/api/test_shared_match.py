@@ -12,8 +12,8 @@ from api.shared_match import Standings
 from domain.market.dimensions import Need, OfferedNode
 from domain.market.matching import CANDIDATES_MAX, choose, less
 from domain.money import PPM
-from projections.fleet_columns import Columns
-from projections.fleet_match import answer
+from projections.market.columns import Columns
+from projections.market.match import answer
 from tests.domain.fleets import FEES, OWNER, RENTER, fleets, needs
 from tests.examples import examples
 from tests.given import Scene

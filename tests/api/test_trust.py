@@ -12,7 +12,7 @@ from domain.epochs.policy import first_policy
 from domain.metering import report
 from domain.trust.record import PAIRS_MAX, DeviceTwice, RecordDeviceTwice
 from projections import tables
-from projections.trust import read_pairs
+from projections.trust.evidence import read_pairs
 from tests.api.scene import HOUR_US, NOW_US, Provider, Scene
 from tests.api.work import MINUTE_US, reported, send
 

@@ -30,7 +30,7 @@ from api.webhook_sender import (
     public_address,
     signature,
 )
-from projections.audit_index import Event
+from projections.audit.audit_index import Event
 from tests.api.scene import Scene
 from tests.api.work import hours_of_work
 

@@ -30,7 +30,7 @@ from ledger.books import postings
 from ledger.books.chart import kind_of
 from ledger.books.postings import Entry, entries_for, entry
 from ledger.log import codec
-from projections.movements import KINDS
+from projections.income.movements import KINDS
 from tests.ledger import priced
 from tests.projections.story import Size, story
 
@@ -850,6 +850,6 @@ OF_NO_PARTY = {
 
 
 def test_every_fact_that_moves_a_party_has_a_kind_on_its_bill() -> None:
-    """A fact that books on `party:` or `escrow:` accounts goes into `projections/movements.py`."""
+    """A fact that books on `party:` or `escrow:` accounts goes into `projections/income/movements.py`."""
     booked = {codec.NAME_OF[kind] for kind in postings._BOOKS}
     assert booked == KINDS.keys() | OF_NO_PARTY

@@ -11,7 +11,7 @@ from domain.hardware.known_gpus import board_of
 from domain.trust.tiers import Identity
 from node_reporter import evidence
 from node_reporter.gpus import Device
-from projections.trust import IDENTITY_FIELDS
+from projections.trust.evidence import IDENTITY_FIELDS
 
 LINE = "7f0000000000-7f0000001000 r-xp 00000000 00:1f 123  {path}\n"
 MOUNT = "36 25 0:32 / {point} rw - tmpfs tmpfs rw\n"

@@ -15,7 +15,7 @@ from domain.trust.tiers import Evidence, Identity, Metered, Standing, standing
 from node_reporter.gpus import Device, Reading
 from node_reporter.simulated import SimulatedGpus
 from projections.runner import Report
-from projections.trust import fold
+from projections.trust.evidence import fold
 from tests.node_reporter.reporter_scene import MINUTE_US, Scene
 from tests.node_reporter.scripted_machines import Probe
 from tests.node_reporter.test_nvml import UUIDS, Machines, opened

@@ -16,10 +16,10 @@ from domain.money import Asset
 from domain.stream import Stream
 from domain.trust import challenge
 from projections import tables
-from projections.availability import AVAILABILITY
-from projections.epochs import EPOCHS
-from projections.reputation import REPUTATION
+from projections.epochs.availability import AVAILABILITY
+from projections.epochs.epochs import EPOCHS
 from projections.runner import step, step_lanes
+from projections.trust.reputation import REPUTATION
 from tests.projections.reports import START_US, append
 from tests.projections.story import Told, Writer
 

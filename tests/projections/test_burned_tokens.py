@@ -17,8 +17,9 @@ from domain.funds import deposit
 from domain.lease.lease import EscrowPart
 from domain.money import credit, token
 from domain.stream import Stream
-from projections import epochs, tables
-from projections.epochs import EPOCHS
+from projections import tables
+from projections.epochs import epochs
+from projections.epochs.epochs import EPOCHS
 from projections.runner import step
 from tests.examples import examples
 from tests.projections import story

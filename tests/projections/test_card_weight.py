@@ -11,7 +11,8 @@ import pytest
 
 from domain.lease.lease import EscrowPart, UsageAccrued
 from domain.money import credit
-from projections import epochs, tables
+from projections import tables
+from projections.epochs import epochs
 from tests.projections.story import Size, Told, Writer, story
 
 

@@ -17,9 +17,10 @@ from domain.epochs.settlement import Attested, Cut, NodeCut, Openings, settle
 from domain.gpu_time import GPU_HOUR_US
 from domain.metering.report import Device
 from domain.money import token
-from projections import epochs, tables
-from projections.availability import AVAILABILITY
-from projections.cut_nodes import read_attested, read_nodes
+from projections import tables
+from projections.epochs import epochs
+from projections.epochs.availability import AVAILABILITY
+from projections.epochs.cut_nodes import read_attested, read_nodes
 from tests.examples import examples
 from tests.projections.network import EPOCH_HOURS, VIEWS, Network, gpu, node_id
 

@@ -17,8 +17,9 @@ from domain.income.adjustment import AdjustmentBooked, BookLine
 from domain.lease import lease
 from domain.money import credit, token
 from domain.stream import Stream
-from projections import epochs, tables
-from projections.epochs import EPOCHS
+from projections import tables
+from projections.epochs import epochs
+from projections.epochs.epochs import EPOCHS
 from projections.runner import step
 from tests.examples import examples
 from tests.projections import story

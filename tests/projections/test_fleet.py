@@ -12,7 +12,8 @@ from domain.fleet import device
 from domain.market.matching import FreeDevice
 from domain.money import PPM
 from domain.stream import Stream
-from projections import fleet, tables
+from projections import tables
+from projections.fleet import fleet
 from tests.projections.story import START_US, Size, Told, Writer, story
 
 SIZE = Size(nodes=12, devices=3, leases=4, hours=2)

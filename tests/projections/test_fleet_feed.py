@@ -22,9 +22,11 @@ from domain.parties import counterparty
 from domain.prices.tariff import TariffPublished, UsageFee
 from domain.stream import Stream
 from domain.trust import attribute
-from projections import fleet_feed, scores, tables
-from projections.fleet_feed import Feed
-from projections.fleet_match import answer
+from projections import tables
+from projections.market import feed as fleet_feed
+from projections.market.feed import Feed
+from projections.market.match import answer
+from projections.trust import scores
 from tests.ledger.samples import sample
 from tests.projections.story import PRICE, START_US, Size, Told, Writer, story
 

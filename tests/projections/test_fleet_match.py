@@ -12,8 +12,8 @@ from domain.market.dimensions import FreeDevice, Need, OfferedNode
 from domain.market.explanation import explain
 from domain.market.matching import choose
 from domain.money import PPM
-from projections.fleet_columns import Columns, key_of
-from projections.fleet_match import answer
+from projections.market.columns import Columns, key_of
+from projections.market.match import answer
 from tests.domain.fleets import FEES, OWNER, RENTER, as_seen_by, fleets, needs, node_rows
 from tests.examples import examples
 

@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from projections import runner, tables
-from projections.audit_index import AUDIT_INDEX
+from projections.audit.audit_index import AUDIT_INDEX
 from tests.projections.story import Size, Writer, story
 
 SECONDS_MAX = 20

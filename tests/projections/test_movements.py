@@ -7,8 +7,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from projections import movements, tables
-from projections.movements import MOVEMENTS
+from projections import tables
+from projections.income import movements
+from projections.income.movements import MOVEMENTS
 from tests.projections.story import Size, Writer, story
 
 BOOKS_AT = """

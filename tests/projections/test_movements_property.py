@@ -19,8 +19,9 @@ from domain.prices.charge_split import peel
 from domain.stream import Stream
 from ledger.books.chart import kind_of
 from ledger.books.postings import entries_for
-from projections import movements, runner, tables
-from projections.movements import MOVEMENTS
+from projections import runner, tables
+from projections.income import movements
+from projections.income.movements import MOVEMENTS
 from tests.examples import examples
 from tests.projections.story import FEE, PRICE, START_US, Told, Writer
 

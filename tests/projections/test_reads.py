@@ -14,17 +14,12 @@ from domain.fleet import revenue_share
 from domain.lease import lease
 from domain.money import PPM
 from ledger.log import codec
-from projections import (
-    access,
-    audit_index,
-    earnings,
-    epochs,
-    leases,
-    movements,
-    rewards,
-    statements,
-    tables,
-)
+from projections import tables
+from projections.audit import audit_index
+from projections.epochs import epochs, rewards
+from projections.income import earnings, movements, statements
+from projections.lease import leases
+from projections.parties import access
 from tests.projections.story import PRICE, START_US, Size, Writer, story
 
 SIZE = Size(nodes=3, devices=2, leases=6, hours=3)

@@ -17,11 +17,11 @@ import pytest
 
 from ledger.log import codec
 from projections import runner, tables
-from projections.fleet import FLEET
-from projections.leases import LEASES
+from projections.fleet.fleet import FLEET
+from projections.lease.leases import LEASES
+from projections.metering.usage import USAGE
 from projections.runner import GapInLog, Projection
 from projections.tables import PROJECTIONS
-from projections.usage import USAGE
 from tests.projections.reports import append_reports
 from tests.projections.story import Size, Writer, story
 

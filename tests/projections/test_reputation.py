@@ -36,9 +36,10 @@ from domain.trust.reputation_terms import (
     UPTIME,
 )
 from domain.trust.scores import Evidence, completion, conduct, fold, rate, rate_for_client
-from projections import runner, scores, tables
-from projections.reputation import REPUTATION, read_parties, read_settings
-from projections.reputation_evidence import LEASES_MAX, MEASURED_MAX
+from projections import runner, tables
+from projections.trust import scores
+from projections.trust.reputation import REPUTATION, read_parties, read_settings
+from projections.trust.reputation_evidence import LEASES_MAX, MEASURED_MAX
 from tests.ledger.samples import sample
 from tests.projections.story import Writer
 

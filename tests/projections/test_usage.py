@@ -14,8 +14,9 @@ from domain.duration import HOUR_US
 from domain.metering import report
 from domain.metering.report import Device
 from ledger.log.chain import stored_body
-from projections import runner, tables, usage
-from projections.usage import Hour
+from projections import runner, tables
+from projections.metering import usage
+from projections.metering.usage import Hour
 from tests.examples import examples
 from tests.projections.reports import START_US, append, make_report
 from tests.projections.story import Size, Writer, story

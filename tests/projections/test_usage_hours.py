@@ -8,8 +8,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from projections import tables, usage, usage_hours
-from projections.usage_hours import NAMES, Used
+from projections import tables
+from projections.metering import usage, usage_hours
+from projections.metering.usage_hours import NAMES, Used
 from tests.projections.story import START_US, Size, Writer, story
 
 SPAN: dict[str, Any] = {"from_us": 0, "to_us": 2**53}

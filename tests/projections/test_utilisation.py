@@ -14,8 +14,9 @@ from domain.fleet import pooling as pool_node
 from domain.fleet.device import CapacityAccrued
 from domain.gpu_time import GPU_HOUR_US
 from domain.stream import Stream
-from projections import tables, utilisation
-from projections.utilisation import NAMES, START, Fragmentation, Utilisation
+from projections import tables
+from projections.fleet import utilisation
+from projections.fleet.utilisation import NAMES, START, Fragmentation, Utilisation
 from tests.projections.story import START_US, Size, Writer, story
 
 SPAN: dict[str, Any] = {"from_us": 0, "to_us": 2**53}

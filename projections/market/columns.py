@@ -2,8 +2,8 @@
 
     nodes(rows) give back what put(...) was told         for every field that the matcher asks about
 
-Nothing is decided or matched here and nothing is read from anywhere: `projections/fleet_feed.py`
-fills it, `projections/fleet_match.py` asks. Integers are 64 bits and exact; unknown is -1 in a
+Nothing is decided or matched here and nothing is read from anywhere: `projections/market/feed.py`
+fills it, `projections/market/match.py` asks. Integers are 64 bits and exact; unknown is -1 in a
 column of numbers. Rows are reused after their node is gone.
 """
 

@@ -7,9 +7,9 @@
 A cut names a size of every lane, and each lane is read only as far as a pin in the market log has
 named it: so the cut that holds a report is known when the report is read, however far the log goes
 on. Reports after an epoch's cut are filed under the next one: what is late is paid later, and never
-twice. A row is filed under the UTC hour of its end, as evidence is (`projections/trust.py`), and an
+twice. A row is filed under the UTC hour of its end, as evidence is (`projections/trust/evidence.py`), and an
 hour belongs to the epoch in which it begins. A board whose parts report each for itself was there
-while any of them was. Nothing is judged here: `projections/cut_nodes.py` asks, as of a cut.
+while any of them was. Nothing is judged here: `projections/epochs/cut_nodes.py` asks, as of a cut.
 Source: design economics 8 and 10.
 """
 
@@ -24,9 +24,9 @@ import msgspec
 
 from domain.gpu_time import GPU_HOUR_US
 from domain.metering.counting import CLOCK_TOLERANCE_US
-from projections import trust
 from projections.runner import Connection, Projection, Report, Reports, Rule, own, run
-from projections.trust import HOUR_COLUMNS, HOUR_SUMMED, PROOF_RULES, PROOF_TABLES, SUM_MAX
+from projections.trust import evidence as trust
+from projections.trust.evidence import HOUR_COLUMNS, HOUR_SUMMED, PROOF_RULES, PROOF_TABLES, SUM_MAX
 
 _TABLES = (
     PROOF_TABLES

@@ -26,9 +26,9 @@ from domain.hardware.mig import Instance
 from domain.lease.looked import Stated
 from domain.market.dimensions import FreeDevice, OfferedNode, placeable
 from domain.market.offer import OfferTerms
-from projections import scores
-from projections.fleet_columns import Columns
+from projections.market.columns import Columns
 from projections.runner import Connection
+from projections.trust import scores
 
 NO_OFFER = ("", 0, "cash", False, None, None)
 ANEW_FACTS = 20_000

@@ -52,7 +52,7 @@ from domain.market.explanation import (
 )
 from domain.market.matching import CANDIDATES_MAX, NO_WEIGHTS, RULES, rule_of
 from domain.money import PPM
-from projections.fleet_columns import MODE_CODES, Bools, Columns, Ints
+from projections.market.columns import MODE_CODES, Bools, Columns, Ints
 
 Values = NDArray[Any]
 

@@ -3,8 +3,8 @@
     verdicts of a lease: its close, and later facts that move the fault; the latest counts
 
 Here are leases, verdicts, and what edge and datacenter nodes were worth to their renters; what
-counts as evidence is in `projections/reputation_evidence.py`, scores are read by
-`projections/scores.py`. Own leases prove nothing about anybody: they are left out.
+counts as evidence is in `projections/trust/reputation_evidence.py`, scores are read by
+`projections/trust/scores.py`. Own leases prove nothing about anybody: they are left out.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from domain.trust.scores import PARTIES
-from projections import read, reputation_evidence
-from projections.reputation_evidence import RELATED
+from projections import read
 from projections.runner import Connection, Projection, Rule
+from projections.trust import reputation_evidence
+from projections.trust.reputation_evidence import RELATED
 
 _TABLES = """
     CREATE TABLE own.lease (

@@ -19,7 +19,7 @@ KINDS_OF = {
     "charges": ("usage", "federated_fee", "resources", "device_fee", "early_end"),
     "earnings": ("earning",),
 }
-"""Which lines of a bill each kind of invoice is made of (`projections/movements.py`). What late
+"""Which lines of a bill each kind of invoice is made of (`projections/income/movements.py`). What late
 usage cost is on it too, as an adjustment; what adjustments gave back is a credit note.
 """
 SIGN = {"charges": -1, "earnings": 1}

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from projections import read
-from projections.cuts import CUT_RULE, CUTS, EPOCH_OF
+from projections.epochs.cuts import CUT_RULE, CUTS, EPOCH_OF
 from projections.runner import Connection, Projection, Rule
 
 _TABLES = (

@@ -15,7 +15,7 @@ from typing import Any
 
 from psycopg.rows import class_row
 
-from projections.invoices import KINDS_OF
+from projections.income.invoices import KINDS_OF
 from projections.runner import Connection
 
 KINDS = (*KINDS_OF["charges"], "adjustment")

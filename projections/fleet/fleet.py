@@ -3,7 +3,7 @@
     share_free == 1_000_000 - sum(share_ppm of holders) >= 0   for every device, likewise memory
     mode == the one mode of its holders, none while it is free
 
-The matcher keeps a copy of it in memory (`projections/fleet_feed.py`). A stale answer does no harm:
+The matcher keeps a copy of it in memory (`projections/market/feed.py`). A stale answer does no harm:
 the device streams decide.
 """
 
@@ -12,7 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from projections import match_tables, read, supply_tables
+from projections import read
+from projections.fleet import match_tables, supply_tables
 from projections.runner import Connection, Projection, Rule
 
 _TABLES = """

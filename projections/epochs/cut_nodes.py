@@ -18,10 +18,10 @@ from domain.duration import DAY_US
 from domain.epochs.settlement import Attested, NodeCut, Use
 from domain.gpu_time import GPU_HOUR_US
 from domain.trust.tiers import Evidence, Identity, Metered, Place, standing
-from projections.epochs import Preview, read_burned_tokens
+from projections.epochs.epochs import Preview, read_burned_tokens
 from projections.runner import Connection
-from projections.scores import read_standings
-from projections.trust import METERED_FIELDS
+from projections.trust.evidence import METERED_FIELDS
+from projections.trust.scores import read_standings
 
 
 def read_nodes(
@@ -201,7 +201,7 @@ _IDENTITIES = """
     SELECT DISTINCT ON (node_id, device_id) node_id, device_id, told::text, lane, position
     FROM proj_availability.identity WHERE cut <= %(epoch)s ORDER BY node_id, device_id, cut DESC
 """
-# As `projections/trust.py` has it: nobody is accused of what happened at the device's home.
+# As `projections/trust/evidence.py` has it: nobody is accused of what happened at the device's home.
 _ELSEWHERE = """
     SELECT m.node_id, m.device_id, array_agg(DISTINCT o.node_id ORDER BY o.node_id)
     FROM proj_availability.metered m

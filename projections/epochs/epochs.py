@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from projections import read
-from projections.cuts import CUT_RULE, CUTS, EPOCH_OF
+from projections.epochs.cuts import CUT_RULE, CUTS, EPOCH_OF
 from projections.runner import Connection, Projection, Rule
 
 _TABLES = (

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from domain.gpu_time import GPU_HOUR_US
 from projections import read
-from projections.cuts import CUT_RULE, CUTS, EPOCH_OF
+from projections.epochs.cuts import CUT_RULE, CUTS, EPOCH_OF
 from projections.runner import Connection, Projection, Rule
 
 _TABLES = (

@@ -2,7 +2,7 @@
 
     sum(charge of the accruals of a meter) == its charge;   quantity counted + refused == sent
 
-Bills are added up elsewhere (`projections/movements.py`); here is what each line is made of. Events
+Bills are added up elsewhere (`projections/income/movements.py`); here is what each line is made of. Events
 themselves are read from the meter log; which of them counted is read from the facts.
 """
 
