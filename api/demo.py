@@ -48,15 +48,15 @@ from domain.prices.tariff import CLOUDBENDER, publish
 from domain.stream import derive_id
 from ledger.bundle.export import export_bundle, read_epoch_files
 from ledger.tree.checkpoint import parse_verifier_key
-from node_reporter.agent import Reporter
-from node_reporter.client import HttpTransport
+from node_reporter.agent.agent import Reporter
 from node_reporter.clock import SteppedClock
+from node_reporter.gpus.simulated import SimulatedGpus
 from node_reporter.identity import key_id as node_key_id
 from node_reporter.identity import make_key, public_key
-from node_reporter.inventory import specs
-from node_reporter.joining import join
-from node_reporter.reports import AGENT
-from node_reporter.simulated import SimulatedGpus
+from node_reporter.machine.inventory import specs
+from node_reporter.reports.client import HttpTransport
+from node_reporter.reports.joining import join
+from node_reporter.reports.reports import AGENT
 from projections import tables
 
 START_US = 1_795_392_000_000_000  # 2026-11-23T00:00:00Z, a Monday

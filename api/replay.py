@@ -57,7 +57,7 @@ from ledger.log import usage
 from ledger.log.handle import Ledger
 from ledger.tree import cut, trees
 from node_reporter.identity import key_id, public_key
-from node_reporter.reports import ReportChain
+from node_reporter.reports.reports import ReportChain
 from projections import tables
 from projections.market import feed as fleet_feed
 from projections.market.feed import Feed

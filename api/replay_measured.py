@@ -35,12 +35,12 @@ from domain.fleet.node import JoinNode
 from domain.lease.lease import lease_stream
 from domain.metering import report
 from ledger.log.usage import StoredReport
-from node_reporter import polling
-from node_reporter.agent import Reporter
-from node_reporter.client import HttpTransport
+from node_reporter.agent.agent import Reporter
 from node_reporter.clock import SteppedClock
-from node_reporter.gpus import Device, Fault, MonitorBlind, Reading
-from node_reporter.simulated import DRIVER
+from node_reporter.gpus.seam import Device, Fault, MonitorBlind, Reading
+from node_reporter.gpus.simulated import DRIVER
+from node_reporter.meter import polling
+from node_reporter.reports.client import HttpTransport
 
 GPUS_PER_NODE = 8
 MODEL = "V100M32"

@@ -17,14 +17,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from api.cli_terminal import AnswerIsNo
-from node_reporter import executor_state, launch
-from node_reporter.client import HttpTransport, Unreachable
-from node_reporter.config import NotJoined
-from node_reporter.executor_client import ExecutorClient
-from node_reporter.executor_state import AlreadyRuns, ExecutorSettings, only_one
+from node_reporter.executor import launch
+from node_reporter.executor import state as executor_state
+from node_reporter.executor.client import ExecutorClient
+from node_reporter.executor.state import AlreadyRuns, ExecutorSettings, only_one
+from node_reporter.executor.work import Start, WorkUnreadable, share_variables
 from node_reporter.identity import KeyUnreadable
+from node_reporter.machine.config import NotJoined
+from node_reporter.reports.client import HttpTransport, Unreachable
 from node_reporter.terminal import ConfigUnreadable
-from node_reporter.work import Start, WorkUnreadable, share_variables
 
 LOOK_SECONDS = 2.0
 STEP_SECONDS = 0.05

@@ -16,8 +16,8 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
-from node_reporter.gpus import MonitorBlind
-from node_reporter.nvml import NvmlGpus
+from node_reporter.gpus.nvml import NvmlGpus
+from node_reporter.gpus.seam import MonitorBlind
 
 READS = 200
 ENERGY_S = 1.5

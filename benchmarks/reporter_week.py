@@ -41,10 +41,10 @@ from api.trace_openb import TraceTask
 from domain.metering import report
 from ledger import migrate
 from ledger.log.usage import StoredReport
-from node_reporter.agent import Reporter
-from node_reporter.client import HttpTransport, Response, Unreachable
+from node_reporter.agent.agent import Reporter
 from node_reporter.clock import SteppedClock
-from node_reporter.simulated import SimulatedGpus
+from node_reporter.gpus.simulated import SimulatedGpus
+from node_reporter.reports.client import HttpTransport, Response, Unreachable
 
 GPUS = 8
 MINUTE_US = 60_000_000

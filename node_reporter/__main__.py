@@ -11,27 +11,33 @@ import sqlite3
 import sys
 from collections.abc import Callable
 
-from node_reporter import (
-    backends,
-    executor_program,
-    install_program,
-    join_program,
-    run_program,
-)
-from node_reporter.client import Unreachable, UrlRefused
-from node_reporter.config import NotJoined
-from node_reporter.delivery import EXIT_RESTART, EXIT_STOPPED, Stopped
-from node_reporter.executor_program import EnrollRefused
-from node_reporter.executor_state import AlreadyRuns
-from node_reporter.gpus import MonitorBlind
+from node_reporter.executor.runner import RunnerUnusable
+from node_reporter.executor.state import AlreadyRuns
+from node_reporter.gpus import backends
+from node_reporter.gpus.seam import MonitorBlind
 from node_reporter.identity import KeyUnreadable
-from node_reporter.joining import JoinRefused
-from node_reporter.machine import InstallRefused
-from node_reporter.reports import AGENT
-from node_reporter.rotation import RotationRefused
-from node_reporter.run_program import AlreadyRunning
-from node_reporter.runner import RunnerUnusable
-from node_reporter.spool import SpoolUnreadable
+from node_reporter.machine.config import NotJoined
+from node_reporter.machine.machine import InstallRefused
+from node_reporter.programs import (
+    execute as executor_program,
+)
+from node_reporter.programs import (
+    install as install_program,
+)
+from node_reporter.programs import (
+    join as join_program,
+)
+from node_reporter.programs import (
+    run as run_program,
+)
+from node_reporter.programs.execute import EnrollRefused
+from node_reporter.programs.run import AlreadyRunning
+from node_reporter.reports.client import Unreachable, UrlRefused
+from node_reporter.reports.delivery import EXIT_RESTART, EXIT_STOPPED, Stopped
+from node_reporter.reports.joining import JoinRefused
+from node_reporter.reports.reports import AGENT
+from node_reporter.reports.rotation import RotationRefused
+from node_reporter.reports.spool import SpoolUnreadable
 from node_reporter.terminal import ConfigUnreadable, between, tell
 
 EXIT_NO = 1

@@ -17,12 +17,12 @@ from domain.epochs.epoch import OpenEpoch
 from domain.epochs.policy import first_policy
 from domain.lease.lease import LeaseRequested
 from domain.trust.challenge import ChallengeIssued, ChallengeJudged
-from node_reporter.client import Response
 from node_reporter.clock import SteppedClock
-from node_reporter.executor import Executor
-from node_reporter.executor_client import ExecutorClient
-from node_reporter.executor_state import ExecutorSettings
-from node_reporter.sandbox import TrustedRunner
+from node_reporter.executor.client import ExecutorClient
+from node_reporter.executor.executor import Executor
+from node_reporter.executor.sandbox import TrustedRunner
+from node_reporter.executor.state import ExecutorSettings
+from node_reporter.reports.client import Response
 from projections import tables
 from tests.api.scene import HOUR_US, NOW_US, Scene
 from tests.api.test_trust import rules, told, trust

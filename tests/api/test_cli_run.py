@@ -25,15 +25,15 @@ from api import cli_run
 from api.cli_run import _share_of, harmless
 from api.cli_terminal import InputUnusable
 from api.countersigning import used_gpu_us
-from node_reporter import joining
-from node_reporter.client import HttpTransport
 from node_reporter.clock import SystemClock
-from node_reporter.executor import Allowed, Executor
-from node_reporter.executor_client import ExecutorClient
-from node_reporter.executor_program import ask_key
-from node_reporter.executor_state import ExecutorFolder, load
-from node_reporter.runner import Limits
-from node_reporter.sandbox import job_user
+from node_reporter.executor.client import ExecutorClient
+from node_reporter.executor.executor import Allowed, Executor
+from node_reporter.executor.runner import Limits
+from node_reporter.executor.sandbox import job_user
+from node_reporter.executor.state import ExecutorFolder, load
+from node_reporter.programs.execute import ask_key
+from node_reporter.reports import joining
+from node_reporter.reports.client import HttpTransport
 from tallystick_client import Client
 from tests.api.cli_scene import Ran
 from tests.api.test_cli_remote import Server, server

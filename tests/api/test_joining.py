@@ -21,9 +21,9 @@ import httpx
 from api.models import moment
 from domain.money import credit
 from domain.prices.tariff import CLOUDBENDER, UsageFee, publish
-from node_reporter import simulated
+from node_reporter.gpus import simulated
 from node_reporter.identity import key_id, load_key, public_key
-from node_reporter.reports import AGENT
+from node_reporter.reports.reports import AGENT
 from tests.api.scene import Scene
 from tests.api.test_cli_remote import Server, server
 from tests.api.work import hours_of_work

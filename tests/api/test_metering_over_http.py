@@ -11,8 +11,8 @@ from domain.duration import HOUR_US
 from domain.metering import report
 from ledger.tree import trees
 from ledger.tree.checkpoint import open_checkpoint, parse_verifier_key
-from node_reporter.client import Response, UsageClient
 from node_reporter.clock import SystemClock
+from node_reporter.reports.client import Response, UsageClient
 from tests.api.scene import NOW_US, Scene
 from tests.api.work import hours_of_work, pin_and_sign, reported, send
 
@@ -155,7 +155,7 @@ def test_the_lease_stays_in_the_assignments_until_it_is_reported_to_its_end(scen
 
 
 def test_the_reporters_own_parser_reads_the_assignments(scene: Scene) -> None:
-    from node_reporter.leases import parse_windows
+    from node_reporter.meter.leases import parse_windows
 
     lease = scene.running()
     path = f"/v1/nodes/{scene.provider.node_id}/assignments"

@@ -22,12 +22,12 @@ from api.replay_measured import MeasuredGpus
 from api.service import Service
 from api.usage import MEDIA_TYPE
 from benchmarks import reporter_week
-from node_reporter.agent import Reporter
-from node_reporter.client import Response
+from node_reporter.agent.agent import Reporter
 from node_reporter.clock import SteppedClock
-from node_reporter.delivery import Stopped
-from node_reporter.rows import Stretch
-from node_reporter.spool import Spool
+from node_reporter.meter.rows import Stretch
+from node_reporter.reports.client import Response
+from node_reporter.reports.delivery import Stopped
+from node_reporter.reports.spool import Spool
 from tests.api.scene import NOW_US, Provider, Scene, opened
 from tests.api.work import accrue_now
 from tests.node_reporter.model_server import Wire

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from node_reporter.clock import Moment
-from node_reporter.gpus import Backend, DeviceLost, Health, MonitorBlind
-from node_reporter.seats import LicenceSeats
-from node_reporter.simulated import Outage, SimulatedGpus
+from node_reporter.gpus.seam import Backend, DeviceLost, Health, MonitorBlind
+from node_reporter.gpus.seats import LicenceSeats
+from node_reporter.gpus.simulated import Outage, SimulatedGpus
 
 LICENCE = "lic_bolt"
 SECOND_US = 1_000_000
@@ -58,7 +58,7 @@ def backend(kind: str) -> Backend:
         )
     if kind == "intel":
         _lead_level_zero_to(os.environ["FAKE_ZE_LIBRARY"])
-    from node_reporter import backends
+    from node_reporter.gpus import backends
 
     return backends.of_hardware(kind)
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from node_reporter.job_log import JobLog
-from node_reporter.runner import Grant, Limits, Run, Runner, RunnerUnusable
-from node_reporter.sandbox import PATH, SandboxRunner, job_user, make_folder
+from node_reporter.executor.job_log import JobLog
+from node_reporter.executor.runner import Grant, Limits, Run, Runner, RunnerUnusable
+from node_reporter.executor.sandbox import PATH, SandboxRunner, job_user, make_folder
 
 SECONDS_MAX = 20.0
 MIB = 1024 * 1024

@@ -19,11 +19,11 @@ from typing import Any
 
 from nacl.signing import SigningKey
 
-from node_reporter.agent import Reporter
+from node_reporter.agent.agent import Reporter
 from node_reporter.clock import SteppedClock
-from node_reporter.gpus import DeviceLost, MonitorBlind
+from node_reporter.gpus.nvml import NvmlGpus
+from node_reporter.gpus.seam import DeviceLost, MonitorBlind
 from node_reporter.identity import public_key
-from node_reporter.nvml import NvmlGpus
 from tests.node_reporter.conftest import FakeMachine
 from tests.node_reporter.model_server import NODE, NODE_KEY, ModelServer, Wire
 

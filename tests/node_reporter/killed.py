@@ -15,10 +15,10 @@ import sqlite3
 import sys
 from typing import Any
 
-from node_reporter.agent import Reporter
-from node_reporter.client import HttpTransport
+from node_reporter.agent.agent import Reporter
 from node_reporter.clock import SteppedClock
-from node_reporter.simulated import SimulatedGpus
+from node_reporter.gpus.simulated import SimulatedGpus
+from node_reporter.reports.client import HttpTransport
 from tests.node_reporter.model_server import NODE, NODE_KEY
 from tests.node_reporter.reporter_scene import BEGIN_US, KEY, WALL_US, least
 

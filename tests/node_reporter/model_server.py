@@ -24,9 +24,9 @@ from nacl.signing import VerifyKey
 from domain.fleet import keys as node_key
 from domain.metering import report
 from ledger.log.usage import StoredReport
-from node_reporter.client import Response, Unreachable
 from node_reporter.clock import Clock, SystemClock
 from node_reporter.identity import key_id
+from node_reporter.reports.client import Response, Unreachable
 
 NODE = "node_" + "5" * 32
 NODE_KEY = "tally_node_key"

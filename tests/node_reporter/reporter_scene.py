@@ -11,10 +11,10 @@ from nacl.signing import SigningKey
 
 from api.accrual import rows_of
 from domain.metering import counting as accrual
-from node_reporter.agent import Reporter
+from node_reporter.agent.agent import Reporter
 from node_reporter.clock import Moment, SteppedClock
+from node_reporter.gpus.simulated import Outage, SimulatedGpus
 from node_reporter.identity import public_key
-from node_reporter.simulated import Outage, SimulatedGpus
 from tests.node_reporter.model_server import NODE, NODE_KEY, ModelServer, Wire
 
 WALL_US = 1_795_161_600_000_000

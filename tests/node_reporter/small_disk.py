@@ -13,7 +13,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from node_reporter.spool import SpoolBlocked
+from node_reporter.reports.spool import SpoolBlocked
 from tests.node_reporter.reporter_scene import BEGIN_US, Scene
 
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from node_reporter import inventory
 from node_reporter.clock import Moment
-from node_reporter.gpus import Device, Health, Reading
-from node_reporter.meter import Meter, Poll
+from node_reporter.gpus.seam import Device, Health, Reading
+from node_reporter.machine import inventory
+from node_reporter.meter.meter import Meter, Poll
 from tests.node_reporter.scripted_machines import Probe, Scripted, amd_machine
 from tests.node_reporter.test_program import ran
 

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from domain.metering import report
-from node_reporter.backends import BACKENDS
 from node_reporter.clock import Moment
-from node_reporter.gpus import Device, Health, Reading
-from node_reporter.meter import Meter, Poll
+from node_reporter.gpus.backends import BACKENDS
+from node_reporter.gpus.seam import Device, Health, Reading
+from node_reporter.meter.meter import Meter, Poll
 from tests.node_reporter.conftest import FakeMachine
 from tests.node_reporter.scripted_machines import Probe, Scripted, amd_machine, intel_machine
 

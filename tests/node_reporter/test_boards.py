@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.duration import MINUTE_US
-from node_reporter import inventory
-from node_reporter.gpus import Device, DeviceLost, MonitorBlind, Reading, counted
-from node_reporter.simulated import SimulatedGpus
+from node_reporter.gpus.seam import Device, DeviceLost, MonitorBlind, Reading, counted
+from node_reporter.gpus.simulated import SimulatedGpus
+from node_reporter.machine import inventory
 from tests.examples import examples
 from tests.node_reporter.reporter_scene import TICK_US, Scene
 

@@ -22,8 +22,8 @@ from hypothesis import strategies as st
 from api.accrual import rows_of
 from domain.metering import counting as accrual
 from node_reporter.clock import SteppedClock
-from node_reporter.gpus import DeviceLost, Health, MonitorBlind, Reading
-from node_reporter.simulated import POWER_LIMIT_MW, Outage, SimulatedGpus
+from node_reporter.gpus.seam import DeviceLost, Health, MonitorBlind, Reading
+from node_reporter.gpus.simulated import POWER_LIMIT_MW, Outage, SimulatedGpus
 from tests.examples import examples
 from tests.node_reporter.reporter_scene import BEGIN_US, DAY_US, MINUTE_US, WALL_US, Scene
 

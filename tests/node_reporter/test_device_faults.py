@@ -34,7 +34,7 @@ from typing import Any
 import pytest
 
 from domain.duration import SECOND_US
-from node_reporter.nvml.driver import GONE, RESTART
+from node_reporter.gpus.nvml.driver import GONE, RESTART
 from tests.node_reporter.conftest import FakeMachine
 from tests.node_reporter.faulty_node import WALL_US, Node
 

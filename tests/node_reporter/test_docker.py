@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from node_reporter.docker import DockerRunner, arguments
-from node_reporter.runner import Grant, Limits, RunnerUnusable
+from node_reporter.executor.docker import DockerRunner, arguments
+from node_reporter.executor.runner import Grant, Limits, RunnerUnusable
 
 LEASE = "lease_" + "1" * 32
 

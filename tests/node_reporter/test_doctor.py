@@ -11,14 +11,15 @@ from typing import Any
 import pytest
 
 from domain.metering import report
-from node_reporter import doctor, server_view, spool_view
-from node_reporter.checks import Check
-from node_reporter.client import Response
+from node_reporter.agent import doctor
+from node_reporter.agent.checks import Check
 from node_reporter.clock import SteppedClock
-from node_reporter.config import Settings, StateFolder
-from node_reporter.server_view import ServerView
-from node_reporter.simulated import SimulatedGpus
-from node_reporter.spool import Spool
+from node_reporter.gpus.simulated import SimulatedGpus
+from node_reporter.machine.config import Settings, StateFolder
+from node_reporter.reports import server_view, spool_view
+from node_reporter.reports.client import Response
+from node_reporter.reports.server_view import ServerView
+from node_reporter.reports.spool import Spool
 from tests.node_reporter.conftest import FakeMachine
 from tests.node_reporter.model_server import NODE, NODE_KEY
 from tests.node_reporter.reporter_scene import KEY, WALL_US, Scene

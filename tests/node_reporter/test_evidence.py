@@ -9,8 +9,8 @@ import pytest
 
 from domain.hardware.known_gpus import board_of
 from domain.trust.tiers import Identity
-from node_reporter import evidence
-from node_reporter.gpus import Device
+from node_reporter.gpus import evidence
+from node_reporter.gpus.seam import Device
 from projections.trust.evidence import IDENTITY_FIELDS
 
 LINE = "7f0000000000-7f0000001000 r-xp 00000000 00:1f 123  {path}\n"

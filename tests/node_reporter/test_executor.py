@@ -18,16 +18,16 @@ from nacl.public import PrivateKey, SealedBox
 
 from domain.jobs.job import workload_hash
 from domain.jobs.plan import Reference
-from node_reporter.client import Response, Unreachable
 from node_reporter.clock import SystemClock
-from node_reporter.executor import Allowed, Executor
-from node_reporter.executor_client import ExecutorClient
-from node_reporter.executor_state import ExecutorFolder, ExecutorSettings, load
+from node_reporter.executor.client import ExecutorClient
+from node_reporter.executor.executor import Allowed, Executor
+from node_reporter.executor.job_log import HELD_BYTES_MAX, PIECE_BYTES_MAX, PIECES_MAX, JobLog
+from node_reporter.executor.runner import Limits
+from node_reporter.executor.sandbox import job_user
+from node_reporter.executor.state import ExecutorFolder, ExecutorSettings, load
+from node_reporter.executor.work import Work, WorkUnreadable, parse
 from node_reporter.identity import KeyUnreadable
-from node_reporter.job_log import HELD_BYTES_MAX, PIECE_BYTES_MAX, PIECES_MAX, JobLog
-from node_reporter.runner import Limits
-from node_reporter.sandbox import job_user
-from node_reporter.work import Work, WorkUnreadable, parse
+from node_reporter.reports.client import Response, Unreachable
 from tests.node_reporter.confined import MIB, SECONDS_MAX, Ground, ground, needs_walls
 
 pytestmark = needs_walls

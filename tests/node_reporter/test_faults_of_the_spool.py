@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from domain.metering import report
-from node_reporter import spool as spools
-from node_reporter.spool import Spool, SpoolUnreadable
+from node_reporter.reports import spool as spools
+from node_reporter.reports.spool import Spool, SpoolUnreadable
 from tests.node_reporter.reporter_scene import BEGIN_US, MINUTE_US, TICK_US, WALL_US, Scene
 from tests.node_reporter.test_spool import BOOT, KEY, NODE, now, sign, stretch
 

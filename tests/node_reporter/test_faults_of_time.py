@@ -17,7 +17,7 @@ from domain.duration import DAY_US, MINUTE_US
 from domain.metering import counting as accrual
 from domain.metering import report
 from node_reporter.clock import ClockOffset, Moment, SystemClock
-from node_reporter.reports import ReportChain
+from node_reporter.reports.reports import ReportChain
 from tests.node_reporter.reporter_scene import BEGIN_US, TICK_US, WALL_US, Scene
 
 HOUR_US = 3_600_000_000

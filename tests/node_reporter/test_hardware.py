@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from node_reporter import hardware, inventory
-from node_reporter.gpus import Device
+from node_reporter.gpus import hardware
+from node_reporter.gpus.seam import Device
+from node_reporter.machine import inventory
 
 TB = 1_000_204_886_016 // 512
 """Sectors of a drive sold as 1 TB."""

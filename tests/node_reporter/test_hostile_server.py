@@ -19,20 +19,20 @@ from typing import Any
 import pytest
 from nacl.signing import SigningKey
 
-from node_reporter import client
 from node_reporter.__main__ import main
-from node_reporter.agent import Reporter
-from node_reporter.client import (
+from node_reporter.agent.agent import Reporter
+from node_reporter.clock import SteppedClock
+from node_reporter.gpus.simulated import SimulatedGpus
+from node_reporter.identity import public_key
+from node_reporter.reports import client
+from node_reporter.reports.client import (
     ANSWER_BYTES_MAX,
     HttpTransport,
     Response,
     Unreachable,
     parsed,
 )
-from node_reporter.clock import SteppedClock
-from node_reporter.identity import public_key
-from node_reporter.joining import JoinRefused, join
-from node_reporter.simulated import SimulatedGpus
+from node_reporter.reports.joining import JoinRefused, join
 from tests.node_reporter.model_server import NODE, NODE_KEY, ModelServer, serve
 
 KEY = SigningKey(b"h" * 32)

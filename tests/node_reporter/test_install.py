@@ -18,11 +18,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-from node_reporter.config import StateFolder
-from node_reporter.install import carry_out, install_plan, uninstall_plan
-from node_reporter.machine import InstallRefused, Machine, Plan
-from node_reporter.sd_notify import Notifier
-from node_reporter.unit_file import NAME, SYSTEM_STATE, Unit
+from node_reporter.agent.sd_notify import Notifier
+from node_reporter.agent.unit_file import NAME, SYSTEM_STATE, Unit
+from node_reporter.install.install import carry_out, install_plan, uninstall_plan
+from node_reporter.machine.config import StateFolder
+from node_reporter.machine.machine import InstallRefused, Machine, Plan
 from tests.node_reporter.model_server import ModelServer, serve
 from tests.node_reporter.test_program import ROOT, joined, ran, running
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from node_reporter.clock import Moment
-from node_reporter.gpus import Health, Reading
-from node_reporter.meter import Meter, Poll
+from node_reporter.gpus.seam import Health, Reading
+from node_reporter.meter.meter import Meter, Poll
 from tests.node_reporter.scripted_machines import Probe, Scripted, intel_machine
 from tests.node_reporter.test_program import ran
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from node_reporter.clock import Moment
-from node_reporter.gpus import PPM, Health, Reading
-from node_reporter.meter import Bucket, Meter, Poll, Step, split
+from node_reporter.gpus.seam import PPM, Health, Reading
+from node_reporter.meter.meter import Bucket, Meter, Poll, Step, split
 from tests.examples import examples
 
 TICK_US = 1_000_000

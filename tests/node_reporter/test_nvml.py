@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from node_reporter import nvml
-from node_reporter.gpus import MonitorBlind
-from node_reporter.nvml import driver
+from node_reporter.gpus import nvml
+from node_reporter.gpus.nvml import driver
+from node_reporter.gpus.seam import MonitorBlind
 from tests.node_reporter.conftest import FakeMachine
 from tests.node_reporter.scripted_machines import Probe
 

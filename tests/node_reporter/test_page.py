@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from node_reporter.page import Page, Shown
-from node_reporter.server_view import Today
+from node_reporter.agent.page import Page, Shown
+from node_reporter.reports.server_view import Today
 from tests.node_reporter.model_server import NODE_KEY, ModelServer, serve
 from tests.node_reporter.test_program import ROOT, joined, running
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.trust.tiers import Evidence, Identity, standing
-from node_reporter.power import START_US, TELL_EVERY_US, PowerCheck
+from node_reporter.gpus.power import START_US, TELL_EVERY_US, PowerCheck
 
 STEP_US = 2_500_000
 SECOND_US = 1_000_000

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from node_reporter import simulated
-from node_reporter.client import HttpTransport, Unreachable, UrlRefused
-from node_reporter.config import StateFolder, load
+from node_reporter.gpus import simulated
 from node_reporter.identity import KeyUnreadable, fingerprint, load_key, make_key, public_key
+from node_reporter.machine.config import StateFolder, load
+from node_reporter.reports.client import HttpTransport, Unreachable, UrlRefused
 from tests.node_reporter.conftest import FakeMachine
 from tests.node_reporter.model_server import NODE, NODE_KEY, ModelServer, serve
 

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.duration import MINUTE_US
-from node_reporter import inventory
 from node_reporter.clock import SteppedClock
-from node_reporter.delivery import Backoff, Stopped
-from node_reporter.gpus import DeviceLost, Health, MonitorBlind, Reading
-from node_reporter.simulated import Outage, SimulatedGpus
-from node_reporter.spool import HistoryDiffers
+from node_reporter.gpus.seam import DeviceLost, Health, MonitorBlind, Reading
+from node_reporter.gpus.simulated import Outage, SimulatedGpus
+from node_reporter.machine import inventory
+from node_reporter.reports.delivery import Backoff, Stopped
+from node_reporter.reports.spool import HistoryDiffers
 from tests.examples import examples
 from tests.node_reporter.reporter_scene import TICK_US, WALL_US, Scene
 

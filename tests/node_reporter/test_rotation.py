@@ -12,13 +12,13 @@ from nacl.signing import SigningKey, VerifyKey
 
 from domain.fleet import keys as node_key
 from domain.metering import report
-from node_reporter import rotation
-from node_reporter.config import Settings, StateFolder
-from node_reporter.delivery import Stopped
 from node_reporter.identity import key_id, load_key, make_key, public_key
-from node_reporter.rotation import RotationRefused
-from node_reporter.run_program import only_one
-from node_reporter.spool import Spool
+from node_reporter.machine.config import Settings, StateFolder
+from node_reporter.programs.run import only_one
+from node_reporter.reports import rotation
+from node_reporter.reports.delivery import Stopped
+from node_reporter.reports.rotation import RotationRefused
+from node_reporter.reports.spool import Spool
 from tests.node_reporter.model_server import NODE, ModelServer
 from tests.node_reporter.reporter_scene import Scene
 

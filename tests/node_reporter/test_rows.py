@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.metering import report
-from node_reporter import rows
 from node_reporter.clock import ClockOffset
-from node_reporter.gpus import Device
-from node_reporter.leases import AssignmentsUnreadable, Window, edges, parse_windows
-from node_reporter.meter import Bucket, Step
-from node_reporter.rows import Stretch, rows_of
+from node_reporter.gpus.seam import Device
+from node_reporter.meter import rows
+from node_reporter.meter.leases import AssignmentsUnreadable, Window, edges, parse_windows
+from node_reporter.meter.meter import Bucket, Step
+from node_reporter.meter.rows import Stretch, rows_of
 from tests.examples import examples
 
 HOUR_US = 3_600_000_000

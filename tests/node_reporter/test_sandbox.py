@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from node_reporter import launch
 from node_reporter.__main__ import main
-from node_reporter.gpu_files import DeviceFiles
-from node_reporter.runner import Grant, Limits, NotStarted, RunnerUnusable
-from node_reporter.sandbox import PATH, SandboxRunner, TrustedRunner, job_user
+from node_reporter.executor import launch
+from node_reporter.executor.gpu_files import DeviceFiles
+from node_reporter.executor.runner import Grant, Limits, NotStarted, RunnerUnusable
+from node_reporter.executor.sandbox import PATH, SandboxRunner, TrustedRunner, job_user
 from tests.node_reporter.confined import (
     MIB,
     Ground,

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from node_reporter import inventory
-from node_reporter.gpus import DeviceLost, MonitorBlind, Reading
-from node_reporter.seats import LicenceSeats
+from node_reporter.gpus.seam import DeviceLost, MonitorBlind, Reading
+from node_reporter.gpus.seats import LicenceSeats
+from node_reporter.machine import inventory
 from tests.node_reporter.model_server import ModelServer, serve
 from tests.node_reporter.test_program import ran
 
@@ -73,7 +73,7 @@ def test_software_that_does_not_answer_is_unavailable(scene: Scene) -> None:
 def test_a_check_that_does_not_end_by_itself_is_blind(
     scene: Scene, line: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("node_reporter.seats.CHECK_S", 0.3)
+    monkeypatch.setattr("node_reporter.gpus.seats.CHECK_S", 0.3)
     scene.says(line)
     with pytest.raises(MonitorBlind):
         scene.seats.read(f"{LICENCE}:1")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from node_reporter.seccomp import AUDIT, CLONE, CLONE3, DENIED, program
+from node_reporter.executor.seccomp import AUDIT, CLONE, CLONE3, DENIED, program
 from tests.node_reporter.confined import Ground, ground, needs_walls
 
 TRY = """

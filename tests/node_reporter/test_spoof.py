@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from domain.trust.tiers import Evidence, Identity, Metered, Standing, standing
-from node_reporter.gpus import Device, Reading
-from node_reporter.simulated import SimulatedGpus
+from node_reporter.gpus.seam import Device, Reading
+from node_reporter.gpus.simulated import SimulatedGpus
 from projections.runner import Report
 from projections.trust.evidence import fold
 from tests.node_reporter.reporter_scene import MINUTE_US, Scene

@@ -18,8 +18,8 @@ from nacl.signing import SigningKey
 from domain.metering import report
 from node_reporter.clock import Moment
 from node_reporter.identity import public_key
-from node_reporter.rows import Stretch
-from node_reporter.spool import (
+from node_reporter.meter.rows import Stretch
+from node_reporter.reports.spool import (
     KEEP_ACKED_US,
     ROW_BYTES,
     HistoryDiffers,

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from domain.hardware.host_kind import kernel_number
-from node_reporter.inventory import specs
-from node_reporter.substrate import substrate
+from node_reporter.machine.inventory import specs
+from node_reporter.machine.substrate import substrate
 
 BARE, GUEST = "flags\t\t: fpu vme sse2", "flags\t\t: fpu vme hypervisor"
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from node_reporter.gpus import Device
-from node_reporter.lease_files import LocalLease, read_lease_files
-from node_reporter.leases import AssignmentsUnreadable, Window, parse_windows
-from node_reporter.tenants import KEPT_US, Tenants
+from node_reporter.gpus.seam import Device
+from node_reporter.meter.lease_files import LocalLease, read_lease_files
+from node_reporter.meter.leases import AssignmentsUnreadable, Window, parse_windows
+from node_reporter.meter.tenants import KEPT_US, Tenants
 
 BOARD = "GPU-0"
 LEASES = [f"lease_{n:032d}" for n in range(8)]

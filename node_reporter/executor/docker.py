@@ -1,0 +1,140 @@
+"""A job as a container: where it names an image, and Docker is there.
+
+What a job may do is in the arguments alone: no network unless granted, no capability, a read-only
+root, limits for memory, processes and time, the devices of its lease, and variables by name, so
+that no value is in a command line that others can read.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from node_reporter.executor.runner import Grant, NotStarted, RunnerUnusable, Using
+from node_reporter.executor.sandbox import close_outputs
+
+CHECK_SECONDS_MAX = 10
+END_SECONDS_MAX = 30
+LABEL = "tallystick.lease"
+CLIENTS_OWN = ("PATH", "HOME", "DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG", "XDG_RUNTIME_DIR")
+"""Variables the docker client needs itself; an image brings its own PATH."""
+
+
+def arguments(docker: str, grant: Grant) -> list[str]:
+    """`docker run` for a grant."""
+    limits = grant.limits
+    argv = [
+        docker, "run", "--rm", "--init", "--name", name_of(grant.lease_id),
+        "--label", f"{LABEL}={grant.lease_id}", "--pull", "missing",
+        "--network", "bridge" if grant.network else "none",
+        "--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges",
+        "--user", f"{os.getuid() or 65_534}:{os.getgid() or 65_534}",
+        "--memory", str(limits.memory_bytes), "--memory-swap", str(limits.memory_bytes),
+        "--pids-limit", str(limits.processes), "--ulimit", f"nofile={limits.open_files}",
+        "--ulimit", f"fsize={limits.folder_bytes}", "--ulimit", "core=0",
+        "--tmpfs", f"/tmp:size={limits.memory_bytes // 4}",  # noqa: S108
+        "--volume", f"{grant.folder / 'work'}:/work", "--workdir", "/work",
+        "--stop-timeout", str(limits.grace_s), "--log-driver", "none",
+    ]  # fmt: skip
+    if grant.network and grant.port is not None:
+        argv += ["--publish", f"{grant.port}:{grant.port}"]
+    if limits.cpu_seconds is not None:
+        argv += ["--ulimit", f"cpu={limits.cpu_seconds}"]
+    for path in grant.read_only:
+        argv += ["--volume", f"{path}:{path}:ro"]
+    if grant.device_files:
+        argv += ["--gpus", '"device={}"'.format(",".join(grant.device_ids))]
+    argv += ["--env", "HOME=/work"]
+    for variable in sorted(grant.environment.keys() - set(CLIENTS_OWN)):
+        argv += ["--env", variable]
+    assert grant.image is not None
+    return [*argv, "--", grant.image, *grant.command]
+
+
+def name_of(lease_id: str) -> str:
+    return f"tallystick-{lease_id}"
+
+
+@dataclass
+class DockerRun:
+    """A container in the foreground of one docker client."""
+
+    docker: str
+    name: str
+    process: subprocess.Popen[bytes]
+
+    @property
+    def outputs(self) -> tuple[int, int]:
+        assert self.process.stdout is not None
+        assert self.process.stderr is not None
+        return self.process.stdout.fileno(), self.process.stderr.fileno()
+
+    def poll(self) -> int | None:
+        code = self.process.poll()
+        return code if code is None or code >= 0 else 128 - code
+
+    def ask_to_stop(self) -> None:
+        self._tell("kill", "--signal", "TERM", self.name)
+
+    def end(self) -> None:
+        self._tell("rm", "--force", self.name)
+        self.process.kill()
+
+    def using(self) -> Using:
+        """Docker holds the limits itself."""
+        return Using()
+
+    def close(self) -> None:
+        close_outputs(self.process)
+
+    def _tell(self, *words: str) -> None:
+        subprocess.run(  # noqa: S603
+            [self.docker, *words], check=False, timeout=END_SECONDS_MAX,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+
+
+class DockerRunner:
+    """Work that names an image."""
+
+    name = "docker"
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        """`environment`: of the docker client: where its server is, and nothing else."""
+        self._environment = {name: environment[name] for name in CLIENTS_OWN if name in environment}
+
+    def takes(self, image: str | None) -> bool:
+        return image is not None
+
+    def check(self) -> None:
+        docker = shutil.which("docker")
+        if docker is None:
+            raise RunnerUnusable("docker is not installed")
+        try:
+            asked = subprocess.run(  # noqa: S603
+                [docker, "version", "--format", "{{.Server.Version}}"], check=False,
+                capture_output=True, timeout=CHECK_SECONDS_MAX, env=self._environment,
+            )  # fmt: skip
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise RunnerUnusable(f"docker does not answer: {error}") from error
+        if asked.returncode != 0:
+            said = asked.stderr.decode(errors="replace").strip().splitlines()
+            raise RunnerUnusable(f"docker: {said[-1] if said else 'no server'}")
+
+    def start(self, grant: Grant) -> DockerRun:
+        docker = shutil.which("docker")
+        if docker is None:
+            raise NotStarted("docker is not installed")
+        # The client passes on variables that are named; its own come last, so none is replaced.
+        environment = {**grant.environment, **self._environment}
+        try:
+            process = subprocess.Popen(  # noqa: S603
+                arguments(docker, grant), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE, env=environment, start_new_session=True,
+            )  # fmt: skip
+        except OSError as error:
+            raise NotStarted(str(error)) from error
+        return DockerRun(docker, name_of(grant.lease_id), process)

@@ -1,0 +1,433 @@
+"""The reference executor: starts the work of leases, watches it, stops it, and says so.
+
+    told to start -> hash checked -> acknowledged -> started -> ready (billing starts) -> ended
+    lease over    -> told to stop -> every process of it ended -> acknowledged
+
+A program of its own beside the reporter, with a key that opens nothing else. One step asks the
+server once and looks at every job once; nothing waits for a job or for the server. When the server
+is away, jobs go on until their lease's funds or term end, by this machine's clock, and no longer.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import secrets
+import shutil
+import socket
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from nacl.public import PublicKey, SealedBox
+
+from node_reporter.clock import Clock
+from node_reporter.executor.client import ExecutorClient, Said
+from node_reporter.executor.gpu_files import DeviceFiles
+from node_reporter.executor.job_log import JobLog
+from node_reporter.executor.runner import Grant, Limits, NotStarted, Run, Runner
+from node_reporter.executor.sandbox import PATH, JobUser, make_folder
+from node_reporter.executor.state import ExecutorSettings
+from node_reporter.executor.work import (
+    ENDPOINT_KINDS,
+    Running,
+    Start,
+    Stop,
+    Work,
+    WorkUnreadable,
+    share_variables,
+)
+from node_reporter.reports.client import Unreachable
+
+JOBS_MAX = 64
+LOG_SECONDS_MAX = 5
+FOLDER_EVERY_US = 2_000_000
+SECOND_US = 1_000_000
+
+
+WELL_EVERY_US, UNWELL_EVERY_US = 10_000_000, 1_000_000
+"""How often an endpoint is looked at; every look is told, so that silence is told apart."""
+ANSWER_SECONDS_MAX = 0.2
+
+
+def answers(port: int) -> bool:
+    """Whether something on this machine takes connections on a port."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=ANSWER_SECONDS_MAX):
+            return True
+    except OSError:
+        return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allowed:
+    """What the owner of the machine lets every job have."""
+
+    limits: Limits = field(default_factory=Limits)
+    network: bool = False
+    read_only: tuple[str, ...] = ()
+    host: str | None = None  # where renters reach this machine; with it go the ports
+    ports: range = range(0)
+
+
+@dataclass(slots=True)
+class Job:
+    """One job of ours. `exit_code` is known once nothing of it runs."""
+
+    start: Start
+    runner: Runner
+    run: Run | None = None
+    log: JobLog | None = None
+    folder: Path | None = None
+    port: int | None = None
+    token: str = ""
+    is_ready: bool = False
+    is_well: bool | None = None  # whether its endpoint answers; None: not told yet
+    looked_us: int = 0  # when that was last seen
+    is_told: bool = False  # its end
+    is_limited: bool = False
+    is_lost: bool = False  # it ended because we went away
+    exit_code: int | None = None
+    until_us: int | None = None
+    stopping_since_us: int | None = None
+    folder_seen_us: int = 0
+
+    @property
+    def is_over(self) -> bool:
+        return self.exit_code is not None
+
+
+class Executor:
+    """Everything one executor knows while it runs."""
+
+    def __init__(
+        self,
+        settings: ExecutorSettings,
+        client: ExecutorClient,
+        runners: Sequence[Runner],
+        jobs: Path,
+        clock: Clock,
+        *,
+        allowed: Allowed | None = None,
+        user: JobUser | None = None,
+        devices: DeviceFiles | None = None,
+        tell: Callable[[str], None] = lambda _line: None,
+    ) -> None:
+        self._settings = settings
+        self._client = client
+        self._runners = runners
+        self._folder = jobs
+        self._clock = clock
+        self._allowed = allowed or Allowed()
+        self._user = user
+        self._devices = devices or DeviceFiles()
+        self._tell = tell
+        self.jobs: dict[str, Job] = {}
+        self._refused: set[str] = set()
+
+    # --- one step ------------------------------------------------------------------------------
+
+    def step(self) -> None:
+        """Ask the server once, look at every job once."""
+        try:
+            self._follow(self._client.work())
+        except Unreachable as error:
+            self._tell(f"the server cannot be reached: {error}")
+        except WorkUnreadable as error:
+            self._tell(str(error))
+        for job in list(self.jobs.values()):
+            self._look_at(job)
+
+    def close(self) -> None:
+        """End every job: the executor goes away, and nothing runs without it."""
+        for job in self.jobs.values():
+            if job.run is not None and not job.is_over:
+                job.is_lost = True
+                job.run.end()
+        for job in list(self.jobs.values()):
+            self._await_over(job)
+            self._look_at(job)
+            self._clean(job)
+
+    def _await_over(self, job: Job) -> None:
+        ends_us = self._clock.now().mono_us + LOG_SECONDS_MAX * SECOND_US
+        while job.run is not None and job.run.poll() is None:
+            if self._clock.now().mono_us > ends_us:
+                self._tell(f"{job.start.lease_id}: its processes do not end")
+                return
+            time.sleep(0.01)
+
+    def _follow(self, work: Work) -> None:
+        for stop in work.stops:
+            self._stop(stop)
+        for start in work.starts:
+            if start.lease_id not in self.jobs and start.lease_id not in self._refused:
+                self._start(start)
+        for running in work.running.values():
+            self._check_running(running)
+        self._refused &= {start.lease_id for start in work.starts}
+
+    # --- starting ------------------------------------------------------------------------------
+
+    def _start(self, start: Start) -> None:
+        """Acknowledge and start, or give the lease back with the reason in its log."""
+        if start.executor not in (None, self._settings.executor) or len(self.jobs) >= JOBS_MAX:
+            return
+        why_not, runner = self._runner_for(start)
+        if runner is None:
+            self._decline(start, why_not)
+            return
+        said = self._answer(start.lease_id, "start", start.workload_sha256, runner.name)
+        if said is None or not said.is_done:
+            if said is not None and said.code == "workload_mismatch":
+                self._decline(start, "the server takes this work for another one")
+            elif said is not None and said.is_final:
+                self._refused.add(start.lease_id)
+            return
+        job = self.jobs[start.lease_id] = Job(start, runner)
+        try:
+            self._begin(job)
+        except (NotStarted, OSError) as error:
+            del self.jobs[start.lease_id]
+            self._clean(job)
+            self._decline(start, f"could not be started: {error}")
+
+    def _runner_for(self, start: Start) -> tuple[str, Runner | None]:
+        if not start.is_what_was_asked:
+            return "the command is not the job's hash", None
+        for runner in self._runners:
+            if runner.takes(start.image):
+                return "", runner
+        return ("this node runs no images" if start.image else "this node runs no commands"), None
+
+    def _begin(self, job: Job) -> None:
+        start = job.start
+        job.folder = make_folder(self._folder, start.lease_id, self._user)
+        if start.kind in ENDPOINT_KINDS and self._allowed.network:
+            job.port, job.token = self._free_port(), secrets.token_urlsafe(24)
+        granted, missing = self._settings.granted(start.account_id, start.env_refs)
+        grant = Grant(
+            lease_id=start.lease_id, command=start.command, image=start.image,
+            environment={**granted, **self._variables(job)}, folder=job.folder,
+            device_ids=start.device_ids, device_files=self._devices.of(start.device_ids),
+            read_only=self._allowed.read_only, network=self._allowed.network,
+            limits=self._allowed.limits, port=job.port,
+        )  # fmt: skip
+        job.run = job.runner.start(grant)
+        job.log = JobLog(*job.run.outputs)
+        for name in missing:
+            job.log.note(f"{name} is not known on this node: the job runs without it")
+        self._tell(f"{start.lease_id} started by {job.runner.name}")
+
+    def _variables(self, job: Job) -> dict[str, str]:
+        """What every job finds, and its share."""
+        home, tmp = "/work", "/tmp"  # noqa: S108
+        if job.runner.name == "trusted" and job.folder is not None:
+            home, tmp = str(job.folder / "work"), str(job.folder / "tmp")
+        told = {"PATH": PATH, "HOME": home, "TMPDIR": tmp, "LANG": "C.UTF-8"}
+        if job.start.references:
+            names = [{"kind": one.kind, "name": one.name} for one in job.start.references]
+            told["TALLYSTICK_REFERENCES"] = json.dumps(names)
+        if job.port is not None:
+            told |= {"TALLYSTICK_PORT": str(job.port), "TALLYSTICK_TOKEN": job.token}
+        return {**told, **share_variables(job.start)}
+
+    def _free_port(self) -> int:
+        """Raises NotStarted."""
+        taken = {job.port for job in self.jobs.values()}
+        free = next((port for port in self._allowed.ports if port not in taken), None)
+        if free is None:
+            raise NotStarted("no port is free for an endpoint")
+        return free
+
+    def _decline(self, start: Start, why: str) -> None:
+        """Give the lease back: it ends uncharged, close code 10006, and the renter reads why."""
+        self._tell(f"{start.lease_id} declined: {why}")
+        try:
+            self._client.send_log(start.lease_id, 0, [("note", f"declined: {why}\n".encode())], 0)
+            said = self._client.tell(start.lease_id, "decline", {})
+        except Unreachable:
+            return
+        if said.is_final:
+            self._refused.add(start.lease_id)
+
+    # --- while it runs ---------------------------------------------------------------------------
+
+    def _look_at(self, job: Job) -> None:
+        if job.run is not None and not job.is_over:
+            self._check_limits(job)
+            self._end_if_due(job)
+            job.exit_code = job.run.poll()
+            if job.is_over:
+                assert job.log is not None
+                job.log.wait_read(LOG_SECONDS_MAX)
+                self._tell(f"{job.start.lease_id} ended with {job.exit_code}")
+        try:
+            if not job.is_ready and self._may_be_used(job):
+                self._say_ready(job)
+            self._watch_endpoint(job)
+            assert job.log is not None
+            is_sent = self._send_log(job)
+            if job.is_over and is_sent and job.is_ready and not job.is_told:
+                self._say_ended(job)
+        except Unreachable:
+            return
+        if job.is_over and job.is_told and job.stopping_since_us is None:
+            self._clean(job)
+
+    def _may_be_used(self, job: Job) -> bool:
+        """An endpoint is ready when it answers, and billing starts then; other work at once."""
+        return job.port is None or job.is_over or answers(job.port)
+
+    def _watch_endpoint(self, job: Job) -> None:
+        """Tell the server whether an endpoint answers, soon after it ceases to and all along.
+
+        Raises Unreachable.
+        """
+        now_us = self._clock.now().mono_us
+        due_us = job.looked_us + (WELL_EVERY_US if job.is_well else UNWELL_EVERY_US)
+        if job.port is None or not job.is_ready or job.is_over or now_us < due_us:
+            return
+        is_well = answers(job.port)
+        detail = "" if is_well else f"port {job.port} does not answer"
+        self._client.tell(job.start.lease_id, "health", {"well": is_well, "detail": detail})
+        job.is_well, job.looked_us = is_well, now_us
+
+    def _say_ready(self, job: Job) -> None:
+        body: dict[str, Any] = {}
+        if job.port is not None and self._allowed.host is not None:
+            body["endpoint"] = f"http://{self._allowed.host}:{job.port}"
+            if job.start.encryption_key is not None:
+                box = SealedBox(PublicKey(job.start.encryption_key))
+                sealed = box.encrypt(json.dumps({"token": job.token}).encode())
+                body["credentials"] = base64.b64encode(sealed).decode()
+        said = self._client.tell(job.start.lease_id, "ready", body)
+        if said.is_final and not said.is_done:
+            # The lease is over, or is not ours any more: nothing of it may run on.
+            self._tell(f"{job.start.lease_id} may not begin: {said.code}")
+            job.is_told = True
+            assert job.run is not None
+            job.run.end()
+        job.is_ready = said.is_final
+
+    def _send_log(self, job: Job) -> bool:
+        """Whether everything that was printed is with the server."""
+        assert job.log is not None
+        lease_id = job.start.lease_id
+        sent = job.log.send(
+            lambda seq, pieces, left_out: self._client.send_log(lease_id, seq, pieces, left_out)
+        )
+        while sent and job.is_over and not job.log.is_empty:
+            sent = job.log.send(
+                lambda seq, pieces, left_out: self._client.send_log(lease_id, seq, pieces, left_out)
+            )
+        return sent and job.log.is_empty
+
+    def _say_ended(self, job: Job) -> None:
+        outcome = "lost" if job.is_lost else "limited" if job.is_limited else "exited"
+        said = self._client.tell(
+            job.start.lease_id, "ended",
+            {"executor": self._settings.executor, "outcome": outcome, "exit_code": job.exit_code},
+        )  # fmt: skip
+        job.is_told = said.is_final
+
+    def _check_limits(self, job: Job) -> None:
+        """Memory and processes of the whole tree, and the folder; over one, the job ends."""
+        assert job.run is not None
+        limits, using = self._allowed.limits, job.run.using()
+        over = ""
+        if using.memory_bytes is not None and using.memory_bytes > limits.memory_bytes:
+            over = f"{using.memory_bytes} bytes of memory, of {limits.memory_bytes}"
+        elif using.processes is not None and using.processes > limits.processes:
+            over = f"{using.processes} processes, of {limits.processes}"
+        elif self._clock.now().mono_us >= job.folder_seen_us + FOLDER_EVERY_US:
+            assert job.folder is not None
+            over = _over_its_folder(job.folder, limits)
+            job.folder_seen_us = self._clock.now().mono_us
+        if over and not job.is_limited:
+            job.is_limited = True
+            assert job.log is not None
+            job.log.note(f"ended: it used {over}")
+            job.run.end()
+
+    def _end_if_due(self, job: Job) -> None:
+        """Without a word from the server nothing runs longer than its lease is paid for."""
+        now, run = self._clock.now(), job.run
+        assert run is not None
+        is_unpaid = job.until_us is not None and now.wall_us >= job.until_us
+        if is_unpaid and job.stopping_since_us is None:
+            job.stopping_since_us = now.mono_us
+            run.ask_to_stop()
+        if job.stopping_since_us is None:
+            return
+        if now.mono_us - job.stopping_since_us >= self._allowed.limits.grace_s * SECOND_US:
+            run.end()
+
+    # --- stopping ------------------------------------------------------------------------------
+
+    def _stop(self, stop: Stop) -> None:
+        """A lease is over: ask its job to stop, end it, and only then acknowledge."""
+        job = self.jobs.get(stop.lease_id)
+        if job is not None and job.run is not None and not job.is_over:
+            if job.stopping_since_us is None:
+                self._tell(f"{stop.lease_id} is over")
+                job.stopping_since_us = self._clock.now().mono_us
+                job.run.ask_to_stop()
+            return
+        name = job.runner.name if job is not None else self._runners[0].name
+        said = self._answer(stop.lease_id, "stop", stop.workload_sha256, name)
+        if said is not None and said.is_final and job is not None:
+            self._clean(job)
+
+    def _check_running(self, running: Running) -> None:
+        """Learn how long it is paid for; what we should have and have not, we lost."""
+        job = self.jobs.get(running.lease_id)
+        if job is not None:
+            job.until_us = running.until_us
+            return
+        if running.executor == self._settings.executor and not running.ended:
+            body = {"executor": self._settings.executor, "outcome": "lost", "exit_code": None}
+            self._tell(f"{running.lease_id} was lost: it does not run here")
+            try:
+                self._client.tell(running.lease_id, "ended", body)
+            except Unreachable:
+                return
+
+    def _answer(self, lease_id: str, command: str, sha256: str, runner: str) -> Said | None:
+        """Acknowledge a command; None: the server cannot be reached."""
+        body: Mapping[str, str] = {
+            "command": command, "workload_sha256": sha256, "runner": runner,
+            "executor": self._settings.executor,
+        }  # fmt: skip
+        try:
+            return self._client.tell(lease_id, "acknowledge", body)
+        except Unreachable:
+            return None
+
+    def _clean(self, job: Job) -> None:
+        """Forget a job that is over, with everything it left behind."""
+        self.jobs.pop(job.start.lease_id, None)
+        if job.run is not None:
+            job.run.close()
+        if job.folder is not None:
+            shutil.rmtree(job.folder, ignore_errors=True)
+
+
+def _over_its_folder(folder: Path, limits: Limits) -> str:
+    """What of a job's folder is more than it may be; nothing, when all is well."""
+    found_bytes = entries = 0
+    for where, folders, files in os.walk(folder):
+        entries += len(folders) + len(files)
+        if entries > limits.folder_entries:
+            return f"more than {limits.folder_entries} files"
+        for name in files:
+            try:
+                found_bytes += os.lstat(os.path.join(where, name)).st_blocks * 512
+            except FileNotFoundError:
+                continue
+    if found_bytes > limits.folder_bytes:
+        return f"{found_bytes} bytes of files, of {limits.folder_bytes}"
+    return ""

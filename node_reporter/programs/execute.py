@@ -1,0 +1,231 @@
+"""`tallystick-node exec` and `enroll`: the reference executor as a program of its own.
+
+`enroll` is the owner's one step beside the reporter: with the node's key it asks for a key of the
+executor's own and writes that, and nothing else, into the executor's folder. `exec` never opens the
+reporter's folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import secrets
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+from node_reporter.clock import SystemClock
+from node_reporter.executor import state as executor_state
+from node_reporter.executor.runner import Limits, Runner, RunnerUnusable
+from node_reporter.executor.state import ExecutorFolder, only_one
+from node_reporter.machine import config
+from node_reporter.reports.client import HttpTransport, Transport, parsed
+from node_reporter.terminal import ConfigUnreadable, printable
+
+if TYPE_CHECKING:
+    from node_reporter.executor.executor import Allowed, Executor
+    from node_reporter.executor.sandbox import JobUser
+
+MIB = 1024 * 1024
+
+
+class EnrollRefused(Exception):
+    """The server gave no key for an executor."""
+
+
+def enroll(options: argparse.Namespace) -> int:
+    """Ask for the executor's key with the node's own, once."""
+    environment = config.process_environment()
+    node = config.load(config.state_folder(options.state, environment), environment, options.url)
+    folder = executor_state.executor_folder(options.executor_state, environment)
+    transport = HttpTransport(node.url, allow_http=options.allow_http)
+    with closing(transport):
+        key = ask_key(transport, node.node_id, node.node_key)
+    folder.remember(url=node.url, node_id=node.node_id, executor_key=key)
+    told = {"node_id": node.node_id, "state": str(folder.path)}
+    text = f"{node.node_id} has an executor; its key is in {folder.path}"
+    sys.stdout.write((json.dumps(told) if options.json else printable(text)) + "\n")
+    return 0
+
+
+def ask_key(transport: Transport, node_id: str, node_key: str) -> str:
+    """A new key of the node's executor; the one before it ends. Raises EnrollRefused."""
+    headers = {
+        "Accept": "application/json", "Content-Type": "application/json",
+        "Authorization": f"Bearer {node_key}", "Idempotency-Key": secrets.token_hex(16),
+    }  # fmt: skip
+    answer = transport.request("POST", f"/v1/nodes/{node_id}/executor-key", headers, b"{}")
+    try:
+        key = parsed(answer.body).get("executor_key")
+    except (ValueError, AttributeError):
+        key = None
+    if answer.status != 201 or not isinstance(key, str) or not key.startswith("ts_exec_"):
+        raise EnrollRefused(f"the server gave no executor key: it answered {answer.status}")
+    return key
+
+
+def run(options: argparse.Namespace) -> int:
+    """Take up work until told to stop. Raises RunnerUnusable, NotJoined, AlreadyRuns."""
+    if sys.platform != "linux":
+        raise RunnerUnusable("the executor needs Linux")
+    from node_reporter.executor.client import ExecutorClient
+    from node_reporter.executor.executor import Executor
+    from node_reporter.executor.sandbox import job_user
+
+    folder = executor_state.executor_folder(options.executor_state, config.process_environment())
+    settings = executor_state.load(folder)
+    user = job_user(options.job_user)
+    runners = usable(options, folder, user)
+    transport = HttpTransport(settings.url, allow_http=options.allow_http)
+    client = ExecutorClient(settings.node_id, settings.executor_key, transport)
+    executor = Executor(
+        settings, client, runners, folder.jobs, SystemClock(),
+        allowed=allowed(options), user=user, tell=_tell,
+    )  # fmt: skip
+    _tell(f"executor {settings.executor} of {settings.node_id}: "
+          + ", ".join(runner.name for runner in runners))  # fmt: skip
+    with only_one(folder):
+        try:
+            until_stopped(executor, options.every / 1_000, options.seconds)
+        finally:
+            executor.close()
+            transport.close()
+    return 0
+
+
+def until_stopped(executor: Executor, every_s: float, seconds: int | None) -> None:
+    """Step after step, until SIGTERM, SIGINT or so many seconds."""
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda _number, _frame: stop.set())
+    if seconds is not None:
+        late = threading.Timer(seconds, stop.set)
+        late.daemon = True
+        late.start()
+    while not stop.is_set():
+        executor.step()
+        stop.wait(every_s)
+
+
+def usable(
+    options: argparse.Namespace, folder: ExecutorFolder, user: JobUser | None
+) -> list[Runner]:
+    """The ways this machine runs work, each tried once. Raises RunnerUnusable.
+
+    Without a confinement that works there is none, unless the owner says that renters are trusted.
+    """
+    from node_reporter.executor.docker import DockerRunner
+    from node_reporter.executor.sandbox import SandboxRunner, TrustedRunner
+
+    folder.jobs.mkdir(mode=0o711, exist_ok=True)
+    wanted: list[Runner] = [DockerRunner(os.environ)]
+    if options.trusted:
+        wanted.insert(0, TrustedRunner(user))
+    else:
+        wanted.insert(0, SandboxRunner(folder.jobs, user))
+    found: list[Runner] = []
+    reasons = []
+    for runner in wanted:
+        try:
+            runner.check()
+        except RunnerUnusable as error:
+            reasons.append(f"{runner.name}: {error}")
+        else:
+            found.append(runner)
+    for reason in reasons:
+        _tell(f"not used: {reason}")
+    if not found:
+        raise RunnerUnusable(
+            "nothing here confines a job; install bubblewrap, or say --trusted"
+            " where every renter is trusted with this machine"
+        )
+    return found
+
+
+def allowed(options: argparse.Namespace) -> Allowed:
+    """What the owner grants on the command line. Raises ConfigUnreadable."""
+    from node_reporter.executor.executor import Allowed
+
+    for path in options.read:
+        if not os.path.isabs(path) or os.path.realpath(path) == "/":
+            raise ConfigUnreadable(f"--read {path}: name a folder, from the root on")
+    if options.ports and options.host is None:
+        raise ConfigUnreadable("--ports needs --host: where renters reach this machine")
+    limits = Limits(
+        memory_bytes=options.memory * MIB, processes=options.processes,
+        folder_bytes=options.disk * MIB, cpu_seconds=options.cpu_seconds, grace_s=options.grace,
+    )  # fmt: skip
+    return Allowed(
+        limits=limits, network=options.network, read_only=tuple(options.read),
+        host=options.host, ports=options.ports or range(0),
+    )  # fmt: skip
+
+
+def add_parsers(commands: Any, between: Callable[[int, int], Callable[[str], int]]) -> None:
+    """The two commands, as `tallystick-node` lists them."""
+    _enroll_parser(commands)
+    command = commands.add_parser(
+        "exec",
+        help="run the work of leases, confined",
+        epilog="example: tallystick-node exec --memory 16384",
+    )
+    _state(command)
+    command.add_argument("--allow-http", action="store_true", help="allow http to other machines")
+    command.add_argument("--trusted", action="store_true",
+                         help="no walls around jobs: every renter is trusted")  # fmt: skip
+    command.add_argument("--job-user", metavar="NAME",
+                         help="whom jobs run as when started as root, default nobody")  # fmt: skip
+    command.add_argument("--network", action="store_true", help="let jobs use the network")
+    command.add_argument("--read", action="append", default=[], metavar="DIR",
+                         help="let jobs read this folder too; may be repeated")  # fmt: skip
+    command.add_argument("--host", help="where renters reach endpoints on this machine")
+    command.add_argument("--ports", type=_ports, metavar="A-B", help="ports of endpoints")
+    for name, low, high, default, what in (
+        ("--memory", 16, 2**24, 8_192, "MiB of memory of one job"),
+        ("--disk", 1, 2**30, 10_240, "MiB of files of one job"),
+        ("--processes", 1, 65_536, 512, "processes of one job"),
+        ("--grace", 0, 600, 10, "seconds between asking a job to stop and ending it"),
+    ):
+        command.add_argument(name, type=between(low, high), default=default, metavar="N",
+                             help=f"{what}, default {default}")  # fmt: skip
+    command.add_argument("--cpu-seconds", type=between(1, 10**9), metavar="S",
+                         help="processor time of each process of a job")  # fmt: skip
+    command.add_argument("--every", type=between(50, 60_000), default=1_000, metavar="MS",
+                         help="milliseconds between looks, default 1000")  # fmt: skip
+    command.add_argument("--seconds", type=between(1, 10**9), help="stop after this long")
+    command.set_defaults(command=run)
+
+
+def _enroll_parser(commands: Any) -> None:
+    command = commands.add_parser(
+        "enroll",
+        help="get this node's executor a key of its own",
+        epilog="example: tallystick-node enroll --json",
+    )
+    command.add_argument("--state", metavar="DIR", help="folder of the node")
+    _state(command)
+    command.add_argument("--url", help="server, when not the one joined")
+    command.add_argument("--allow-http", action="store_true", help="allow http to other machines")
+    command.add_argument("--json", action="store_true", help="print the result as JSON")
+    command.set_defaults(command=enroll)
+
+
+def _state(command: Any) -> None:
+    command.add_argument("--executor-state", metavar="DIR", help="folder of the executor")
+
+
+def _ports(text: str) -> range:
+    first, _, last = text.partition("-")
+    found = range(int(first), int(last or first) + 1)
+    if not (found and found[0] >= 1 and found[-1] <= 65_535):
+        raise argparse.ArgumentTypeError("needed ports like 9000-9015")
+    return found
+
+
+def _tell(line: str) -> None:
+    sys.stderr.write(printable(line) + "\n")
+    sys.stderr.flush()
