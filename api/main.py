@@ -19,86 +19,77 @@ from starlette.datastructures import MutableHeaders
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute
 
-from api import (
-    accounts,
-    adjustments,
-    assignments,
-    attestation,
-    attributes,
-    audit,
-    bids,
-    billing,
-    breakers,
-    cash_outs,
-    clients,
-    compute_jobs,
-    countersign,
+from api import openapi_document
+from api.audit import audit
+from api.chain import payouts
+from api.corrections import adjustments, countersign, disputes
+from api.door import errors, health
+from api.door.auth import Authenticator
+from api.door.door import Door
+from api.door.limits import Buckets, Spent, bucket_of
+from api.door.operation import Operation, Resource
+from api.door.paging import Cursors
+from api.door.positions import MIN_POSITION, MIN_USAGE
+from api.door.preconditions import IF_MATCH
+from api.epochs import epochs, reward_corrections
+from api.epochs import explanations as epoch_explanations
+from api.fleet import (
     devices,
-    disputes,
-    earnings,
     edge_devices,
-    epoch_explanations,
-    epochs,
-    errors,
-    escrows,
-    exports,
-    forecasts,
-    funding,
-    gangs,
-    grants,
-    groups,
-    health,
-    invoices,
-    job_parts,
     joining,
-    lease_events,
-    lease_health,
-    lease_turns,
-    leases,
     maintenance,
-    meters,
-    money_in,
     node_rotation,
-    node_usage,
     nodes,
-    offers,
-    openapi_document,
-    oracle,
-    payouts,
-    policies,
-    policy_rehearsal,
-    pools,
-    pricing,
-    promotions,
     providers,
-    quotes,
-    region_shares,
-    reputation,
-    resource_kinds,
-    restarts,
     revenue_shares,
-    reward_corrections,
+)
+from api.fleet import (
+    kinds as resource_kinds,
+)
+from api.funds import forecasts, funding, promotions
+from api.funds import payments as money_in
+from api.governance import breakers, grants, policies, policy_rehearsal
+from api.income import (
+    billing,
+    cash_outs,
+    earnings,
+    exports,
+    invoices,
+    region_shares,
     statement_lines,
     statements,
-    tariffs,
-    trust,
-    usage_breakdown,
-    usage_summary,
-    utilisation,
-    webhooks,
+)
+from api.ingest.door import Asgi, Message, Receive, Scope, Send, fast, node_of
+from api.ingest.node_keys import REFRESH_SECONDS
+from api.jobs import gangs
+from api.jobs import jobs as compute_jobs
+from api.jobs import parts as job_parts
+from api.leasing import (
+    assignments,
+    escrows,
+    leases,
+    quotes,
+    restarts,
     work,
 )
-from api.auth import Authenticator
-from api.door import Door
-from api.limits import Buckets, Spent, bucket_of
-from api.node_keys import REFRESH_SECONDS
-from api.operation import Operation, Resource
-from api.paging import Cursors
-from api.positions import MIN_POSITION, MIN_USAGE
-from api.preconditions import IF_MATCH
-from api.service import Service
-from api.usage import Asgi, Message, Receive, Scope, Send, fast, node_of
-from api.waiting import HeadWait
+from api.leasing import (
+    events as lease_events,
+)
+from api.leasing import (
+    halves as lease_health,
+)
+from api.leasing import (
+    turns as lease_turns,
+)
+from api.market import bids, offers, pricing
+from api.metering import meters, node_usage, usage_breakdown, usage_summary, utilisation
+from api.parties import accounts, clients, webhooks
+from api.pools import groups, pools
+from api.prices import oracle, tariffs
+from api.process.service import Service
+from api.process.waiting import HeadWait
+from api.trust import attestation, attributes, reputation
+from api.trust import tiers as trust
 
 RESOURCES: tuple[Resource, ...] = (
     exports.resource,

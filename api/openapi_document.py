@@ -17,8 +17,8 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from api.errors import MEDIA_TYPE
-from api.operation import Operation, ProblemDocument, example_of
+from api.door.errors import MEDIA_TYPE
+from api.door.operation import Operation, ProblemDocument, example_of
 
 REF = "#/components/schemas/"
 RESPONSE_REF = "#/components/responses/"

@@ -28,7 +28,7 @@ from typing import Any
 
 import psycopg
 
-from api.embedded_postgres import EmbeddedPostgres
+from api.process.embedded_postgres import EmbeddedPostgres
 from benchmarks import (
     accrual,
     append,

@@ -37,12 +37,12 @@ from typing import Any
 import psycopg
 from nacl.bindings import crypto_sign
 
-from api.accrual import accrue
-from api.clock import SimulatedClock
-from api.embedded_postgres import EmbeddedPostgres
-from api.jobs import run_accrual
-from api.service import Service
+from api.metering.accrual import accrue
+from api.process.clock import SimulatedClock
+from api.process.embedded_postgres import EmbeddedPostgres
+from api.process.service import Service
 from api.settings import Settings
+from api.timers import run_accrual
 from benchmarks import cpu
 from benchmarks.reports import BOOT, BenchNode, bench_node
 from domain.funds import deposit

@@ -30,8 +30,8 @@ from typing import Any
 import psycopg
 from nacl.bindings import crypto_sign_open
 
-from api import usage_form
-from api.embedded_postgres import EmbeddedPostgres
+from api.ingest import form as usage_form
+from api.process.embedded_postgres import EmbeddedPostgres
 from benchmarks.reports import BenchNode, Signed, bench_node, reports
 from domain.metering import report
 from ledger import migrate

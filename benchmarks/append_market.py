@@ -27,7 +27,7 @@ from eventsourcing.application import Application
 from eventsourcing.domain import Aggregate, event
 from psycopg.conninfo import conninfo_to_dict
 
-from api.embedded_postgres import EmbeddedPostgres
+from api.process.embedded_postgres import EmbeddedPostgres
 from domain.funds.deposit import DepositConfirmed, deposit_stream
 from domain.money import Asset, credit
 from ledger.books.postings import Entry

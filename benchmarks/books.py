@@ -38,7 +38,7 @@ from typing import Any, Protocol
 
 import psycopg
 
-from api.embedded_postgres import EmbeddedPostgres
+from api.process.embedded_postgres import EmbeddedPostgres
 from benchmarks import cpu
 from domain.funds.deposit import DepositConfirmed, deposit_stream
 from domain.money import Asset, credit

@@ -32,7 +32,7 @@ import psycopg
 from beancount.core import amount, data
 from beancount.parser import printer
 
-from api.embedded_postgres import EmbeddedPostgres
+from api.process.embedded_postgres import EmbeddedPostgres
 from ledger import migrate
 from ledger.bundle import journal
 from ledger.bundle.journal import COMMODITY, Form

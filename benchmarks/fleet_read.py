@@ -21,7 +21,7 @@ from typing import Any
 
 import psycopg
 
-from api.embedded_postgres import EmbeddedPostgres
+from api.process.embedded_postgres import EmbeddedPostgres
 from benchmarks import cpu
 from ledger import migrate
 from projections import tables

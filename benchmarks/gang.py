@@ -27,9 +27,9 @@ from typing import Any
 
 import psycopg
 
-from api.embedded_postgres import EmbeddedPostgres
-from api.gang_orders import reservation, streams_read
-from api.service import Service
+from api.pools.gang_orders import reservation, streams_read
+from api.process.embedded_postgres import EmbeddedPostgres
+from api.process.service import Service
 from api.settings import Settings
 from benchmarks.lease_open import BLINDING_KEY, PRICE, _accounts, _node
 from domain.jobs.gang import CloseGang, RequestGang, gang_stream

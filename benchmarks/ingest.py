@@ -37,7 +37,7 @@ from typing import Annotated, Any, Literal
 import psycopg
 from starlette.requests import Request
 
-from api.embedded_postgres import EmbeddedPostgres
+from api.process.embedded_postgres import EmbeddedPostgres
 from benchmarks.reports import bench_node, reports, request
 from ledger import migrate
 from ledger.log import usage
@@ -295,7 +295,7 @@ async def _load(port: int, folder: Path, seconds: float) -> dict[str, Any]:
 
 class _BenchKeys:
     def __init__(self) -> None:
-        from api.usage import NodeKey
+        from api.ingest.door import NodeKey
 
         nodes = [bench_node(number) for number in range(NODES)]
         self._known = {node.id: NodeKey(node.key_id, node.public_key) for node in nodes}
@@ -321,7 +321,7 @@ def _serve(kind: str, port: int, uri: str) -> None:
 def _ours(uri: str) -> Any:
     from fastapi import FastAPI
 
-    from api.usage import UsageIngest, fast, tune_collector
+    from api.ingest.door import UsageIngest, fast, tune_collector
 
     log = usage.UsageLog(uri)
 

@@ -36,8 +36,8 @@ import psycopg
 from fastapi import FastAPI, Header
 from pydantic import BaseModel
 
-from api import keys
-from api.embedded_postgres import EmbeddedPostgres
+from api.door import keys
+from api.process.embedded_postgres import EmbeddedPostgres
 from benchmarks import cpu
 from benchmarks.ingest import free_port, wait_for
 from domain.fleet.node import (

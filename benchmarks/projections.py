@@ -31,7 +31,7 @@ from eventsourcing.postgres import PostgresFactory, PostgresTrackingRecorder
 from eventsourcing.utils import Environment
 from psycopg.conninfo import conninfo_to_dict
 
-from api.embedded_postgres import EmbeddedPostgres
+from api.process.embedded_postgres import EmbeddedPostgres
 from benchmarks.reports import bench_node, reports
 from domain.fleet.device import DeviceReserved, device_stream
 from domain.lease.lease import UsageAccrued

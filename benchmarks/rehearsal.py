@@ -21,7 +21,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from api import rehearsal
+from api.governance import rehearsal
 from benchmarks.lane_totals import node_cuts, totals_of
 from benchmarks.settle import LANES, SOURCES, Size, drawn, lane_nodes, lane_rows, policy
 from domain.epochs.epoch_file import epoch_file

@@ -29,15 +29,15 @@ from typing import Any
 
 import psycopg
 
-from api import demo
-from api.clock import SimulatedClock
-from api.embedded_postgres import EmbeddedPostgres
-from api.replay import START_US
-from api.replay_measured import MeasuredReplay
-from api.service import Service
+from api.process.clock import SimulatedClock
+from api.process.embedded_postgres import EmbeddedPostgres
+from api.process.service import Service
+from api.replay import demo
+from api.replay.gentd26 import MeasuredReplay
+from api.replay.openb import START_US
+from api.replay.trace_gentd26 import Pod, Sample
+from api.replay.trace_openb import TraceTask
 from api.settings import Settings
-from api.trace_gentd26 import Pod, Sample
-from api.trace_openb import TraceTask
 from domain.metering import report
 from ledger import migrate
 from ledger.log.usage import StoredReport

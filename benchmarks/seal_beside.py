@@ -33,8 +33,8 @@ from typing import Any
 
 import psycopg
 
-from api.collecting import collecting_later
-from api.embedded_postgres import EmbeddedPostgres
+from api.process.collecting import collecting_later
+from api.process.embedded_postgres import EmbeddedPostgres
 from benchmarks.settle import Size, drawn, lane_nodes, policy
 from domain.epochs import epoch as epochs
 from domain.epochs.epoch import CloseEpoch, CreditRewards, Epoch, OpenEpoch, SealEpoch
@@ -182,7 +182,7 @@ def _write(pipe: Pipe, uri: str, stop: Event, writer: int, name: str) -> None:
 
 
 def _seal(pipe: Pipe, uri: str, count: int, position: int) -> None:
-    """Settle, seal, credit; as `api/settlement.py` does once it has read its nodes."""
+    """Settle, seal, credit; as `api/epochs/closing.py` does once it has read its nodes."""
     with collecting_later(), Ledger(uri, blinding_key=BLINDING_KEY) as ledger:
         nodes = made_up(count)
         pipe.send("ready")

@@ -37,7 +37,7 @@ import eth_abi.abi as eth_abi
 import numpy as np
 import sha3
 
-from api.collecting import collecting_later
+from api.process.collecting import collecting_later
 from benchmarks.executor import Processes, Serial
 from benchmarks.lane_totals import (
     FIELDS,

@@ -30,12 +30,12 @@ from typing import Any
 import psycopg
 from starlette.testclient import TestClient
 
-from api import keys
-from api.clock import SimulatedClock
-from api.embedded_postgres import EmbeddedPostgres
+from api.door import keys
+from api.door.models import moment
 from api.main import create_app
-from api.models import moment
-from api.service import Service
+from api.process.clock import SimulatedClock
+from api.process.embedded_postgres import EmbeddedPostgres
+from api.process.service import Service
 from api.settings import Settings
 from domain.funds import deposit
 from domain.funds.deposit import deposit_stream

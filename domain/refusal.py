@@ -1,6 +1,6 @@
 """The expected "no": every rule that can refuse, named once.
 
-The order inside a group is the order of checking; the first that applies wins. `api/errors.py`
+The order inside a group is the order of checking; the first that applies wins. `api/door/errors.py`
 maps every member to a status. A broken invariant is not a refusal: that is an `assert`.
 """
 

@@ -1,4 +1,4 @@
-"""The operations of the REST API. Written by `python -m api.openapi`: do not edit.
+"""The operations of the REST API. Written by `python -m api.openapi.write`: do not edit.
 
 Every method is one operation of docs/reference/openapi.json. Refusals are raised as `ApiProblem`;
 switch on its `code`.

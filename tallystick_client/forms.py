@@ -1,4 +1,4 @@
-"""The forms that are sent and answered. Written by `python -m api.openapi`: do not edit.
+"""The forms that are sent and answered. Written by `python -m api.openapi.write`: do not edit.
 
 One TypedDict per schema of docs/reference/openapi.json.
 """

@@ -6,7 +6,7 @@
 
 and what a job is about: training or inference, and references to keys, checkpoints and datasets. A
 reference names a thing that is kept elsewhere; nothing secret can be in one. Parts of a job are
-opened and replaced by the timer of `api/job_parts.py`; the rules are in `domain/jobs/parts.py`.
+opened and replaced by the timer of `api/jobs/parts.py`; the rules are in `domain/jobs/parts.py`.
 """
 
 from __future__ import annotations

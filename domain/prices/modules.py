@@ -7,7 +7,7 @@
 A module is pure, has a name and a version, and both are in the facts it leads to (`LeaseQuoted`,
 `MatchDecided`), so that anyone can compute the price again. Which one prices a request is the
 pool's policy; without a pool it is `posted`, unless the renter asks for another of the market's.
-A plug-in registers its module with `register` (`api/pricing_plugins.py` does so for the entry
+A plug-in registers its module with `register` (`api/process/pricing_plugins.py` does so for the entry
 points of the group `tallystick.pricing`). Prices are micro-credits per GPU-hour. Nothing is decided
 here about who may bid (`domain/market/auction.py`). Source: design marketplace 4; rows J-7, V-9.
 """

@@ -1,7 +1,7 @@
 """How the telling of facts to webhooks went: one row per endpoint and fact. Not facts.
 
 Losing these rows loses no fact, but an endpoint is told everything again from where it was enabled.
-When something is told, and what ends it, is decided in `api/webhook_sender.py`.
+When something is told, and what ends it, is decided in `api/parties/webhook_sender.py`.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
     totals        == what had matured up to the cut, at the wallets in effect there
 
 What is promised to whom is decided in `domain/chain/leaves.py`. Not here: trees and files, for they
-are of the chain's side (`api/audit_replay.py`).
+are of the chain's side (`api/audit/replay.py`).
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ from typing import Any
 
 import psycopg
 
-from api import settlement
-from api.chain_jobs import ChainJobs, NetworkBurns, account_ref, payout_path
+from api.chain.timer import ChainJobs, NetworkBurns, account_ref, payout_path
+from api.epochs import closing as settlement
 from contracts import manifest, payout_scripts
 from contracts.abi import artifact
 from contracts.chain import Call, Chain, Receipt

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from api import cli
+from cli import main as cli
 
 
 @dataclass(frozen=True)

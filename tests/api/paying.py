@@ -9,8 +9,10 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from api.clock import SimulatedClock
-from api.jobs import (
+from api.process.clock import SimulatedClock
+from api.process.service import Service
+from api.settings import Settings
+from api.timers import (
     Job,
     Jobs,
     run_accrual,
@@ -19,8 +21,6 @@ from api.jobs import (
     run_payout_match,
     run_sweep,
 )
-from api.service import Service
-from api.settings import Settings
 from domain.duration import DAY_US
 from domain.income.maturity import SetMaturityWindow
 from tests.running_market import OWNER, START_US, Market

@@ -18,10 +18,10 @@ from typing import Any
 from nacl.signing import SigningKey
 from starlette.testclient import TestClient
 
-from api import keys
-from api.clock import SimulatedClock
+from api.door import keys
 from api.main import create_app
-from api.service import Service
+from api.process.clock import SimulatedClock
+from api.process.service import Service
 from api.settings import Settings
 from domain.fleet import keys as node_key
 from domain.parties.account import BootstrapOperator

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api.accrual import PATIENCE_US, NodeReader, accrue, rows_of
+from api.metering.accrual import PATIENCE_US, NodeReader, accrue, rows_of
 from domain.duration import HOUR_US, MINUTE_US
 from domain.fleet.device import DeviceState
 from domain.lease.lease import FUNDS_ENDED, LATE_WINDOW_US, TERM_REACHED, UsageAccrued

@@ -8,11 +8,11 @@ from contextlib import contextmanager
 import psycopg
 import pytest
 
-import api.accrual
+import api.metering.accrual
 import ledger.log.handle
-from api.accrual import PATIENCE_US, accrue, due_commands
-from api.embedded_postgres import EmbeddedPostgres
-from api.jobs import due_leases
+from api.metering.accrual import PATIENCE_US, accrue, due_commands
+from api.process.embedded_postgres import EmbeddedPostgres
+from api.timers import due_leases
 from domain.duration import HOUR_US, MINUTE_US
 from domain.lease.lease import START_TIMEOUT_US, UsageAccrued
 from domain.money import PPM
@@ -85,8 +85,8 @@ def copy(database: str, leases: list[str], postgres: EmbeddedPostgres) -> Iterat
     [
         lambda _: None,
         lambda patch: patch.setattr(ledger.log.handle, "FACTS_MAX", 3),
-        lambda patch: patch.setattr(api.accrual, "LEASES_TOGETHER", 2),
-        lambda patch: patch.setattr(api.accrual, "REPORTS_AHEAD_MAX", 4),
+        lambda patch: patch.setattr(api.metering.accrual, "LEASES_TOGETHER", 2),
+        lambda patch: patch.setattr(api.metering.accrual, "REPORTS_AHEAD_MAX", 4),
     ],
     ids=["all in one append", "appends that fill up", "two leases at a time", "few reports ahead"],
 )
@@ -100,8 +100,8 @@ def test_together_and_one_by_one_write_the_same_log(
     with open_market(copy) as market:
         alone = 0
         for lease in leases:
-            run = api.accrual._Run(
-                market.ledger, api.accrual.NodeReader(market.connection), NOW_US, PATIENCE_US, None
+            run = api.metering.accrual._Run(
+                market.ledger, api.metering.accrual.NodeReader(market.connection), NOW_US, PATIENCE_US, None
             )
             alone += run.alone(lease)
         wanted = written(market)
@@ -122,7 +122,7 @@ def test_together_and_one_by_one_write_the_same_log(
 def test_a_crash_between_two_appends_is_harmless(
     database: str, leases: list[str], copy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(api.accrual, "LEASES_TOGETHER", 3)
+    monkeypatch.setattr(api.metering.accrual, "LEASES_TOGETHER", 3)
     with open_market(copy) as market:
         accrue(market.ledger, market.connection, leases, NOW_US)
         wanted = written(market)
@@ -148,7 +148,7 @@ def test_only_a_lease_that_moved_is_decided_on_what_it_moved_to(
     with open_market(database) as market:
         moved, still = leases[0], leases[5]
         streams = [Stream("lease", lease) for lease in (moved, still)]
-        reader = api.accrual.NodeReader(market.connection)
+        reader = api.metering.accrual.NodeReader(market.connection)
         ahead = market.ledger.market.load_many(streams)
         lists = [due_commands(ahead[each].state, each.id, reader, NOW_US) for each in streams]
         assert [len(commands) for commands in lists] == [3, 3]
@@ -198,7 +198,7 @@ def test_whatever_is_due_is_listed_as_due(database: str, leases: list[str]) -> N
             now_us = START_US + minutes * MINUTE_US
             tables.step_all(market.connection, only=("leases",))
             listed = list(due_leases(market.connection, now_us))
-            reader = api.accrual.NodeReader(market.connection)
+            reader = api.metering.accrual.NodeReader(market.connection)
             due = {
                 lease
                 for lease in leases

@@ -11,7 +11,7 @@ import pytest
 from nacl.exceptions import BadSignatureError
 from nacl.signing import SigningKey, VerifyKey
 
-from api.attestation import GROUP, Verdict
+from api.trust.attestation import GROUP, Verdict
 from tests.api.scene import Scene
 from tests.api.test_trust import trust
 from tests.api.work import reported, send
@@ -41,7 +41,7 @@ def plugin(monkeypatch: pytest.MonkeyPatch) -> None:
     def entry_points(**asked: Any) -> Any:
         return (point,) if asked == {"group": GROUP} else found(**asked)
 
-    monkeypatch.setattr("api.attestation.metadata.entry_points", entry_points)
+    monkeypatch.setattr("api.trust.attestation.metadata.entry_points", entry_points)
 
 
 def path_of(scene: Scene) -> str:

@@ -13,11 +13,12 @@ from typing import Any
 import pytest
 from fastapi import APIRouter
 
-from api import auth, keys, policy_rehearsal
-from api.auth import EXECUTOR, KEY, NODE, PUBLIC, Access
-from api.door import Door
+from api.door import auth, keys
+from api.door.auth import EXECUTOR, KEY, NODE, PUBLIC, Access
+from api.door.door import Door
+from api.door.operation import Operation
+from api.governance import policy_rehearsal
 from api.main import operations
-from api.operation import Operation
 from tests.api.scene import Caller, Scene
 
 ABSENT = "f" * 32

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from api.door import DEPTH_MAX, parse
-from api.errors import ERRORS_MAX, Problem
+from api.door.door import DEPTH_MAX, parse
+from api.door.errors import ERRORS_MAX, Problem
 from tests.api.scene import Scene
 
 _numbers = itertools.count(1)

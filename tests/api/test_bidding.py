@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from api.bid_jobs import run_bids
+from api.market.bid_timer import run_bids
 from domain.duration import HOUR_US, MINUTE_US
 from tests.api.scene import NOW_US, Caller, Provider, Scene
 from tests.api.work import accrue_now, reported, send
@@ -457,7 +457,7 @@ def test_an_offer_that_ends_within_the_term_is_no_place_for_it(market: Market) -
     scene = market.scene
     scene.deposit(scene.renter, 2_000_000_000)
     until = NOW_US + 29 * 24 * HOUR_US
-    from api.models import moment
+    from api.door.models import moment
 
     made = scene.owner.made(
         "/v1/offers",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from api import cli_billing
-from api.models import moment
+from api.door.models import moment
+from cli.commands import billing as cli_billing
 from domain.duration import HOUR_US
 from tests.api.scene import NOW_US, Scene
 from tests.api.work import hours_of_work, run

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from api.cash_out_jobs import PayoutsDiffer
-from api.money_out import MoneyOutStopped
-from api.payment_events import commands_of
-from api.payments import (
+from api.funds.payment_events import commands_of
+from api.income.cash_out_timer import PayoutsDiffer
+from api.income.maturing_timer import MoneyOutStopped
+from api.processors.seam import (
     Bank,
     Event,
     NewCharge,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from api.jobs import Job, Jobs, run_cash_outs, run_maturity, run_payout_match, run_sweep
+from api.timers import Job, Jobs, run_cash_outs, run_maturity, run_payout_match, run_sweep
 from domain.income.cash_out_matching import Difference, RecordDifference
 from tests.api.scene import Scene
 from tests.api.work import hours_of_work

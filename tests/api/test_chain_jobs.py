@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 
-from api import chain_jobs, payout_leaves, settlement
-from api.chain_jobs import NETWORK_BURN_REF, Stopped, reconcile
+from api.chain import payout_leaves
+from api.chain import timer as chain_jobs
+from api.chain.timer import NETWORK_BURN_REF, Stopped, reconcile
+from api.epochs import closing as settlement
 from contracts import outbox as outboxes
 from contracts import payout_scripts
 from contracts.abi import ContractRefused

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from api.chain_side import CHAIN_FILE, DEPLOYMENT_FILE, ChainNotReady, ChainSide
-from api.clock import SimulatedClock
-from api.jobs import Jobs
-from api.service import Service
+from api.chain.side import CHAIN_FILE, DEPLOYMENT_FILE, ChainNotReady, ChainSide
+from api.process.clock import SimulatedClock
+from api.process.service import Service
 from api.settings import Settings, SettingsInvalid
+from api.timers import Jobs
 from contracts import deployment as deployments
 from domain.epochs.epoch import OpenEpoch
 from domain.epochs.policy import first_policy

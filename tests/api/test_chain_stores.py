@@ -8,7 +8,7 @@ from dataclasses import replace
 import psycopg
 import pytest
 
-from api.chain_stores import OutboxStore, ScannerStore
+from api.chain.stores import OutboxStore, ScannerStore
 from contracts.chain import Receipt
 from contracts.deployment import Deployment, Roles
 from contracts.outbox import Attempt, Intent, State

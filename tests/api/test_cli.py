@@ -13,10 +13,10 @@ import psycopg
 import pytest
 import typer
 
-from api import cli_reference
-from api.cli import COMMANDS, Commands, app, opened
-from api.cli_terminal import EXPECTED, amount, columns, facts, printable, tell
 from api.settings import load
+from cli import reference as cli_reference
+from cli.main import COMMANDS, Commands, app, opened
+from cli.terminal import EXPECTED, amount, columns, facts, printable, tell
 from tests.api.cli_scene import tallystick
 
 HELPS = dict(cli_reference.helps())
@@ -64,7 +64,7 @@ def test_every_command_that_prints_a_result_has_json() -> None:
 
 def test_the_reference_page_is_current() -> None:
     assert cli_reference.PAGE.read_text() == cli_reference.page(), (
-        "run: python -m api.cli_reference"
+        "run: python -m cli.reference"
     )
 
 
@@ -84,11 +84,11 @@ def test_help_imports_nothing_heavy() -> None:
 
 def test_what_each_command_is_about_is_written_down_as_its_help_says_it() -> None:
     assert cli_reference.INDEX.read_text(encoding="utf-8") == cli_reference.index(), (
-        "run: python -m api.cli_reference"
+        "run: python -m cli.reference"
     )
 
 
-@pytest.mark.parametrize(("word", "module"), [(None, None), ("lease", "api.cli_lease")])
+@pytest.mark.parametrize(("word", "module"), [(None, None), ("lease", "cli.commands.leases")])
 def test_help_imports_the_module_that_is_asked_for_and_no_other(
     word: str | None, module: str | None
 ) -> None:
@@ -115,7 +115,7 @@ def test_no_module_adds_commands_to_the_group_of_another() -> None:
 
 
 def test_a_reader_that_has_enough_is_no_failure_with_a_traceback() -> None:
-    command = f"{shlex.quote(sys.executable)} -m api.cli config | true"
+    command = f"{shlex.quote(sys.executable)} -m cli.main config | true"
     done = subprocess.run(
         ["bash", "-c", command], capture_output=True, text=True, check=False,
         cwd=Path(__file__).parents[2],

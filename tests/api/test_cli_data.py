@@ -7,7 +7,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from api import keys
+from api.door import keys
 from tests.api.cli_scene import Ran, tallystick
 
 NODES = "sn,gpu,model\nnode-a,4,T4\nnode-b,1,V100M32\n"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from api.job_parts import run_plans
+from api.jobs.parts import run_plans
 from tests.api.test_cli_remote import Server, server
 
 __all__ = ["server"]

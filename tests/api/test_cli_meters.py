@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from api.meter_events import TYPE
-from api.models import moment
+from api.door.models import moment
+from api.metering.meter_events import TYPE
 from tests.api.test_cli_remote import Server, server
 
 __all__ = ["server"]

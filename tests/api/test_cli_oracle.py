@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from api.models import moment
+from api.door.models import moment
 from tests.api.test_cli_remote import Server, server
 
 __all__ = ["server"]

@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 import uvicorn
 
-from api import cli_lease
-from api.cli_remote import credits_of, ppm_of
-from api.cli_terminal import AnswerIsNo, InputUnusable
-from api.jobs import Jobs
 from api.main import create_app
-from api.service import Service
+from api.process.service import Service
 from api.settings import Settings
+from api.timers import Jobs
+from cli.commands import leases as cli_lease
+from cli.remote import credits_of, ppm_of
+from cli.terminal import AnswerIsNo, InputUnusable
 from domain.income.invoice import GRACE_US, InvoiceLine, IssueInvoice, period_bounds_us
 from domain.money import credit
 from tests.api.cli_scene import Ran, tallystick
@@ -145,7 +145,7 @@ def test_an_account_is_closed_and_its_key_with_it(server: Server) -> None:
 def test_a_list_goes_over_pages_up_to_its_limit(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("api.cli_remote.PAGE", 2)
+    monkeypatch.setattr("cli.remote.PAGE", 2)
     made = [server.account()[0] for _ in range(5)]
     everything = server.run("account", "list", "--json").document
     assert [each["account_id"] for each in everything["data"]][1:] == made
@@ -161,7 +161,7 @@ def test_another_fingerprint_is_not_confirmed(server: Server) -> None:
 
 
 def test_a_server_that_is_not_there_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("api.cli_remote.START_SECONDS_MAX", 0)
+    monkeypatch.setattr("cli.remote.START_SECONDS_MAX", 0)
     ran = tallystick("offer", "list", URL="http://127.0.0.1:1")
     assert (ran.code, ran.out) == (1, "")
     assert "tallystick serve" in ran.err

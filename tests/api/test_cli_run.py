@@ -21,10 +21,10 @@ from typing import Any
 import pytest
 from nacl.signing import SigningKey
 
-from api import cli_run
-from api.cli_run import _share_of, harmless
-from api.cli_terminal import InputUnusable
-from api.countersigning import used_gpu_us
+from cli import run as cli_run
+from cli.countersigning import used_gpu_us
+from cli.run import _share_of, harmless
+from cli.terminal import InputUnusable
 from node_reporter.clock import SystemClock
 from node_reporter.executor.client import ExecutorClient
 from node_reporter.executor.executor import Allowed, Executor

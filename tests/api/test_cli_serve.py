@@ -27,8 +27,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from api.cli_serve import _how
 from api.settings import Settings, SettingsInvalid
+from cli.serve import _how
 from tests.api.cli_scene import tallystick
 
 SECONDS_MAX = 60
@@ -60,7 +60,7 @@ def serving(folder: Path, database: str, *flags: str) -> Generator[Serving, None
     environment = {"TALLYSTICK_DATABASE_URL": database, "TALLYSTICK_DATA_DIR": str(folder)}
     with said.open("w") as stderr:
         process = subprocess.Popen(
-            [sys.executable, "-m", "api.cli", "serve", "--port", str(port), *flags],
+            [sys.executable, "-m", "cli.main", "serve", "--port", str(port), *flags],
             cwd=ROOT, env={**ours, **environment}, stderr=stderr, start_new_session=True,
         )  # fmt: skip
     try:

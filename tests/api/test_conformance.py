@@ -9,7 +9,15 @@ from typing import Any
 
 import pytest
 
-from api.conformance import SUITES, Unusable, difference, main, read_file, run_files, suite_of
+from api.replay.conformance import (
+    SUITES,
+    Unusable,
+    difference,
+    main,
+    read_file,
+    run_files,
+    suite_of,
+)
 
 OURS = Path(__file__).parent.parent / "vectors"
 PUBLISHED = Path(__file__).parents[3] / "shared" / "vectors"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from api.corrections import correct_due
+from api.corrections.corrections_timer import correct_due
 from domain.corrections.dispute import TIMEOUT_US
 from domain.duration import MINUTE_US
 from domain.lease.lease import LATE_WINDOW_US

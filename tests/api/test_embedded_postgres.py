@@ -15,8 +15,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from api import embedded_postgres
-from api.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresFailed
+from api.process import embedded_postgres
+from api.process.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresFailed
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from api import epoch_files
+from api.epochs import files as epoch_files
 from domain.epochs.epoch_file import epoch_file, read_cut
 from domain.epochs.settlement import Attested, NodeCut, Use, settle
 from tests.domain.test_settlement import cut

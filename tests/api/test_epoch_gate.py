@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from api.epoch_gate import NODES_WAIT_US, SILENT_US, missing_for
-from api.settlement import close_epoch, epoch_state
+from api.epochs.closing import close_epoch, epoch_state
+from api.epochs.gate import NODES_WAIT_US, SILENT_US, missing_for
 from contracts.deployment import Deployment
 from contracts.devnet import Devnet
 from domain.duration import DAY_US, HOUR_US, SECOND_US

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from api.payout_files import payout_path
+from api.epochs.payout_files import payout_path
 from contracts.manifest import decode, encode
 from domain.epochs.epoch import OpenEpoch
 from domain.epochs.policy import PublishPolicy

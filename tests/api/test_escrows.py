@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from api.job_parts import run_plans
-from api.lease_watch import run_watch
+from api.jobs.parts import run_plans
+from api.leasing.watch_timer import run_watch
 from tests.api.scene import HOUR_US, Scene
 from tests.api.work import MINUTE_US, accrue_now, run
 

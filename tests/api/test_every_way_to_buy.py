@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from api.bid_jobs import run_bids
-from api.scheduling import run_schedule
+from api.market.bid_timer import run_bids
+from api.pools.scheduling import run_schedule
 from domain.duration import HOUR_US
 from domain.lease.lease import FUNDS_ENDED, CloseLease
 from domain.prices.modules import MODULES, Posted

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api import focus
-from api.focus import COLUMNS, Bill
+from api.income import focus
+from api.income.focus import COLUMNS, Bill
 from domain.income.invoice import period_bounds_us
 from projections.income.charges import KINDS, Charge
 from projections.income.invoices import KINDS_OF
@@ -209,7 +209,7 @@ def test_another_partys_files_do_not_exist_and_a_key_needs_the_scope(scene: Scen
 
 
 def test_one_file_at_a_time_for_each_account(scene: Scene) -> None:
-    from api import exports
+    from api.income import exports
 
     exports._begin(scene.renter.account_id)
     try:

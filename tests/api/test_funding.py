@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from api.jobs import run_promotions
-from api.restarts import run_restarts
+from api.leasing.restarts import run_restarts
+from api.timers import run_promotions
 from domain.lease.lease import FUNDS_ENDED, CloseLease
 from tests.api.scene import Caller, Scene
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from api import health
+from api.door import health
 from ledger.beside import timer_runs as job_runs
 from ledger.beside.timer_runs import JobRun
 from projections.runner import Connection
@@ -44,7 +44,7 @@ def test_metrics_are_prometheus_text(shared: Scene) -> None:
 
 
 def test_the_served_document_is_the_committed_one(shared: Scene) -> None:
-    from api.openapi import document_text
+    from api.openapi.write import document_text
 
     assert shared.http.get("/openapi.json").json()["paths"]
     assert '"openapi": "3.1.0"' in document_text()

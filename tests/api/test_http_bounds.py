@@ -12,9 +12,9 @@ from collections.abc import Generator
 import pytest
 import uvicorn
 
-from api import http_bounds
-from api.http_bounds import HEADERS_MAX, MESSAGE_BYTES_MAX, BoundedProtocol
-from api.usage import Receive, Scope, Send
+from api.door import http_bounds
+from api.door.http_bounds import HEADERS_MAX, MESSAGE_BYTES_MAX, BoundedProtocol
+from api.ingest.door import Receive, Scope, Send
 
 HEAD = b"POST / HTTP/1.1\r\nHost: x\r\n"
 CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"

@@ -9,8 +9,8 @@ import psycopg
 import pytest
 from starlette.datastructures import Headers
 
-from api.errors import Problem
-from api.idempotency import fingerprint, key_of
+from api.door.errors import Problem
+from api.door.idempotency import fingerprint, key_of
 from tests.api.scene import Caller, Scene
 
 PATH = "/v1/jobs"

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from api import invoice_paper, invoicing, issuer
-from api.issuer import Issuer
-from api.jobs import Job, Jobs
+from api.income import invoice_paper, invoicing, issuer
+from api.income.issuer import Issuer
 from api.settings import SettingsInvalid
+from api.timers import Job, Jobs
 from domain.income.invoice import InvoiceIssued, InvoiceLine, period_bounds_us
 from domain.income.tax import TaxParty
 from domain.money import credit

@@ -10,12 +10,12 @@ from pathlib import Path
 import psycopg
 import pytest
 
-import api.jobs
-from api.capacity_jobs import PROOF_WAIT_US, CapacityStopped, run_capacity
-from api.clock import SimulatedClock
-from api.jobs import AccrualStopped, Job, Jobs, all_jobs, run, run_accrual
-from api.service import Service
+import api.timers
+from api.metering.capacity_timer import PROOF_WAIT_US, CapacityStopped, run_capacity
+from api.process.clock import SimulatedClock
+from api.process.service import Service
 from api.settings import Settings
+from api.timers import AccrualStopped, Job, Jobs, all_jobs, run, run_accrual
 from domain.duration import HOUR_US, MINUTE_US
 from domain.fleet.device import CapacityAccrued
 from domain.fleet.node import NodeEquivocated, NodeState, RetireNode
@@ -364,7 +364,7 @@ def test_every_open_lease_is_looked_at_however_many_came_before_it(
     running: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Old leases that stay open must not starve the ones behind them."""
-    monkeypatch.setattr(api.jobs, "LEASES_MAX", 1)
+    monkeypatch.setattr(api.timers, "LEASES_MAX", 1)
     later = [running.market.lease(name, "two", first=slot) for slot, name in enumerate("bc")]
     with running.service.connect() as connection:
         run_accrual(running.service, connection, NOW_US)

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier, Event
 from typing import Any
 
-from api.lease_desk import LeaseDesk, Opening
+from api.process.lease_desk import LeaseDesk, Opening
 from domain.lease.lease import LeaseRequested
 from domain.stream import Stream
 from ledger.log.handle import NO_ANSWER, CommandKey, LogBusy

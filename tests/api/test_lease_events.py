@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from api import lease_events
-from api.lease_events import STREAMS
+from api.leasing import events as lease_events
+from api.leasing.events import STREAMS
 from tests.api.scene import Caller, Scene
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from api.jobs import run_lease_logs
+from api.timers import run_lease_logs
 from ledger.beside import lease_halves as lease_health
 from tests.api.scene import HOUR_US, Scene
 from tests.api.test_work import executor_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from api.lease_reference import PAGE, page
+from api.openapi.lease_reference import PAGE, page
 
 
 def test_the_committed_page_of_lease_states_is_current() -> None:

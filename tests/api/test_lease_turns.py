@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from api.jobs import due_leases
-from api.lease_watch import run_watch
+from api.leasing.watch_timer import run_watch
+from api.timers import due_leases
 from domain.duration import HOUR_US, MINUTE_US
 from domain.lease.lease import DEGRADED_AFTER_US, DEGRADED_LIMIT_US
 from domain.money import Asset

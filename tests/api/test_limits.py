@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
-from api.limits import BUCKETS_MAX, Buckets, bucket_of
+from api.door.limits import BUCKETS_MAX, Buckets, bucket_of
+from api.ingest.door import MEDIA_TYPE
 from api.main import build
-from api.usage import MEDIA_TYPE
 from tests.api.scene import opened
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from nacl.signing import SigningKey
 
-from api.models import moment
+from api.door.models import moment
 from domain.fleet.node import NodeJoinRequested
 from domain.metering import report
 from domain.trust.attribute import message_for

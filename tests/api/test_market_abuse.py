@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from api import bid_jobs, lease_watch
-from api.bids import resource as bids_api
-from api.models import moment
+from api.door.models import moment
+from api.leasing import watch_timer as lease_watch
+from api.market import bid_timer as bid_jobs
+from api.market.bids import resource as bids_api
 from domain.duration import MINUTE_US, SECOND_US
 from domain.jobs.gang import GANG_WAIT_US
 from domain.pools import queue as pool_queue

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from api.usage import MEDIA_TYPE
+from api.ingest.door import MEDIA_TYPE
 from domain.duration import HOUR_US
 from domain.metering import report
 from ledger.tree import trees

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from api import meter_events
-from api.meter_events import BATCH, ONE, TYPE
-from api.meter_jobs import run_device_fees, run_resources, run_storage_nodes
-from api.models import moment
+from api.door.models import moment
+from api.metering import meter_events
+from api.metering.meter_events import BATCH, ONE, TYPE
+from api.metering.meter_timer import run_device_fees, run_resources, run_storage_nodes
 from domain.calendar import day_of, day_start_us, day_text
 from domain.duration import DAY_US, HOUR_US
 from domain.leasing.other_resources import PATIENCE_US, chain_of

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from api.payment_jobs import PaymentsStopped, run_payments
+from api.funds.payment_timer import PaymentsStopped, run_payments
 from domain.duration import DAY_US
 from projections import tables
 from projections.funds import payments

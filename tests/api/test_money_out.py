@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from api.money_out import MoneyOutStopped, mature, sweep
+from api.income.maturing_timer import MoneyOutStopped, mature, sweep
 from domain.duration import DAY_US, HOUR_US
 from domain.income.maturity import DEFAULT_WINDOW_US, EarningsMatured, EarningsSwept, SetPaymentMode
 from domain.money import credit

@@ -12,7 +12,7 @@ import psycopg
 import pytest
 from nacl.signing import SigningKey
 
-from api.jobs import Jobs
+from api.timers import Jobs
 from domain.fleet import keys as node_key
 from domain.fleet.keys import NodeBootsAlternated
 from domain.metering import report

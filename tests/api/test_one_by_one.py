@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from api.one_by_one import OneByOne
+from api.process.one_by_one import OneByOne
 from ledger.log.handle import LogBusy
 
 logger = logging.getLogger(__name__)

@@ -9,12 +9,12 @@ from typing import Any, get_args
 import pytest
 from pydantic import BaseModel
 
-from api import errors
-from api.auth import EXECUTOR, NODE
-from api.call import _plain as _dumped
-from api.call import _stored
+from api.door import errors
+from api.door.auth import EXECUTOR, NODE
+from api.door.call import _plain as _dumped
+from api.door.call import _stored
 from api.main import operations
-from api.openapi import DOCUMENT, client_texts, document_text
+from api.openapi.write import DOCUMENT, client_texts, document_text
 from tallystick_client import ApiProblem, Client, pages
 from tallystick_client.forms import Money
 from tests.api.scene import Caller, Provider, Scene
@@ -31,14 +31,14 @@ def _operations() -> list[tuple[str, str, dict[str, Any]]]:
 
 
 def test_the_committed_document_is_current() -> None:
-    assert DOCUMENT.read_text(encoding="utf-8") == document_text(), "run: python -m api.openapi"
+    assert DOCUMENT.read_text(encoding="utf-8") == document_text(), "run: python -m api.openapi.write"
 
 
 def test_the_committed_client_is_current_and_made_alike_each_time() -> None:
     made = client_texts()
     assert made == client_texts()
     committed = {path: path.read_text(encoding="utf-8") for path in made}
-    assert committed == made, "run: python -m api.openapi"
+    assert committed == made, "run: python -m api.openapi.write"
 
 
 def test_every_operation_is_there_once_under_a_verb_and_a_noun() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from api.models import moment
+from api.door.models import moment
 from domain.duration import SECOND_US
 from tests.api.scene import Caller, Scene
 

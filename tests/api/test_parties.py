@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from api import keys
-from api.money_out import mature
+from api.door import keys
+from api.income.maturing_timer import mature
 from domain.duration import HOUR_US
 from domain.income.maturity import EarningsMatured
 from tests.api.scene import Scene

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from api.payments import (
+from api.processors.seam import (
     Bank,
     EventForged,
     NewCharge,

@@ -14,10 +14,10 @@ from typing import Any
 
 from typer.main import get_command
 
-from api import errors
-from api.cli import app
+from api.door import errors
 from api.main import build
-from api.refusal_words import SENTENCES
+from api.refusals.words import SENTENCES
+from cli.main import app
 
 HOUSE = Path(__file__).parents[2]
 VAGUE = re.compile(r"(?<![\w'])(who|whoever|nobody|somebody)\b", re.IGNORECASE)

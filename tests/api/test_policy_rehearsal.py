@@ -7,7 +7,7 @@ from collections.abc import Generator
 
 import pytest
 
-from api import policy_rehearsal
+from api.governance import policy_rehearsal
 from domain.epochs.epoch_file import epoch_file
 from domain.epochs.settlement import settle
 from tests.api.scene import Scene

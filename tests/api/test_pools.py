@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from api import cli_remote
-from api.jobs import due_leases, run_accrual
-from api.scheduling import _record, look, run_schedule
+from api.pools.scheduling import _record, look, run_schedule
+from api.timers import due_leases, run_accrual
+from cli import remote as cli_remote
 from domain.pools.queue import ScheduleDecided, inputs_of
 from domain.pools.scheduling import next_request
 from domain.refusal import Reason, Refused

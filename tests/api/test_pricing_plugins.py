@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from api import pricing_plugins
-from api.pricing_plugins import PluginUnusable, load
+from api.process import pricing_plugins
+from api.process.pricing_plugins import PluginUnusable, load
 from domain.prices.modules import MODULES
 from tests.api.scene import Scene
 

@@ -9,9 +9,9 @@ import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
-from api import errors
+from api.door import errors
 from api.main import operations
-from api.service import Service
+from api.process.service import Service
 from domain.refusal import STORED_REFUSALS, Reason, Refused
 from tests.api.scene import Caller, Scene
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from typer.main import get_command
 
-from api import errors
-from api.refusal_sentence import KINDS, Case
-from api.refusal_words import SENTENCES
+from api.door import errors
+from api.refusals.sentence import KINDS, Case
+from api.refusals.words import SENTENCES
 from domain.market.dimensions import DIMENSIONS
 from domain.market.explanation import FIELDS
 from domain.refusal import Reason, Refused
@@ -152,7 +152,7 @@ def test_every_kind_of_fact_is_known_and_used() -> None:
 
 
 def test_every_command_that_a_sentence_names_exists() -> None:
-    from api.cli import app
+    from cli.main import app
 
     command = get_command(app)
     told = [case.template for reason in Reason for case in _cases(reason)]

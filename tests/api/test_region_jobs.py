@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from api.capacity_jobs import run_capacity
-from api.jobs import Job, Jobs, run_accrual, run_maturity, run_sweep
-from api.region_jobs import WAIT_US, WAIT_US_MAX, RegionsStopped, node_time, run_regions
+from api.income.region_timer import WAIT_US, WAIT_US_MAX, RegionsStopped, node_time, run_regions
+from api.metering.capacity_timer import run_capacity
+from api.timers import Job, Jobs, run_accrual, run_maturity, run_sweep
 from domain.calendar import day_of
 from domain.corrections.dispute import Claim, OpenDispute
 from domain.duration import DAY_US

@@ -11,9 +11,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from api import replay
-from api.replay import recount, replay_openb
-from api.trace_openb import TraceUnreadable, read_nodes, read_tasks
+from api.replay import openb as replay
+from api.replay.openb import recount, replay_openb
+from api.replay.trace_openb import TraceUnreadable, read_nodes, read_tasks
 from domain.lease.lease import LeaseClosed, LeaseOpened, LeaseRequested, LeaseReserved
 from domain.stream import Change, Stream
 from ledger import migrate

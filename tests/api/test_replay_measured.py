@@ -17,10 +17,10 @@ from typing import Any, TextIO
 
 import pytest
 
-from api import replay_measured
-from api.replay import PRICES
-from api.trace_gentd26 import Pod, Sample, counted, read_pods
-from api.trace_openb import TraceUnreadable
+from api.replay import gentd26 as replay_measured
+from api.replay.openb import PRICES
+from api.replay.trace_gentd26 import Pod, Sample, counted, read_pods
+from api.replay.trace_openb import TraceUnreadable
 from tests.api.cli_scene import tallystick
 
 DUTY = Path(__file__).parents[1] / "traces" / "duty.csv"

@@ -16,11 +16,11 @@ import psycopg
 import pytest
 from starlette.testclient import TestClient
 
-from api.embedded_postgres import EmbeddedPostgres
+from api.ingest.door import MEDIA_TYPE
 from api.main import create_app
-from api.replay_measured import MeasuredGpus
-from api.service import Service
-from api.usage import MEDIA_TYPE
+from api.process.embedded_postgres import EmbeddedPostgres
+from api.process.service import Service
+from api.replay.gentd26 import MeasuredGpus
 from benchmarks import reporter_week
 from node_reporter.agent.agent import Reporter
 from node_reporter.clock import SteppedClock

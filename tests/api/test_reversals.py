@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from api.reversals import DEVICES_MAX, at_once, taking
+from api.funds.reversals import DEVICES_MAX, at_once, taking
 from projections.lease.leases import FundedLease
 
 

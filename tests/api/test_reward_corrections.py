@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from api import settlement
-from api.payout_leaves import leaves_of
-from api.reward_corrections import acceptance
+from api.chain.payout_leaves import leaves_of
+from api.epochs import closing as settlement
+from api.epochs.reward_corrections import acceptance
 from contracts.deployment import Deployment
 from contracts.devnet import Devnet
 from domain.epochs.epoch import (

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from api import secret_files
-from api.clock import SimulatedClock
-from api.service import ProjectionBehind, Service
+from api.process import secret_files
+from api.process.clock import SimulatedClock
+from api.process.service import ProjectionBehind, Service
 from api.settings import Settings
 from domain.parties.account import BootstrapOperator
 from projections.parties.access import ACCESS, read_account

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from api import settlement
-from api.epoch_files import epoch_path
-from api.leading import leading
-from api.settlement import SealDiffers, close_epoch, seal_epoch, settle_due
+from api.epochs import closing as settlement
+from api.epochs.closing import SealDiffers, close_epoch, seal_epoch, settle_due
+from api.epochs.files import epoch_path
+from api.process.leading import leading
 from contracts.deployment import Deployment
 from contracts.devnet import Devnet
 from contracts.tally import TOKEN_UNIT

@@ -7,8 +7,8 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api.lease_desk import Round
-from api.shared_match import Standings
+from api.process.lease_desk import Round
+from api.process.shared_match import Standings
 from domain.market.dimensions import Need, OfferedNode
 from domain.market.matching import CANDIDATES_MAX, choose, less
 from domain.money import PPM

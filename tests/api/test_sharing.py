@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from api.capacity_jobs import PROOF_WAIT_US, run_capacity
+from api.metering.capacity_timer import PROOF_WAIT_US, run_capacity
 from domain.duration import HOUR_US
 from domain.metering import report
 from tests.api.scene import NOW_US, Scene

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from api.payments import (
+from api.processors.seam import (
     ChargeFailed,
     ChargePaid,
     ChargeRefunded,
@@ -25,8 +25,8 @@ from api.payments import (
     RefundFailed,
     SavedCharge,
 )
+from api.processors.stripe_cards import Stripe
 from api.settings import Settings, SettingsInvalid, load
-from api.stripe_payments import Stripe
 from domain.money import credit
 from tests.api.stripe_double import NOW_S, SECRET_KEY, WEBHOOK_SECRET, Double, running, signed
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from api.trust_jobs import run_trust
+from api.trust.trust_timer import run_trust
 from domain.epochs.epoch import OpenEpoch
 from domain.epochs.policy import first_policy
 from domain.metering import report

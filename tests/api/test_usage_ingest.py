@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api import usage_form
-from api.usage import MEDIA_TYPE, REQUEST_BYTES_MAX, Limits, NodeKey, UsageIngest, fast
+from api.ingest import form as usage_form
+from api.ingest.door import MEDIA_TYPE, REQUEST_BYTES_MAX, Limits, NodeKey, UsageIngest, fast
 from domain.metering import report
 from domain.metering.report import ReportInvalid
 from ledger.log import usage

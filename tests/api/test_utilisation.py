@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api.cli_pools import MARKS, bar
-from api.clock import SimulatedClock
-from api.jobs import Jobs
+from api.process.clock import SimulatedClock
+from api.timers import Jobs
+from cli.commands.pools import MARKS, bar
 from domain.duration import HOUR_US
 from tests.api.scene import Scene
 

@@ -11,9 +11,11 @@ from typing import Any
 import psycopg
 import pytest
 
-from api import door, usage, waiting
-from api.service import READERS_MAX
-from api.waiting import WAITERS_MAX, HeadWait, ProjectionBehind
+from api.door import door
+from api.ingest import door as usage
+from api.process import waiting
+from api.process.service import READERS_MAX
+from api.process.waiting import WAITERS_MAX, HeadWait, ProjectionBehind
 from tests.api.scene import Scene
 from tests.usage_reports import Node
 

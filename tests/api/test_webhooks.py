@@ -19,8 +19,8 @@ import httpx
 import pytest
 from standardwebhooks import Webhook
 
-from api import webhook_sender
-from api.webhook_sender import (
+from api.parties import webhook_sender
+from api.parties.webhook_sender import (
     RETRIES_US,
     AddressRefused,
     Sent,

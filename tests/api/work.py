@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import Any
 
-from api import settlement
-from api.accrual import accrue
-from api.usage import MEDIA_TYPE
+from api.epochs import closing as settlement
+from api.ingest.door import MEDIA_TYPE
+from api.metering.accrual import accrue
 from domain.duration import DAY_US, HOUR_US
 from domain.epochs.epoch import OpenEpoch
 from domain.epochs.policy import PublishPolicy

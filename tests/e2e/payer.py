@@ -14,8 +14,8 @@ from pathlib import Path
 
 from psycopg import OperationalError
 
-from api import secret_files
-from api.embedded_postgres import EmbeddedPostgres
+from api.process import secret_files
+from api.process.embedded_postgres import EmbeddedPostgres
 from domain.chain.payout_root import ConfirmPayout
 from domain.money import token
 from ledger.log.handle import CommandKey, Ledger, LogBusy, StreamMoved

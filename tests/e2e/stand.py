@@ -21,9 +21,10 @@ from typing import IO
 
 import psycopg
 
-from api import keys, settlement
-from api.embedded_postgres import EmbeddedPostgres
-from api.service import Service
+from api.door import keys
+from api.epochs import closing as settlement
+from api.process.embedded_postgres import EmbeddedPostgres
+from api.process.service import Service
 from api.settings import Settings
 from domain.chain.payout_root import ConfirmEpochMint
 from domain.duration import HOUR_US

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from api import demo
+from api.replay import demo
 from domain.gpu_time import charge_for
 
 AT_LEAST = {

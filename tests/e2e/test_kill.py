@@ -21,7 +21,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from api.embedded_postgres import EmbeddedPostgres
+from api.process.embedded_postgres import EmbeddedPostgres
 from domain.gpu_time import charge_for
 from domain.lease.lease import Lease
 from domain.stream import Stream

@@ -19,8 +19,8 @@ import psycopg
 import pytest
 from nacl.signing import SigningKey
 
-from api.audit_replay import replay_bundle
-from api.embedded_postgres import EmbeddedPostgres
+from api.audit.replay import replay_bundle
+from api.process.embedded_postgres import EmbeddedPostgres
 from domain.chain.payout_root import EpochMintConfirmed, PayoutRootBuilt
 from domain.epochs.epoch import EpochClosing, EpochSealed, RewardsCredited, RewardsMatured
 from ledger.bundle.epoch_replay import EpochReplay

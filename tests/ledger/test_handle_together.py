@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from api.embedded_postgres import EmbeddedPostgres
+from api.process.embedded_postgres import EmbeddedPostgres
 from domain.jobs.job import SubmitJob
 from domain.lease.lease import RequestLease, ReserveLease, lease_stream
 from domain.money import PPM, credit

@@ -16,7 +16,7 @@ import psycopg
 import pytest
 from eventsourcing.persistence import OperationalError, StoredEvent
 
-from api.embedded_postgres import EmbeddedPostgres
+from api.process.embedded_postgres import EmbeddedPostgres
 from ledger.log.handle import InProgress, Ledger, LogBusy, OutcomeUnknown
 from ledger.migrate import migrate
 from tests.ledger.told import NOW_US, deposited, do, key, ledger_on, withdrawn

@@ -15,7 +15,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from api.embedded_postgres import EmbeddedPostgres
+from api.process.embedded_postgres import EmbeddedPostgres
 from ledger import migrate
 from projections import tables
 from tests.api.cli_scene import tallystick

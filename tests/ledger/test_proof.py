@@ -13,7 +13,7 @@ import psycopg
 import pytest
 from nacl.signing import SigningKey
 
-from api.embedded_postgres import EmbeddedPostgres
+from api.process.embedded_postgres import EmbeddedPostgres
 from domain.metering.report import lane_of
 from ledger.tree import proof, prove
 from ledger.tree.checkpoint import VerifierKey

@@ -19,7 +19,7 @@ import psycopg
 import pytest
 from nacl.signing import SigningKey
 
-from api.embedded_postgres import EmbeddedPostgres
+from api.process.embedded_postgres import EmbeddedPostgres
 from domain.epochs.epoch import EpochSealed
 from domain.metering import report
 from domain.metering.report import lane_of

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from nacl.signing import SigningKey
 
-from api.accrual import rows_of
+from api.metering.accrual import rows_of
 from domain.metering import counting as accrual
 from node_reporter.agent.agent import Reporter
 from node_reporter.clock import Moment, SteppedClock

@@ -19,7 +19,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api.accrual import rows_of
+from api.metering.accrual import rows_of
 from domain.metering import counting as accrual
 from node_reporter.clock import SteppedClock
 from node_reporter.gpus.seam import DeviceLost, Health, MonitorBlind, Reading

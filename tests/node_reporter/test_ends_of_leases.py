@@ -20,7 +20,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from api.accrual import passed_by, rows_of
+from api.metering.accrual import passed_by, rows_of
 from domain.duration import SECOND_US
 from domain.metering import counting as accrual
 from domain.metering.counting import UsageRow

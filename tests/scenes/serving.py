@@ -8,7 +8,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from api.embedded_postgres import EmbeddedPostgres
+from api.process.embedded_postgres import EmbeddedPostgres
 from tests.api.scene import Scene, opened
 from tests.conftest import grant
 

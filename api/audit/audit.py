@@ -1,0 +1,228 @@
+"""Audit: who did what, the signed head of the log, and the proof that a fact is under it.
+
+Reading the events is for those they name, and for auditors; the head and the key that signs it are
+for everybody. A proof holds the whole fact, so it is given to whoever may read the fact.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import Path, Query, Response
+from pydantic import Field
+
+from api.door import errors
+from api.door.auth import everybody, with_scope
+from api.door.call import Call, Caller
+from api.door.models import (
+    Count,
+    Digits,
+    FactTold,
+    FromQuery,
+    Hex32,
+    MomentQuery,
+    Position,
+    PositionInPath,
+    PositionQuery,
+    Told,
+    Told_at,
+    moment,
+    page_of,
+)
+from api.door.operation import Resource
+from api.door.paging import LIST_LIMIT, Cursor, Limit
+from api.door.positions import POSITION, ReadAsOf
+from ledger.log.lanes import lane_of
+from ledger.tree import prove, trees
+from projections.audit import audit_index
+from projections.audit.audit_index import AUDIT_INDEX
+from projections.fleet import fleet
+from projections.fleet.fleet import FLEET
+
+resource = Resource("audit")
+
+READ = with_scope("audit:read", "operator", "governance")
+Party = Annotated[
+    str | None,
+    Query(
+        pattern=r"^[!-~]{1,100}$",
+        description="An id that the fact names: account, node, lease, device and so on",
+    ),
+]
+TopicQuery = Annotated[str | None, Query(alias="type", pattern=r"^[a-z_]+(\.[a-z0-9_]+){1,3}$")]
+HEAD_CACHED = "public, max-age=2"
+"""A head is signed again within seconds, and the same one is asked for by everybody."""
+LaneInPath = Annotated[int, Path(ge=0, le=63), Digits]
+
+
+class EventTold(FactTold):
+    """One fact as stored. `body` is what the leaf's hash covers, the blind left out."""
+
+    position: Position
+    type: Annotated[str, Field(examples=["lease.opened.v1"])]
+    version: Count
+    recorded_at: Told_at
+    leaf: Hex32
+    body: dict[str, Any]
+
+
+class LogKeyTold(Told):
+    """`name+key id+key`, as C2SP writes it."""
+
+    verifier_key: str
+    position: Position | None = None
+
+
+@resource.get(
+    "/v1/audit/events", READ, page_of(EventTold), problems=["cursor_invalid", "as_of_unsupported"]
+)  # fmt: skip
+def list_events(
+    call: Caller,
+    as_of: ReadAsOf,
+    party: Party = None,
+    topic: TopicQuery = None,
+    from_: FromQuery = None,
+    to: MomentQuery = None,
+    from_position: PositionQuery = None,
+    to_position: PositionQuery = None,
+    limit: Limit = LIST_LIMIT,
+    cursor: Cursor = None,
+) -> Response:
+    """Lists facts in order.
+    Filters: party, type, recorded in [from, to), and positions in [from_position, to_position). A
+    party reads its own facts.
+    """
+    place = call.place(cursor, [(from_position or 1) - 1])
+    with call.read(AUDIT_INDEX, as_of=as_of) as view:
+        until = place.first_position or (view.position if view.as_of is None else view.as_of)
+        if to_position is not None:
+            until = min(until, to_position - 1)
+        own = call.principal.only
+        if own is not None and party not in (None, own):
+            rows = _of_both(view.connection, own, party, topic, from_, to, place.after[0], until,
+                            limit + 1)  # fmt: skip
+        else:
+            rows = audit_index.read_events(
+                view.connection, party=party or own, topic=topic, from_us=from_, to_us=to,
+                after=place.after[0], until_position=until, limit=limit + 1,
+            )  # fmt: skip
+        return call.page(view, place, rows, limit, lambda row: [row.position], _event)
+
+
+def _of_both(
+    connection: Any, own: str, party: str | None, topic: str | None, from_us: int | None,
+    to_us: int | None, after: int, until: int, limit: int,
+) -> list[audit_index.Event]:  # fmt: skip
+    """Facts that name the caller and the party asked for; reads on until the page is full."""
+    found: list[audit_index.Event] = []
+    while len(found) < limit:
+        rows = audit_index.read_events(
+            connection, party=party, topic=topic, from_us=from_us, to_us=to_us, after=after,
+            until_position=until, limit=_STRIDE,
+        )  # fmt: skip
+        allowed = _naming(connection, own, [row.position for row in rows])
+        found.extend(row for row in rows if row.position in allowed)
+        if len(rows) < _STRIDE:
+            break
+        after = rows[-1].position
+    return found[:limit]
+
+
+_STRIDE = 500
+_NAMING = """
+    SELECT position FROM proj_audit_index.mention WHERE id = %s AND position = ANY(%s)
+"""
+
+
+def _naming(connection: Any, who: str, positions: list[int]) -> set[int]:
+    return {row[0] for row in connection.execute(_NAMING, (who, positions))}
+
+
+@resource.get(
+    "/v1/audit/events/{position}", READ, EventTold, problems=["not_found"]
+)  # fmt: skip
+def read_event(position: PositionInPath, call: Caller) -> Response:
+    """Returns the fact at a position."""
+    with call.read(AUDIT_INDEX) as view:
+        found = audit_index.read_event(view.connection, position)
+        if found is None or not _may_read(call, view.connection, position):
+            raise errors.problem("not_found", f"no fact at {position}")
+        return call.answer(view, _event(found))
+
+
+def _may_read(call: Call, connection: Any, position: int) -> bool:
+    own = call.principal.only
+    return own is None or bool(_naming(connection, own, [position]))
+
+
+@resource.get(
+    "/v1/audit/log/checkpoint", everybody(), str, problems=["not_covered"],
+    media_type="text/plain",
+)  # fmt: skip
+def read_checkpoint(call: Caller) -> Response:
+    """Returns the last signed head of the log: a C2SP signed note over origin, size and root."""
+    with call.read() as view:
+        found = trees.latest_checkpoint(view.connection)
+        if found is None:
+            raise errors.problem("not_covered", "no head has been signed yet", Retry_After="1")
+        headers = {POSITION: str(view.position), "Cache-Control": HEAD_CACHED}
+        return Response(found[1], headers=headers, media_type="text/plain")
+
+
+@resource.get("/v1/audit/log/key", everybody(), LogKeyTold)
+def read_log_key(call: Caller) -> Response:
+    """Returns the public key that signs the log's heads."""
+    with call.read() as view:
+        return call.answer(view, LogKeyTold(verifier_key=call.service.verifier_key))
+
+
+@resource.get(
+    "/v1/audit/proofs/{position}", READ, str, problems=["not_found", "not_covered"],
+    media_type="text/plain",
+)  # fmt: skip
+def read_proof(position: PositionInPath, call: Caller) -> Response:
+    """Returns the proof of one fact under the last signed head, as a `.tlog-proof` file."""
+    with call.read(AUDIT_INDEX) as view:
+        if audit_index.read_event(view.connection, position) is None or not _may_read(
+            call, view.connection, position
+        ):
+            raise errors.problem("not_found", f"no fact at {position}")
+        return _proof(call, view.position, lambda: prove.prove_fact(view.connection, position))
+
+
+@resource.get(
+    "/v1/audit/proofs/usage/{lane}/{usage_position}", READ, str,
+    problems=["not_found", "not_covered"], media_type="text/plain",
+)  # fmt: skip
+def read_usage_proof(lane: LaneInPath, usage_position: PositionInPath, call: Caller) -> Response:
+    """Returns the proof of one usage report under the first pin that covers it."""
+    with call.read(FLEET) as view:
+        row = view.connection.execute(
+            "SELECT node_id FROM public.usage_event WHERE lane = %s AND position = %s",
+            (lane, usage_position),
+        ).fetchone()
+        node = None if row is None else fleet.read_node(view.connection, str(row[0]))
+        if node is None or not call.principal.may_see(node.account_id):
+            raise errors.problem("not_found", f"no report at {lane}/{usage_position}")
+        assert lane_of(node.node_id) == lane
+        return _proof(
+            call, view.position,
+            lambda: prove.prove_report(view.connection, lane, usage_position),
+        )  # fmt: skip
+
+
+def _proof(call: Call, position: int, make: Any) -> Response:
+    del call
+    try:
+        text: str = make()
+    except prove.NotCovered as uncovered:
+        raise errors.problem("not_covered", str(uncovered), Retry_After="1") from None
+    return Response(text, headers={POSITION: str(position)}, media_type="text/plain")
+
+
+def _event(row: audit_index.Event) -> EventTold:
+    body = {name: value for name, value in row.body.items() if name != "blind"}
+    return EventTold(
+        position=row.position, type=row.topic, version=row.version,
+        recorded_at=moment(row.recorded_us), leaf=bytes(row.leaf).hex(), body=body,
+    )  # fmt: skip

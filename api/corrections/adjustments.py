@@ -1,0 +1,209 @@
+"""Adjustments: what was corrected of a charge, line by line; and an operator's goodwill."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import Path, Query, Response
+from pydantic import Field
+
+from api.corrections.corrections_timer import late_command
+from api.door.amounts import Money, SignedMoney, Units, credits_, credits_or_none
+from api.door.auth import with_scope
+from api.door.call import After, Call, Caller
+from api.door.models import (
+    AccountId,
+    Asked,
+    Digits,
+    FactTold,
+    LeaseId,
+    LeaseQuery,
+    Position,
+    Told,
+    Told_at,
+    moment,
+    page_of,
+    with_examples,
+)
+from api.door.operation import Resource
+from api.door.paging import LIST_LIMIT, Cursor, Limit
+from domain.corrections.late_usage import BillLateUsage
+from domain.income.adjustment import AdjustmentBooked, GrantGoodwill
+from domain.refusal import Reason, Refused
+from ledger.beside.charged import charged_line
+from projections.corrections import disputes
+from projections.corrections.disputes import DISPUTES
+
+resource = Resource("adjustments")
+
+READ = with_scope("renter", "provider", "billing:read", "operator", "governance", "audit:read")
+AdjustmentId = Annotated[str, Field(pattern=r"^adj_[0-9a-f]{32}$")]
+AdjustmentInPath = Annotated[str, Path(pattern=r"^adj_[0-9a-f]{32}$")]
+CorrectsQuery = Annotated[
+    Annotated[int, Field(ge=1, le=2**53 - 1), Digits] | None,
+    Query(description="Adjustments of the charge at this market position"),
+]
+
+
+class Goodwill(Asked):
+    """Part of a charge, given back at the network's own cost."""
+
+    corrects_position: Annotated[int, Field(ge=1, le=2**53 - 1)]
+    amount: Money
+
+    model_config = with_examples(
+        {"corrects_position": 42, "amount": {"asset": "CREDIT", "units": "500000"}}
+    )
+
+
+class Late(Asked):
+    """A settled lease whose late reports are to be charged."""
+
+    lease_id: LeaseId
+
+    model_config = with_examples({"lease_id": "lease_" + "1" * 32})
+
+
+class BookLineTold(Told):
+    account: str
+    movement: SignedMoney
+
+
+class AdjustmentTold(FactTold):
+    """`returned` went back to the payer; of that, `recovered` came from the accounts that were
+    paid. `charge_new`: the cost of usage that came late.
+    """
+
+    adjustment_id: AdjustmentId
+    corrects_position: Position
+    lease_id: LeaseId
+    account_id: AccountId
+    provider_account_id: AccountId
+    reason: Literal["late_usage", "dispute", "sla", "goodwill"]
+    cause: str
+    returned: Money
+    recovered: Money
+    gpu_us_new: Units | None = None
+    charge_new: Money | None = None
+    lines: list[BookLineTold]
+    booked_at: Told_at
+    position: Position | None = None
+
+
+@resource.post(
+    "/v1/adjustments", with_scope("operator"), AdjustmentTold, status=201,
+    problems=[Reason.LINE_UNKNOWN, Reason.LINE_DISPUTED, Reason.ADJUSTMENT_TOO_LARGE,
+              Reason.AMOUNT_NOT_POSITIVE, Reason.AMOUNT_OUT_OF_RANGE, Reason.CREDIT_TOO_LOW],
+)  # fmt: skip
+def create_adjustment(body: Goodwill, call: Caller) -> Response:
+    """Returns part of a charge to a renter, paid by the network's revenue (operator)."""
+    adjustment_id = call.id("adj")
+
+    def commands() -> GrantGoodwill:
+        if body.amount.asset != "CREDIT":
+            raise Refused(Reason.AMOUNT_OUT_OF_RANGE, asset=body.amount.asset)
+        ledger = call.service.ledger
+        return GrantGoodwill(
+            adjustment_id=adjustment_id,
+            line=charged_line(ledger.market, ledger.books, body.corrects_position),
+            units=body.amount.amount().units, by=call.principal.member_id, at_us=call.now_us,
+        )  # fmt: skip
+
+    return call.record(commands, booked)
+
+
+@resource.post(
+    "/v1/adjustments/late-usage", with_scope("operator", "governance"), AdjustmentTold, status=201,
+    problems=[Reason.LEASE_UNKNOWN, Reason.LEASE_STATE, Reason.NO_LATE_USAGE,
+              Reason.ADJUSTMENT_TOO_LARGE, Reason.CREDIT_TOO_LOW],
+)  # fmt: skip
+def create_late_usage_adjustment(body: Late, call: Caller) -> Response:
+    """Charges signed usage that was reported after the lease was settled (operator)."""
+    adjustment_id = call.id("adj")
+
+    def commands() -> BillLateUsage:
+        with call.service.connect() as connection:
+            return late_command(
+                call.service.ledger, connection, body.lease_id, adjustment_id,
+                call.principal.member_id, call.now_us,
+            )  # fmt: skip
+
+    return call.record(commands, booked)
+
+
+@resource.get("/v1/adjustments", READ, page_of(AdjustmentTold), problems=["cursor_invalid"])
+def list_adjustments(
+    call: Caller,
+    lease_id: LeaseQuery = None,
+    corrects_position: CorrectsQuery = None,
+    limit: Limit = LIST_LIMIT,
+    cursor: Cursor = None,
+) -> Response:
+    """Lists corrections of charges that you paid or were paid, in booking order."""
+    place = call.place(cursor, [0])
+    with call.read(DISPUTES) as view:
+        rows = disputes.read_adjustments(
+            view.connection, account_id=call.principal.only, lease_id=lease_id,
+            corrects_position=corrects_position, after=place.after[0], limit=limit + 1,
+        )  # fmt: skip
+        return call.page(
+            view, place, rows, limit, lambda row: [row.position], lambda row: _told(row, call)
+        )
+
+
+@resource.get(
+    "/v1/adjustments/{adjustment_id}", READ, AdjustmentTold, problems=[Reason.ADJUSTMENT_UNKNOWN]
+)
+def read_adjustment(adjustment_id: AdjustmentInPath, call: Caller) -> Response:
+    """Returns one correction and every account it moved."""
+    with call.read(DISPUTES) as view:
+        found = disputes.read_adjustment(
+            view.connection, adjustment_id, account_id=call.principal.only
+        )
+        if found is None:
+            raise Refused(Reason.ADJUSTMENT_UNKNOWN, adjustment_id=adjustment_id)
+        return call.answer(view, _told(found, call))
+
+
+def booked(after: After) -> AdjustmentTold:
+    """The adjustment that a call has just booked."""
+    facts = [one.fact for one in after.changes if isinstance(one.fact, AdjustmentBooked)]
+    assert len(facts) == 1, facts
+    fact = facts[0]
+    reason: Any = fact.reason
+    return AdjustmentTold(
+        adjustment_id=fact.adjustment_id, corrects_position=fact.corrects_position,
+        lease_id=fact.lease_id, account_id=fact.account_id,
+        provider_account_id=fact.provider_account_id, reason=reason, cause=fact.cause,
+        returned=credits_(fact.returned), recovered=credits_(fact.recovered),
+        gpu_us_new=None if fact.late is None else str(fact.late.gpu_us_new),
+        charge_new=None if fact.late is None else credits_(fact.late.charge_new.units),
+        lines=[_line(line.account, line.units) for line in fact.lines],
+        booked_at=moment(fact.at_us),
+    )  # fmt: skip
+
+
+def _told(row: disputes.AdjustmentRow, call: Call) -> AdjustmentTold:
+    reason: Any = row.reason
+    lines = [(str(line["account"]), int(line["units"])) for line in row.lines]
+    return AdjustmentTold(
+        adjustment_id=row.adjustment_id, corrects_position=row.corrects_position,
+        lease_id=row.lease_id, account_id=row.account_id,
+        provider_account_id=row.provider_account_id, reason=reason, cause=row.cause,
+        returned=credits_(row.returned), recovered=credits_(row.recovered),
+        gpu_us_new=None if row.gpu_us_new is None else str(row.gpu_us_new),
+        charge_new=credits_or_none(row.charge_new),
+        lines=[_line(*line) for line in lines if _may_see(call, row, line[0])],
+        booked_at=moment(row.at_us), position=row.position,
+    )  # fmt: skip
+
+
+def _may_see(call: Call, row: disputes.AdjustmentRow, account: str) -> bool:
+    """Balances of the two parties and of the network; not those of others (a payer, an owner)."""
+    if call.principal.sees_all or not account.startswith("party:"):
+        return True
+    return account.split(":")[1] in (row.account_id, row.provider_account_id)
+
+
+def _line(account: str, units: int) -> BookLineTold:
+    return BookLineTold(account=account, movement=SignedMoney(asset="CREDIT", units=str(units)))

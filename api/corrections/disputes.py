@@ -1,0 +1,455 @@
+"""Disputes: a party of a lease contests charges, the other answers, governance rules."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import Path, Query, Response
+from pydantic import Field, model_validator
+
+from api.corrections import evidence
+from api.door.amounts import Money, Units, credits_, credits_or_none
+from api.door.auth import with_scope
+from api.door.call import After, Call, Caller, View
+from api.door.models import (
+    AccountId,
+    Asked,
+    Count,
+    Hex32,
+    LeaseId,
+    LeaseQuery,
+    Position,
+    Told,
+    Told_at,
+    moment,
+    moment_or_none,
+    page_of,
+    with_examples,
+)
+from api.door.operation import Resource
+from api.door.paging import LIST_LIMIT, Cursor, Limit
+from domain.corrections.dispute import (
+    EVIDENCE_MAX,
+    LINES_MAX,
+    AnswerDispute,
+    Claim,
+    Dispute,
+    DisputeAnswered,
+    DisputeOpened,
+    DisputeResolved,
+    OpenDispute,
+    RuleDispute,
+    stream_of,
+)
+from domain.income.adjustment import ChargedLine
+from domain.lease.lease import Lease, lease_stream
+from domain.money import PPM
+from domain.refusal import Reason, Refused
+from ledger.beside import dispute_texts
+from ledger.beside.charged import charged_line
+from ledger.beside.dispute_texts import TEXT_MAX
+from projections.corrections import disputes
+from projections.corrections.disputes import DISPUTES
+from projections.epochs.epochs import EPOCHS
+
+resource = Resource("disputes")
+
+PARTY = with_scope("renter", "provider")
+READ = with_scope("renter", "provider", "operator", "governance", "audit:read")
+
+ClaimCode = Literal[
+    "not_running", "unreachable", "too_slow", "wrong_hardware", "overcharged", "other"
+]
+State = Literal["opened", "answered", "upheld", "rejected", "split", "timed_out"]
+Side = Literal["renter", "provider"]
+DisputeId = Annotated[str, Field(pattern=r"^dispute_[0-9a-f]{32}$")]
+DisputeInPath = Annotated[str, Path(pattern=r"^dispute_[0-9a-f]{32}$")]
+Text = Annotated[str, Field(min_length=1, max_length=TEXT_MAX)]
+SplitPpm = Annotated[int, Field(ge=0, le=PPM, description="The renter's part of the claim")]
+
+
+class EvidenceAsked(Asked):
+    """`usage_report`: lane and position in the usage log, of this lease. `market_fact`: a position
+    of the market log, about this lease. `statement`: the SHA-256 of anything else.
+    """
+
+    kind: Literal["usage_report", "market_fact", "statement"]
+    lane: Annotated[int, Field(ge=0, le=63)] | None = None
+    position: Annotated[int, Field(ge=1, le=2**53 - 1)] | None = None
+    sha256: Hex32 | None = None
+
+    @model_validator(mode="after")
+    def _as_its_kind_has_it(self) -> EvidenceAsked:
+        given = (self.lane is not None, self.position is not None, self.sha256 is not None)
+        wanted = {
+            "usage_report": (True, True, False),
+            "market_fact": (False, True, False),
+            "statement": (False, False, True),
+        }[self.kind]
+        if given != wanted:
+            raise ValueError("usage_report: lane, position; market_fact: position; else sha256")
+        return self
+
+
+EvidenceList = Annotated[list[EvidenceAsked], Field(max_length=EVIDENCE_MAX, default_factory=list)]
+
+
+class LineAsked(Asked):
+    """A charge of the lease, by its market position; `claimed` absent: the whole of it."""
+
+    position: Annotated[int, Field(ge=1, le=2**53 - 1)]
+    claimed: Money | None = None
+
+
+class NewDispute(Asked):
+    """Charges of one lease that should not have been charged. `claim` can be erased later."""
+
+    lease_id: LeaseId
+    lines: Annotated[list[LineAsked], Field(min_length=1, max_length=LINES_MAX)]
+    claim_code: ClaimCode
+    claim: Text | None = None
+    evidence: EvidenceList
+
+    model_config = with_examples(
+        {
+            "lease_id": "lease_" + "1" * 32,
+            "lines": [{"position": 42}],
+            "claim_code": "not_running",
+            "claim": "The container never answered.",
+        }
+    )
+
+
+class Answer(Asked):
+    """A statement, evidence, or both."""
+
+    statement: Text | None = None
+    evidence: EvidenceList
+
+    model_config = with_examples({"statement": "The logs show it running."})
+
+
+class Ruling(Asked):
+    """`upheld_ppm` for a split only: the renter's part; remainders are the provider's."""
+
+    outcome: Literal["upheld", "rejected", "split"]
+    upheld_ppm: SplitPpm | None = None
+    reason: Text | None = None
+
+    model_config = with_examples(
+        {"outcome": "split", "upheld_ppm": 500_000, "reason": "Half of the hour was lost."}
+    )
+
+    @model_validator(mode="after")
+    def _a_split_says_how(self) -> Ruling:
+        if (self.outcome == "split") != (self.upheld_ppm is not None):
+            raise ValueError("upheld_ppm belongs to a split, and to nothing else")
+        return self
+
+
+class EvidenceTold(Told):
+    """`signed`: the server found a valid signature over it, and that it is about the lease."""
+
+    kind: Literal["usage_report", "market_fact", "statement"]
+    lane: Count | None = None
+    position: Position | None = None
+    sha256: Hex32 | None = None
+    signed: bool
+
+
+class DisputedLineTold(Told):
+    position: Position
+    charge: Money
+    claimed: Money
+    gpu_us: Units
+    upheld: Money | None = None
+    adjustment_id: str | None = None
+
+
+class DisputeStatementTold(Told):
+    """A statement of one side. `text` absent although `sha256` is present: the text was erased."""
+
+    side: Side | Literal["arbiter"]
+    sha256: Hex32 | None = None
+    text: str | None = None
+    evidence: list[EvidenceTold]
+    by: str
+    at: Told_at
+    position: Position
+
+
+class DisputeTold(Told):
+    """`reserved` waits in `dispute:{id}` until the ruling, at the latest until `expires_at`."""
+
+    dispute_id: DisputeId
+    lease_id: LeaseId
+    account_id: AccountId
+    provider_account_id: AccountId
+    opened_by: Side
+    state: State
+    claim_code: ClaimCode
+    claimed: Money
+    reserved: Money
+    upheld: Money | None = None
+    upheld_ppm: SplitPpm | None = None
+    unfounded: bool | None = None
+    opened_at: Told_at
+    expires_at: Told_at
+    resolved_at: Told_at | None = None
+    position: Position | None = None
+
+
+class DisputeWholeTold(DisputeTold):
+    """A dispute with every line and every statement."""
+
+    lines: list[DisputedLineTold]
+    statements: list[DisputeStatementTold]
+
+
+@resource.post(
+    "/v1/disputes", PARTY, DisputeTold, status=201,
+    problems=[Reason.LEASE_UNKNOWN, Reason.LINE_UNKNOWN, Reason.LINE_DISPUTED,
+              Reason.DISPUTE_TOO_LATE, Reason.ADJUSTMENT_TOO_LARGE, Reason.AMOUNT_NOT_POSITIVE,
+              Reason.AMOUNT_OUT_OF_RANGE, Reason.COUNT_OUT_OF_RANGE, Reason.EVIDENCE_UNKNOWN],
+)  # fmt: skip
+def open_dispute(body: NewDispute, call: Caller) -> Response:
+    """Opens a dispute over charges of a lease. The provider's part is held inside their window."""
+    dispute_id = call.id("dispute")
+
+    def commands() -> OpenDispute:
+        lease = _own_lease(call, body.lease_id)
+        claims = tuple(_claim(call, body.lease_id, line) for line in body.lines)
+        found = _evidence(call, body.evidence, lease, dispute_id, body.claim)
+        return OpenDispute(
+            dispute_id=dispute_id, claims=claims, party_account_id=call.principal.account_id,
+            claim_code=body.claim_code, claim_sha256=dispute_texts.digest(body.claim),
+            evidence=found, by=call.principal.member_id, at_us=call.now_us,
+        )  # fmt: skip
+
+    return call.record(commands, lambda after: _after(after, dispute_id))
+
+
+@resource.get("/v1/disputes", READ, page_of(DisputeTold), problems=["cursor_invalid"])
+def list_disputes(
+    call: Caller,
+    lease_id: LeaseQuery = None,
+    state: Annotated[Literal["open", "resolved"] | None, Query()] = None,
+    limit: Limit = LIST_LIMIT,
+    cursor: Cursor = None,
+) -> Response:
+    """Lists disputes of which you are a party; all of them for governance and auditors."""
+    place = call.place(cursor, [0])
+    with call.read(DISPUTES) as view:
+        rows = disputes.read_disputes(
+            view.connection, account_id=call.principal.only, lease_id=lease_id,
+            is_open=None if state is None else state == "open", after=place.after[0],
+            limit=limit + 1,
+        )  # fmt: skip
+        return call.page(
+            view, place, rows, limit, lambda row: [row.position],
+            lambda row: DisputeTold(**_plain(row)),
+        )  # fmt: skip
+
+
+@resource.get(
+    "/v1/disputes/{dispute_id}", READ, DisputeWholeTold, problems=[Reason.DISPUTE_UNKNOWN]
+)
+def read_dispute(dispute_id: DisputeInPath, call: Caller) -> Response:
+    """Returns a dispute with its lines, its evidence and its statements."""
+    with call.read(DISPUTES) as view:
+        row = _visible(call, view, dispute_id)
+        lines = disputes.read_disputed_lines(view.connection, dispute_id=dispute_id)
+        told = DisputeWholeTold(
+            **_plain(row),
+            lines=[
+                DisputedLineTold(
+                    position=line.position, charge=credits_(line.charge),
+                    claimed=credits_(line.claimed), gpu_us=str(line.gpu_us),
+                    upheld=credits_or_none(line.upheld), adjustment_id=line.adjustment_id,
+                )
+                for line in lines
+            ],
+            statements=_statements(call, view, dispute_id),
+        )  # fmt: skip
+        return call.answer(view, told)
+
+
+@resource.post(
+    "/v1/disputes/{dispute_id}/answer", PARTY, DisputeTold,
+    problems=[Reason.DISPUTE_UNKNOWN, Reason.DISPUTE_STATE, Reason.COUNT_OUT_OF_RANGE,
+              Reason.EVIDENCE_UNKNOWN],
+)  # fmt: skip
+def answer_dispute(dispute_id: DisputeInPath, body: Answer, call: Caller) -> Response:
+    """Adds a statement or evidence to a dispute, as either side, until the ruling."""
+
+    def commands() -> AnswerDispute:
+        opened = _dispute(call, dispute_id).opened
+        unknown = Refused(Reason.DISPUTE_UNKNOWN, dispute_id=dispute_id)
+        if opened is None:
+            raise unknown
+        parties = (opened.account_id, opened.provider_account_id)
+        if call.principal.account_id not in parties:
+            raise unknown
+        lease = _lease(call, opened.lease_id)
+        found = _evidence(call, body.evidence, lease, dispute_id, body.statement)
+        return AnswerDispute(
+            dispute_id=dispute_id, party_account_id=call.principal.account_id,
+            statement_sha256=dispute_texts.digest(body.statement), evidence=found,
+            by=call.principal.member_id, at_us=call.now_us,
+        )  # fmt: skip
+
+    return call.record(commands, lambda after: _after(after, dispute_id))
+
+
+@resource.post(
+    "/v1/disputes/{dispute_id}/rule", with_scope("governance"), DisputeTold,
+    problems=[Reason.DISPUTE_UNKNOWN, Reason.DISPUTE_STATE, Reason.NOT_PERMITTED,
+              Reason.SHARE_OUT_OF_RANGE, Reason.CREDIT_TOO_LOW],
+)  # fmt: skip
+def rule_dispute(dispute_id: DisputeInPath, body: Ruling, call: Caller) -> Response:
+    """Rules on a dispute, as a governor that is neither party. The ruling is final and booked."""
+
+    def commands() -> RuleDispute:
+        opened = _dispute(call, dispute_id).opened
+        if opened is None:
+            raise Refused(Reason.DISPUTE_UNKNOWN, dispute_id=dispute_id)
+        whole = {"upheld": PPM, "rejected": 0}
+        with call.read(EPOCHS) as view:
+            dispute_texts.keep(view.connection, dispute_id, body.reason)
+            promised = disputes.read_burn_promised(view.connection)
+        ppm = body.upheld_ppm
+        return RuleDispute(
+            dispute_id=dispute_id, outcome=body.outcome,
+            upheld_ppm=whole[body.outcome] if ppm is None else ppm,
+            lines=tuple(_line(call, line.position) for line in opened.lines),
+            burn_promised=promised, arbiter_account_id=call.principal.account_id,
+            reason_sha256=dispute_texts.digest(body.reason), by=call.principal.member_id,
+            at_us=call.now_us,
+        )  # fmt: skip
+
+    return call.record(commands, lambda after: _after(after, dispute_id))
+
+
+# --- what commands are made of -----------------------------------------------------------------
+
+
+def _lease(call: Call, lease_id: str) -> Lease:
+    return call.service.ledger.market.state_of(lease_stream(lease_id))
+
+
+def _own_lease(call: Call, lease_id: str) -> Lease:
+    """A lease of which the caller is renter or provider; else it is unknown."""
+    lease, asker = _lease(call, lease_id), call.principal.account_id
+    parties = set()
+    if lease.reserved is not None:
+        parties = {lease.reserved.account_id, lease.reserved.provider_account_id}
+    if asker not in parties:
+        raise Refused(Reason.LEASE_UNKNOWN, lease_id=lease_id)
+    return lease
+
+
+def _claim(call: Call, lease_id: str, asked: LineAsked) -> Claim:
+    line = _line(call, asked.position)
+    if line.lease_id != lease_id:
+        raise Refused(Reason.LINE_UNKNOWN, position=asked.position)
+    if asked.claimed is not None and asked.claimed.asset != "CREDIT":
+        raise Refused(Reason.AMOUNT_OUT_OF_RANGE, asset=asked.claimed.asset)
+    claimed = line.charge if asked.claimed is None else asked.claimed.amount().units
+    return Claim(line=line, claimed=claimed)
+
+
+def _line(call: Call, position: int) -> ChargedLine:
+    ledger = call.service.ledger
+    return charged_line(ledger.market, ledger.books, position)
+
+
+def _evidence(
+    call: Call, asked: list[EvidenceAsked], lease: Lease, dispute_id: str, text: str | None
+) -> tuple[Any, ...]:
+    """Checked evidence; the text that comes with it is kept."""
+    with call.service.connection() as connection:
+        dispute_texts.keep(connection, dispute_id, text)
+        return tuple(
+            evidence.checked(
+                connection, call.service.ledger.market, lease, one.kind, one.lane, one.position,
+                one.sha256,
+            )
+            for one in asked
+        )  # fmt: skip
+
+
+def _dispute(call: Call, dispute_id: str) -> Dispute:
+    return call.service.ledger.market.state_of(stream_of(dispute_id))
+
+
+# --- what is told -------------------------------------------------------------------------------
+
+
+def _visible(call: Call, view: View, dispute_id: str) -> disputes.DisputeRow:
+    found = disputes.read_dispute(view.connection, dispute_id, account_id=call.principal.only)
+    if found is None:
+        raise Refused(Reason.DISPUTE_UNKNOWN, dispute_id=dispute_id)
+    return found
+
+
+def _plain(row: disputes.DisputeRow) -> dict[str, Any]:
+    return {
+        "dispute_id": row.dispute_id, "lease_id": row.lease_id, "account_id": row.account_id,
+        "provider_account_id": row.provider_account_id, "opened_by": row.side,
+        "state": row.state, "claim_code": row.claim_code, "claimed": credits_(row.claimed),
+        "reserved": credits_(row.reserved), "upheld": credits_or_none(row.upheld),
+        "upheld_ppm": row.upheld_ppm, "unfounded": row.unfounded,
+        "opened_at": moment(row.opened_at_us), "expires_at": moment(row.expires_at_us),
+        "resolved_at": moment_or_none(row.resolved_at_us),
+    }  # fmt: skip
+
+
+def _after(after: After, dispute_id: str) -> DisputeTold:
+    state = after.state(stream_of(dispute_id))
+    opened, resolved = state.opened, state.resolved
+    assert opened is not None
+    told: Any = {"state": state.status, "claim_code": opened.claim_code, "opened_by": opened.side}
+    return DisputeTold(
+        dispute_id=dispute_id, lease_id=opened.lease_id, account_id=opened.account_id,
+        provider_account_id=opened.provider_account_id, claimed=credits_(opened.claimed.units),
+        reserved=credits_(opened.reserved.units),
+        upheld=None if resolved is None else credits_(resolved.upheld.units),
+        upheld_ppm=None if resolved is None else resolved.upheld_ppm,
+        unfounded=None if resolved is None else resolved.unfounded,
+        opened_at=moment(opened.at_us), expires_at=moment(opened.expires_at_us),
+        resolved_at=None if resolved is None else moment(resolved.at_us), **told,
+    )  # fmt: skip
+
+
+def _statements(call: Call, view: View, dispute_id: str) -> list[DisputeStatementTold]:
+    """What the log holds of a dispute up to the view's position, with the texts still there."""
+    texts = dispute_texts.read(view.connection, dispute_id)
+    told: list[DisputeStatementTold] = []
+    for recorded in call.service.ledger.market.read_stream(stream_of(dispute_id)):
+        fact = recorded.fact
+        if recorded.position > view.position:
+            break
+        side: Any
+        match fact:
+            case DisputeOpened():
+                side, sha256, found = fact.side, fact.claim_sha256, fact.evidence
+            case DisputeAnswered():
+                side, sha256, found = fact.side, fact.statement_sha256, fact.evidence
+            case DisputeResolved():
+                side, sha256, found = "arbiter", fact.reason_sha256, ()
+            case _:
+                raise AssertionError(fact)
+        told.append(
+            DisputeStatementTold(
+                side=side, sha256=sha256, text=texts.get(sha256 or ""),
+                evidence=[_evidence_told(one) for one in found], by=fact.by,
+                at=moment(fact.at_us), position=recorded.position,
+            )
+        )  # fmt: skip
+    return told
+
+
+def _evidence_told(one: Any) -> EvidenceTold:
+    return EvidenceTold(
+        kind=one.kind, lane=one.lane, position=one.position, sha256=one.sha256, signed=one.signed
+    )

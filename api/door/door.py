@@ -1,0 +1,294 @@
+"""The door every call passes, in one order: size, caller, scope, rate, form, parameters, key.
+
+Only then does the framework read the fields and the endpoint run. Nothing is decided here about
+the marketplace, and nothing has been recorded when a call is turned away. What takes longer than
+`REQUEST_SECONDS_MAX` is answered 503 and goes on by itself: an append is never cut short.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable, Coroutine, Sized
+from typing import Any
+
+from fastapi import Request, Response
+from fastapi.dependencies.models import Dependant
+from fastapi.routing import APIRoute
+from starlette.concurrency import run_in_threadpool
+from starlette.routing import Match
+from starlette.types import Scope
+
+from api.door import auth, errors, positions
+from api.door.auth import EXECUTOR, KEY, NODE, PUBLIC, Authenticator, Principal
+from api.door.call import Call
+from api.door.errors import Problem
+from api.door.idempotency import key_of
+from api.door.limits import Buckets
+from api.door.models import LIST_MAX
+from api.door.operation import Operation
+from api.process.service import Service
+from domain.nesting import is_too_deep
+
+logger = logging.getLogger(__name__)
+
+BODY_BYTES_MAX = 1_048_576
+STRANGER_BYTES_MAX = 65_536
+"""JSON of callers without a key: the inventory of 64 devices fits twice."""
+VALUES_MAX = 10_000
+"""Values in one body: a check of fields makes an error of each, and strangers choose the body."""
+DEPTH_MAX = 16
+REQUEST_SECONDS_MAX = 15.0
+"""From the last byte of a request to the first of its answer."""
+AS_OF = frozenset({"as_of", "as_of_position"})
+
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+
+
+class Door(APIRoute):
+    """A route that lets nobody in who has not passed."""
+
+    def __init__(self, path: str, *args: Any, **kwargs: Any) -> None:
+        super().__init__(path, *args, **kwargs)
+        self._beginning = path.partition("{")[0]
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """As any route's; most of the hundreds are told apart by how their path begins."""
+        if not scope["path"].startswith(self._beginning) and not scope.get("root_path"):
+            return Match.NONE, {}
+        return super().matches(scope)
+
+    def get_route_handler(self) -> Handler:
+        inner = super().get_route_handler()
+        operation: Operation = self.endpoint.operation  # type: ignore[attr-defined]
+        known = frozenset(_parameters(self.dependant))
+
+        async def handler(request: Request) -> Response:
+            try:
+                body = await _body(request, operation)
+                return await _in_time(serve(request, body))
+            except Exception as error:
+                found = errors.of_failure(error)
+                if found is None:
+                    raise
+                raise found from error
+
+        async def serve(request: Request, body: bytes) -> Response:
+            request.state.call = await _admit(request, body, operation, known)
+            return await inner(request)
+
+        return handler
+
+
+_left_alone: set[asyncio.Task[Response]] = set()
+"""What nobody waits for any more, kept until it is done."""
+
+
+async def _in_time(work: Coroutine[Any, Any, Response]) -> Response:
+    """Its answer, or 503 while it goes on. Raises Problem."""
+    task = asyncio.ensure_future(work)
+    done, _ = await asyncio.wait({task}, timeout=REQUEST_SECONDS_MAX)
+    if done:
+        return task.result()
+    _left_alone.add(task)
+    task.add_done_callback(_forget)
+    raise errors.problem("timed_out", Retry_After=str(errors.RETRY_AFTER_SECONDS))
+
+
+def _forget(task: asyncio.Task[Response]) -> None:
+    _left_alone.discard(task)
+    error = None if task.cancelled() else task.exception()
+    is_expected = isinstance(error, Exception) and errors.of_failure(error) is not None
+    if error is not None and not is_expected and not isinstance(error, Problem):
+        logger.error("a call that had timed out failed", exc_info=error)
+
+
+def _parameters(dependant: Dependant) -> set[str]:
+    """The query parameters an operation reads, by the names on the wire."""
+    found = {param.alias for param in dependant.query_params}
+    return found.union(*(_parameters(inner) for inner in dependant.dependencies))
+
+
+async def _admit(
+    request: Request, body: bytes, operation: Operation, known: frozenset[str]
+) -> Call:
+    app = request.app.state
+    service: Service = app.service
+    principal = await _principal(app.authenticator, request.headers.get("authorization"))
+    auth.admit(operation.access, principal)
+    _spend(request, app.key_buckets, principal)
+    _read_form(request, operation, body)
+    _check_parameters(request, known)
+    key = key_of(request.headers) if operation.records else None
+    wanted = positions.min_position(request.headers) if operation.method == "GET" else None
+    if wanted is not None:
+        await app.heads.until(wanted)
+    return Call(
+        service=service,
+        request=request,
+        principal=principal,
+        operation=operation,
+        key=key,
+        body=body,
+        now_us=service.clock.now_us(),
+        account=principal.account_id,
+    )
+
+
+async def _principal(authenticator: Authenticator, header: str | None) -> Principal:
+    known = authenticator.remembered(header)
+    if known is not None:
+        return known
+    return await run_in_threadpool(authenticator.authenticate, header)
+
+
+def _spend(request: Request, buckets: Buckets, principal: Principal) -> None:
+    if principal.kind not in (KEY, NODE, EXECUTOR):
+        return
+    spent = buckets.spend(f"{principal.account_id}/{principal.key_id}")
+    request.state.rate_limit = spent
+    if not spent.allowed:
+        raise Problem(429, "rate_limited", headers=spent.headers())
+
+
+def _check_parameters(request: Request, known: frozenset[str]) -> None:
+    """An unknown filter would be an answer to another question; NUL no database can look for."""
+    for name, value in request.query_params.multi_items():
+        if name in AS_OF - known:
+            raise errors.problem("as_of_unsupported", "this operation answers for now only")
+        if name not in known:
+            raise errors.problem("parameter_unknown", f"there is no parameter {name[:80]!r}")
+        if "\0" in value:
+            where = {"pointer": f"#/query/{name}", "detail": "a NUL character"}
+            raise Problem(422, "invalid", f"{name}: a NUL character", errors=(where,))
+    names = [name for name, _ in request.query_params.multi_items()]
+    if len(set(names)) != len(names):
+        raise errors.problem("parameter_unknown", "a parameter is given twice")
+
+
+# --- the body --------------------------------------------------------------------------------
+
+
+async def _body(request: Request, operation: Operation) -> bytes:
+    """The raw body, nothing of it looked at. Raises Problem."""
+    is_strangers = PUBLIC in operation.access.audiences and _is_json(operation)
+    most = STRANGER_BYTES_MAX if is_strangers else BODY_BYTES_MAX
+    length = request.headers.get("content-length", "0")
+    if length.isdecimal() and int(length) > most:
+        raise _too_large(most)
+    raw = bytearray()
+    async for chunk in request.stream():
+        raw += chunk
+        if len(raw) > most:
+            raise _too_large(most)
+    request._body = bytes(raw)
+    return request._body
+
+
+def _is_json(operation: Operation) -> bool:
+    return operation.method == "POST" and operation.media_type == "application/json"
+
+
+def _read_form(request: Request, operation: Operation, raw: bytes) -> None:
+    """The value of a JSON body, read strictly: work that is done for callers who may ask for it.
+    Raises Problem.
+    """
+    if _is_json(operation):
+        _check_media_type(request)
+        request._json = parse(raw)
+
+
+def _too_large(most: int) -> Problem:
+    # What was not read must not be taken for the next request.
+    return errors.problem("too_large", f"at most {most} bytes", Connection="close")
+
+
+def _check_media_type(request: Request) -> None:
+    media_type, _, rest = request.headers.get("content-type", "").partition(";")
+    charset = rest.strip().lower().replace('"', "")
+    encoding = request.headers.get("content-encoding", "identity").strip().lower()
+    if (
+        media_type.strip().lower() != "application/json"
+        or charset not in ("", "charset=utf-8")
+        or encoding != "identity"
+    ):
+        raise errors.problem("unsupported_media_type")
+
+
+def parse(raw: bytes, values_max: int = VALUES_MAX) -> Any:
+    """JSON read strictly: UTF-8, no key twice, bounded depth, width and number of values, no NUL,
+    whole characters.
+
+    Numbers that no field takes (fractions, NaN) are left for the field to refuse, by its name.
+    Raises Problem: 400 malformed_json.
+    """
+    try:
+        text = raw.decode("utf-8")
+        if is_too_deep(text):
+            raise _malformed(f"more than {DEPTH_MAX} levels deep")
+        value = json.loads(text, object_pairs_hook=_once)
+    except UnicodeDecodeError:
+        raise _malformed("the body is not UTF-8") from None
+    except RecursionError:
+        raise _malformed(f"more than {DEPTH_MAX} levels deep") from None
+    except json.JSONDecodeError as error:
+        raise _malformed(f"{error.msg} at character {error.pos}") from None
+    except ValueError as error:
+        raise _malformed(str(error)[:200]) from None
+    _Checked(values_max).check(value, "#", 0)
+    return value
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        names = iter(name for name, _ in pairs)
+        seen: set[str] = set()
+        while (name := next(names)) not in seen:
+            seen.add(name)
+        raise ValueError(f"the key {name[:80]!r} stands twice")
+    return found
+
+
+class _Checked:
+    """One walk over a value, which counts what it has seen."""
+
+    def __init__(self, values_max: int) -> None:
+        self.values = 0
+        self.values_max = values_max
+
+    def check(self, value: Any, pointer: str, depth: int) -> None:
+        self.values += 1
+        if self.values > self.values_max:
+            raise _malformed(f"more than {self.values_max} values")
+        if depth > DEPTH_MAX:
+            raise _malformed(f"more than {DEPTH_MAX} levels deep", pointer)
+        if isinstance(value, str):
+            _check_text(value, pointer)
+        elif isinstance(value, list):
+            _check_width(value, pointer)
+            for index, item in enumerate(value):
+                self.check(item, f"{pointer}/{index}", depth + 1)
+        elif isinstance(value, dict):
+            _check_width(value, pointer)
+            for name, item in value.items():
+                _check_text(name, pointer)
+                self.check(item, f"{pointer}/{name[:80]}", depth + 1)
+
+
+def _check_width(value: Sized, pointer: str) -> None:
+    if len(value) > LIST_MAX:
+        raise _malformed(f"a list or an object has at most {LIST_MAX} items", pointer)
+
+
+def _check_text(text: str, pointer: str) -> None:
+    """What PostgreSQL and UTF-8 can hold."""
+    if "\0" in text:
+        raise _malformed("a NUL character", pointer)
+    if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
+        raise _malformed("half of a character", pointer)
+
+
+def _malformed(rule: str, pointer: str = "#") -> Problem:
+    return Problem(400, "malformed_json", rule, errors=({"pointer": pointer, "detail": rule},))

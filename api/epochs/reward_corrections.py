@@ -1,0 +1,257 @@
+"""Corrections of rewards over HTTP: slashes and adjustments, each by two of the governance.
+
+A slash takes what an epoch credited and what has not matured; an adjustment gives or takes in the
+epoch that is open when it is accepted. Everybody may read them, and why.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import Path, Response
+from pydantic import Field
+
+from api.door.amounts import Money, tokens
+from api.door.auth import everybody, with_scope
+from api.door.call import After, Caller
+from api.door.models import (
+    AccountId,
+    Asked,
+    Count,
+    EpochInPath,
+    Position,
+    Told,
+    Told_at,
+    moment,
+    moment_or_none,
+    page_of,
+    with_examples,
+)
+from api.door.operation import Resource
+from api.door.paging import LIST_LIMIT, Cursor, Limit
+from api.epochs import closing as settlement
+from domain.epochs.epoch import Reward, RewardsCredited, stream_of
+from domain.epochs.reward_correction import (
+    ADJUSTMENT,
+    SLASH,
+    TEXT_MAX,
+    UNITS_MAX,
+    AcceptRewardCorrection,
+    ProposeRewardCorrection,
+    correction_of,
+    correction_stream,
+)
+from domain.refusal import Reason, Refused
+from ledger.log.handle import Ledger
+from projections.epochs import rewards
+from projections.epochs.rewards import REWARDS
+
+resource = Resource("rewards")
+
+GOVERNANCE = with_scope("governance")
+CorrectionId = Annotated[str, Field(pattern=r"^correction_[0-9a-f]{32}$")]
+CorrectionInPath = Annotated[str, Path(pattern=r"^correction_[0-9a-f]{32}$")]
+Sentence = Annotated[str, Field(min_length=1, max_length=TEXT_MAX)]
+SignedUnits = Annotated[
+    str, Field(pattern=r"^-?[1-9][0-9]{0,18}$", description="TOKEN units; below zero: taken")
+]
+Evidence = Annotated[int, Field(ge=1, le=UNITS_MAX, description="A position of the market log")]
+
+
+class NewSlash(Asked):
+    """At most what has not matured is taken, and goes to the treasury."""
+
+    account_id: AccountId
+    amount: Money
+    reason: Sentence
+    evidence_position: Evidence | None = None
+
+    model_config = with_examples(
+        {"account_id": "acct_" + "1" * 32, "amount": {"asset": "TOKEN", "units": "100000000"},
+         "reason": "Reports of a GPU that was not there", "evidence_position": 4711}
+    )  # fmt: skip
+
+
+class NewAdjustment(Asked):
+    """`delta`: what the account is to be given, or (below zero) to give back."""
+
+    account_id: AccountId
+    delta: SignedUnits
+    reason: Sentence
+    evidence_position: Evidence | None = None
+
+    model_config = with_examples(
+        {"account_id": "acct_" + "1" * 32, "delta": "250000000",
+         "reason": "Usage that arrived after its cut"}
+    )  # fmt: skip
+
+
+class NoFields(Asked):
+    """No fields: `{}`."""
+
+    model_config = with_examples({})
+
+
+class CorrectionTold(Told):
+    """`slashed` was taken of what had not matured; `adjusted` settles with `adjusted_epoch`."""
+
+    correction_id: CorrectionId
+    kind: Literal["slash", "adjustment"]
+    state: Literal["proposed", "accepted"]
+    epoch: Count
+    account_id: AccountId
+    delta: str
+    reason: str
+    evidence_position: Position | None = None
+    proposed_by: str
+    proposed_at: Told_at
+    accepted_by: str | None = None
+    accepted_at: Told_at | None = None
+    slashed: Money | None = None
+    adjusted: str | None = None
+    adjusted_epoch: Count | None = None
+    position: Position | None = None
+
+
+ON_PROPOSAL = (
+    Reason.ACCOUNT_UNKNOWN, Reason.EPOCH_UNKNOWN, Reason.EPOCH_STATE, Reason.AMOUNT_OUT_OF_RANGE,
+)  # fmt: skip
+
+
+@resource.post(
+    "/v1/epochs/{epoch}/slashes", GOVERNANCE, CorrectionTold, status=201,
+    problems=[*ON_PROPOSAL],
+)  # fmt: skip
+def propose_slash(epoch: EpochInPath, body: NewSlash, call: Caller) -> Response:
+    """Proposes to slash what has not matured of a reward. A second person accepts it."""
+    amount = body.amount.amount()
+    if amount.asset.value != "TOKEN":
+        raise Refused(Reason.AMOUNT_OUT_OF_RANGE, field="amount", asset=amount.asset.value)
+    return _propose(call, SLASH, epoch, body, -amount.units)
+
+
+@resource.post(
+    "/v1/epochs/{epoch}/adjustments", GOVERNANCE, CorrectionTold, status=201,
+    problems=[*ON_PROPOSAL],
+)  # fmt: skip
+def propose_reward_adjustment(epoch: EpochInPath, body: NewAdjustment, call: Caller) -> Response:
+    """Proposes to add or deduct for a sealed epoch, in the open one. A second person accepts it."""
+    return _propose(call, ADJUSTMENT, epoch, body, int(body.delta))
+
+
+def _propose(
+    call: Caller, kind: str, epoch: int, body: NewSlash | NewAdjustment, delta: int
+) -> Response:
+    correction_id = call.id("correction")
+
+    def commands() -> ProposeRewardCorrection:
+        return ProposeRewardCorrection(
+            correction_id=correction_id, kind=kind, epoch=epoch, account_id=body.account_id,
+            delta=delta, reason=body.reason, evidence_position=body.evidence_position,
+            by=call.principal.member_id, at_us=call.now_us,
+        )  # fmt: skip
+
+    return call.record(commands, lambda after: _after(after, correction_id))
+
+
+@resource.post(
+    "/v1/reward-corrections/{correction_id}/accept", GOVERNANCE, CorrectionTold,
+    problems=[Reason.REWARD_CORRECTION_UNKNOWN, Reason.SECOND_PERSON_NEEDED,
+              Reason.NOTHING_UNMATURED, Reason.REWARDS_MISMATCH, Reason.EPOCH_STATE,
+              Reason.COUNT_OUT_OF_RANGE],
+)  # fmt: skip
+def accept_reward_correction(
+    correction_id: CorrectionInPath,
+    body: NoFields,  # noqa: ARG001
+    call: Caller,
+) -> Response:
+    """Accepts a proposal of another member of the governance. It takes effect now."""
+
+    def commands() -> AcceptRewardCorrection:
+        return acceptance(call.service.ledger, correction_id, call.principal.member_id, call.now_us)
+
+    return call.record(commands, lambda after: _after(after, correction_id))
+
+
+def acceptance(ledger: Ledger, correction_id: str, by: str, at_us: int) -> AcceptRewardCorrection:
+    """The second person's yes, with the reward it is about and the epoch that is open now.
+
+    Raises Refused: REWARD_CORRECTION_UNKNOWN.
+    """
+    proposed = correction_of(ledger.world(), correction_id).proposed
+    assert proposed is not None
+    chunk, credited = credited_chunk(ledger, proposed.epoch, proposed.account_id)
+    return AcceptRewardCorrection(
+        correction_id=correction_id, open_epoch=settlement.open_epoch(ledger), chunk=chunk,
+        rewards=credited, by=by, at_us=at_us,
+    )  # fmt: skip
+
+
+def credited_chunk(ledger: Ledger, epoch: int, account_id: str) -> tuple[int, tuple[Reward, ...]]:
+    """The chunk that credited an account in an epoch; (0, ()) when none did."""
+    for recorded in ledger.market.read_stream(stream_of(epoch)):
+        fact = recorded.fact
+        if isinstance(fact, RewardsCredited) and any(
+            one.account_id == account_id for one in fact.rewards
+        ):
+            return fact.chunk, fact.rewards
+    return 0, ()
+
+
+@resource.get(
+    "/v1/reward-corrections", everybody(), page_of(CorrectionTold), problems=["cursor_invalid"]
+)
+def list_reward_corrections(
+    call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
+) -> Response:
+    """Lists slashes and adjustments in the order in which they were proposed."""
+    place = call.place(cursor, [0])
+    with call.read(REWARDS) as view:
+        rows = rewards.read_corrections(view.connection, after=place.after[0], limit=limit + 1)
+        return call.page(view, place, rows, limit, lambda row: [row.position], _row)
+
+
+@resource.get(
+    "/v1/reward-corrections/{correction_id}", everybody(), CorrectionTold,
+    problems=[Reason.REWARD_CORRECTION_UNKNOWN],
+)  # fmt: skip
+def read_reward_correction(correction_id: CorrectionInPath, call: Caller) -> Response:
+    """Returns one correction and its result."""
+    with call.read(REWARDS) as view:
+        found = rewards.read_correction(view.connection, correction_id)
+        if found is None:
+            raise Refused(Reason.REWARD_CORRECTION_UNKNOWN, correction_id=correction_id)
+        return call.answer(view, _row(found))
+
+
+def _after(after: After, correction_id: str) -> CorrectionTold:
+    state = after.state(correction_stream(correction_id))
+    one, yes = state.proposed, state.accepted
+    assert one is not None, correction_id
+    return _told(
+        rewards.Correction(
+            one.correction_id, one.kind, one.epoch, one.account_id, one.delta, one.reason,
+            one.evidence_position, one.by, one.at_us, 0,
+            *((None,) * 5 if yes is None else
+              (yes.by, yes.at_us, yes.slashed, yes.adjusted, yes.adjusted_epoch)),
+        )
+    )  # fmt: skip
+
+
+def _row(row: rewards.Correction) -> CorrectionTold:
+    return _told(row)
+
+
+def _told(row: rewards.Correction) -> CorrectionTold:
+    kind: Any = row.kind
+    return CorrectionTold(
+        correction_id=row.correction_id, kind=kind,
+        state="proposed" if row.accepted_by is None else "accepted", epoch=row.epoch,
+        account_id=row.account_id, delta=str(row.delta), reason=row.reason,
+        evidence_position=row.evidence_position, proposed_by=row.proposed_by,
+        proposed_at=moment(row.at_us), accepted_by=row.accepted_by,
+        accepted_at=moment_or_none(row.accepted_at_us),
+        slashed=None if row.slashed is None else tokens(row.slashed),
+        adjusted=None if row.adjusted is None else str(row.adjusted),
+        adjusted_epoch=row.adjusted_epoch,
+    )  # fmt: skip

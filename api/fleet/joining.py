@@ -1,0 +1,189 @@
+"""Joining: a join code of one use, and the signed request of the node that uses it.
+
+First contact needs only the join code. From then on the node calls with the key that it was given.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Annotated
+
+from fastapi import Header, Response
+from pydantic import Field, model_validator
+
+from api.door import auth
+from api.door.auth import everybody, with_scope
+from api.door.call import After, Caller
+from api.door.models import (
+    AccountId,
+    Asked,
+    Hex32,
+    NodeId,
+    Position,
+    ProviderId,
+    RegionId,
+    Told,
+    Told_at,
+    moment,
+    with_examples,
+)
+from api.door.operation import Resource
+from api.fleet import node_signatures
+from api.fleet.node_signatures import fingerprint
+from api.fleet.node_specs import (
+    EXAMPLE_SPECS,
+    Devices,
+    HardwareForm,
+    HostForm,
+    facts_of,
+    require_driver,
+)
+from api.fleet.providers import own_region
+from api.process import secret_files
+from domain.fleet import keys as node_key
+from domain.fleet.node import JOIN_CODE_LIFE_US, IssueJoinCode, JoinNode, node_stream
+from domain.refusal import Reason
+
+resource = Resource("nodes")
+
+JOIN_CODE_LETTERS = 8
+_CODE_ALPHABET = "23456789ABCDEFGHJKMNPQRSTUVWXYZ"  # no letters that are read as others
+
+WRITE = with_scope("provider")
+
+
+class JoinCodeAsked(Asked):
+    region_id: RegionId
+
+    model_config = with_examples({"region_id": "region_" + "1" * 32})
+
+
+class JoinCodeTold(Told):
+    """Type `code` at the machine within ten minutes; it works once."""
+
+    region_id: RegionId
+    expires_at: Told_at
+    code: Annotated[str, Field(pattern=r"^[0-9A-Z]{8}$")] | None = None
+    position: Position | None = None
+
+
+class Join(Asked):
+    """What the machine says about itself; `public_key` is Ed25519, `key_id` its short name: the
+    first 16 hex digits of its SHA-256, so that confirming the name confirms the key.
+    """
+
+    code: Annotated[str, Field(pattern=r"^[0-9A-Za-z-]{8,16}$")]
+    public_key: Hex32
+    key_id: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
+    agent: Annotated[str, Field(min_length=1, max_length=32)]
+    client_id: AccountId | None = None
+    devices: Devices
+    host: HostForm
+    hardware: HardwareForm | None = None
+
+    model_config = with_examples(
+        {"code": "7KQ2M9XD", "public_key": "3b" * 32, "key_id": "e97347e22a6967c6",
+         "agent": "0.1.0", **EXAMPLE_SPECS}
+    )  # fmt: skip
+
+    @model_validator(mode="after")
+    def _names_its_key(self) -> Join:
+        if self.key_id != hashlib.sha256(bytes.fromhex(self.public_key)).hexdigest()[:16]:
+            raise ValueError("key_id is the first 16 hex digits of the public key's SHA-256")
+        return self
+
+
+NodeSignature = Annotated[str, Header(max_length=128)]
+
+
+class JoinedTold(Told):
+    """`node_key` is shown to the node that holds the code and the key, and kept nowhere."""
+
+    node_id: NodeId
+    provider_id: ProviderId
+    region_id: RegionId
+    fingerprint: Annotated[str, Field(description="The owner compares this with the machine's")]
+    node_key: str | None = None
+    position: Position | None = None
+
+
+@resource.post(
+    "/v1/nodes/join-codes", WRITE, JoinCodeTold, status=201,
+    problems=[Reason.REGION_UNKNOWN, Reason.PROVIDER_UNKNOWN, Reason.JOIN_CODE_USED,
+              Reason.STORAGE_NODE_STATE],
+)  # fmt: skip
+def create_join_code(body: JoinCodeAsked, call: Caller) -> Response:
+    """Issues a code that lets one machine join a region, valid for ten minutes."""
+    assert call.key is not None
+    code = _code_from(
+        secret_files.derive(call.service.server_key, "join-code/v1", call.account, call.key)
+    )
+
+    def commands() -> IssueJoinCode:
+        return IssueJoinCode(
+            code_sha256=_code_digest(code), provider_id=own_region(call, body.region_id),
+            region_id=body.region_id, by=call.principal.member_id, at_us=call.now_us,
+        )  # fmt: skip
+
+    told = JoinCodeTold(
+        region_id=body.region_id, expires_at=moment(call.now_us + JOIN_CODE_LIFE_US)
+    )
+    return call.record(commands, lambda _after: told, reveal=lambda: {"code": code})
+
+
+def _code_from(random: bytes) -> str:
+    number = int.from_bytes(random[:16], "big")
+    letters = []
+    for _ in range(JOIN_CODE_LETTERS):
+        number, letter = divmod(number, len(_CODE_ALPHABET))
+        letters.append(_CODE_ALPHABET[letter])
+    return "".join(letters)
+
+
+def _code_digest(code: str) -> str:
+    return hashlib.sha256(code.replace("-", "").upper().encode()).hexdigest()
+
+
+@resource.post(
+    "/v1/nodes/join", everybody(), JoinedTold, status=201,
+    problems=[Reason.JOIN_CODE_UNKNOWN, Reason.JOIN_CODE_USED, Reason.JOIN_CODE_EXPIRED,
+              Reason.NODE_EXISTS, "bad_signature"],
+)  # fmt: skip
+def join_node(body: Join, call: Caller, node_signature: NodeSignature = "") -> Response:
+    """Joins a machine by its code, its public key and its inventory, signed by that key.
+
+    `Node-Signature`: base64 of the key's Ed25519 signature over the DSSE encoding of the body's
+    exact bytes, with the payload type `org.tallystick.node.join.v1`.
+    """
+    node_signatures.require(
+        body.public_key, node_key.envelope(node_key.JOIN_TYPE, call.body),
+        node_signatures.from_base64(node_signature),
+    )  # fmt: skip
+    code_sha256 = _code_digest(body.code)
+    call.account = f"join:{code_sha256}"
+    node_id = call.id("node")
+    bearer = auth.node_key(
+        secret_files.derive(
+            call.service.server_key, "node-key/v1", code_sha256, body.public_key, node_id
+        )
+    )
+
+    def commands() -> JoinNode:
+        require_driver(call, body.host.driver)
+        return JoinNode(
+            code_sha256=code_sha256, node_id=node_id, key_id=body.key_id,
+            public_key=body.public_key, token_sha256=hashlib.sha256(bearer.encode()).hexdigest(),
+            agent=body.agent, client_id=body.client_id,
+            devices=tuple(device.spec() for device in body.devices), host=body.host.spec(),
+            hardware=facts_of(body.hardware), at_us=call.now_us,
+        )  # fmt: skip
+
+    def told(after: After) -> Told:
+        joined = after.state(node_stream(node_id)).joined
+        assert joined is not None, node_id
+        return JoinedTold(
+            node_id=node_id, provider_id=joined.provider_id, region_id=joined.region_id,
+            fingerprint=fingerprint(body.public_key),
+        )  # fmt: skip
+
+    return call.record(commands, told, reveal=lambda: {"node_key": bearer})

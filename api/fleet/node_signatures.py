@@ -1,0 +1,43 @@
+"""Signatures that a node's key makes outside its usage reports: joining, changing the key."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+
+from nacl.exceptions import BadSignatureError
+from nacl.signing import VerifyKey
+
+from api.door import errors
+
+SIGNATURE_BYTES = 64
+
+
+def from_base64(text: str) -> bytes:
+    """The signature in a header. Raises Problem: 401 bad_signature."""
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise _bad() from None
+
+
+def require(public_key: str, message: bytes, signature: bytes) -> None:
+    """Insist that this key (hex) signed the message. Raises Problem: 401 bad_signature."""
+    if len(signature) != SIGNATURE_BYTES:
+        raise _bad()
+    try:
+        VerifyKey(bytes.fromhex(public_key)).verify(message, signature)
+    except (BadSignatureError, ValueError):
+        # ValueError: 32 bytes that are no point of the curve.
+        raise _bad() from None
+
+
+def fingerprint(public_key: str) -> str:
+    """What the owner compares by eye: the digest of the public key in groups of four."""
+    digest = hashlib.sha256(bytes.fromhex(public_key)).hexdigest()[:32]
+    return " ".join(digest[place : place + 4] for place in range(0, len(digest), 4))
+
+
+def _bad() -> errors.Problem:
+    return errors.problem("bad_signature", "the key named did not sign these bytes")

@@ -1,0 +1,391 @@
+"""Nodes: confirm, admit, put to work, retire, and what each one is."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import Response
+from pydantic import Field
+
+from api.door.auth import everybody, nodes_only, nodes_or_scope, with_scope
+from api.door.call import After, Call, Caller, View
+from api.door.models import (
+    AccountId,
+    AccountQuery,
+    Asked,
+    Count,
+    Hex32,
+    KeyId,
+    NodeId,
+    NodeInPath,
+    Nothing,
+    Position,
+    ProviderId,
+    ProviderQuery,
+    RegionId,
+    RegionQuery,
+    Short,
+    Told,
+    Told_at,
+    moment,
+    moment_or_none,
+    page_of,
+    with_examples,
+)
+from api.door.operation import Resource
+from api.door.paging import LIST_LIMIT, Cursor, Limit
+from api.fleet.node_signatures import fingerprint
+from api.fleet.node_specs import DeviceForm, HardwareForm, HostForm, Specs, facts_of, require_driver
+from api.fleet.providers import HardwareRule
+from domain.fleet.node import (
+    ActivateNode,
+    AdmitNode,
+    ConfirmNodeKey,
+    NodeState,
+    ReportSpecs,
+    RetireNode,
+    StartMaintenance,
+    node_stream,
+)
+from domain.fleet.provider import RegionState, provider_stream, region_stream
+from domain.fleet.verdicts import verdict_of
+from domain.hardware.admission import WAIVABLE
+from domain.refusal import Reason, Refused
+from projections.fleet import fleet
+from projections.fleet.fleet import FLEET
+from projections.parties import access
+from projections.parties.access import ACCESS
+
+resource = Resource("nodes")
+
+WRITE = with_scope("provider")
+READ = with_scope("provider", "operator", "audit:read")
+READ_OR_NODE = nodes_or_scope("provider", "operator", "audit:read")
+Phase = Literal["joining", "confirmed", "maintenance", "active", "draining", "retired"]
+
+
+class KeyConfirmation(Asked):
+    """The key id that the machine shows."""
+
+    key_id: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
+
+    model_config = with_examples({"key_id": "0" * 16})
+
+
+class VerdictTold(Told):
+    """What the rules of hardware say of the node in its region (C-11 to C-18): every rule that does
+    not hold, in their order, those among them that are `waived`, and the two verdicts that follow
+    from the others. Only nodes that are sellable run jobs of other accounts.
+    """
+
+    joinable: bool
+    sellable: bool
+    failing: list[str]
+    waived: list[str]
+
+
+class NodeStateTold(Told):
+    node_id: NodeId
+    phase: Phase
+    quarantined: bool
+    verdict: VerdictTold | None = None
+    position: Position | None = None
+
+
+class Admission(Asked):
+    """`waive`: hardware rules that this node need not meet, set by the operator. Absent: earlier
+    waivers stay.
+    """
+
+    waive: Annotated[list[HardwareRule], Field(max_length=len(WAIVABLE))] | None = None
+
+    model_config = with_examples({}, {"waive": ["tpm_2_0"]})
+
+
+class InventoryTold(Told):
+    devices: list[DeviceForm]
+    host: HostForm
+    hardware: HardwareForm | None = None
+    reported_at: Told_at | None = None
+
+
+class NodeKeyTold(Told):
+    """An Ed25519 public key, of the reports from `from_seq` on, up to that of the next key. Before
+    it is confirmed, once it is revoked and once it equivocated, nothing it signs is taken; a
+    retired node still sends what it had kept.
+    """
+
+    key_id: str
+    public_key: Hex32
+    confirmed_at: Told_at | None = None
+    retired_at: Told_at | None = None
+    equivocated_at: Told_at | None = None
+    revoked_at: Told_at | None = None
+    from_seq: Count = 1
+
+
+class NodeKeysTold(Told):
+    """Every key of a node."""
+
+    node_id: NodeId
+    data: list[NodeKeyTold]
+    position: Position | None = None
+
+
+class NodeTold(NodeStateTold):
+    """`agent`: version of its reporter, as last reported. `revoked`: its owner revoked its key, and
+    the server rejects its reports.
+    """
+
+    revoked: bool = False
+    provider_id: ProviderId
+    account_id: AccountId
+    region_id: RegionId
+    agent: Short
+    key_id: KeyId
+    fingerprint: str
+    joined_at: Told_at
+    phase_at: Told_at
+    specs: InventoryTold | None = None
+
+
+def own_node(call: Call, node_id: str) -> NodeState:
+    """The node, if its provider is the caller's. Raises Refused: NODE_UNKNOWN."""
+    market = call.service.ledger.market
+    state = market.state_of(node_stream(node_id))
+    if state.joined is not None:
+        provider = market.state_of(provider_stream(state.joined.provider_id))
+        if call.principal.owns(provider.account_id):
+            return state
+    raise Refused(Reason.NODE_UNKNOWN, node_id=node_id)
+
+
+def node_state(node_id: str) -> Any:
+    def told(after: After) -> Told:
+        state = after.state(node_stream(node_id))
+        phase: Any = state.phase
+        assert state.joined is not None
+        return NodeStateTold(
+            node_id=node_id, phase=phase, quarantined=state.is_quarantined,
+            verdict=_verdict(state, after.state(region_stream(state.joined.region_id))),
+        )  # fmt: skip
+
+    return told
+
+
+def _verdict(node: NodeState, region: RegionState) -> VerdictTold | None:
+    if node.specs is None:
+        return None
+    verdict = verdict_of(node.specs, region, node.waived)
+    return VerdictTold(
+        joinable=verdict.joinable, sellable=verdict.sellable, failing=list(verdict.failing),
+        waived=list(verdict.waived),
+    )  # fmt: skip
+
+
+@resource.post(
+    "/v1/nodes/{node_id}/confirm", WRITE, NodeStateTold,
+    problems=[Reason.NODE_UNKNOWN, Reason.NODE_STATE, Reason.NODE_KEY_MISMATCH],
+)  # fmt: skip
+def confirm_node(node_id: NodeInPath, body: KeyConfirmation, call: Caller) -> Response:
+    """Confirms a node: the owner has compared the key with the one the machine shows."""
+
+    def commands() -> ConfirmNodeKey:
+        own_node(call, node_id)
+        return ConfirmNodeKey(
+            node_id=node_id, key_id=body.key_id, by=call.principal.member_id, at_us=call.now_us
+        )
+
+    return call.record(commands, node_state(node_id))
+
+
+@resource.post(
+    "/v1/nodes/{node_id}/admit", with_scope("operator", "provider"), NodeStateTold,
+    problems=[Reason.NODE_UNKNOWN, Reason.NODE_STATE, Reason.NODE_SPECS_MISSING,
+              Reason.NODE_NOT_JOINABLE, Reason.DEVICE_ELSEWHERE, Reason.NOT_PERMITTED],
+)  # fmt: skip
+def admit_node(node_id: NodeInPath, body: Admission, call: Caller) -> Response:
+    """Admits a confirmed node, by the operator or, in a permissionless region, by its owner.
+    A node that fails hardware rules of its region is refused with every rule it fails.
+    """
+
+    def commands() -> AdmitNode:
+        if not call.principal.is_operator:
+            if body.waive is not None:
+                raise Refused(Reason.NOT_PERMITTED, rule="the operator waives rules of hardware")
+            joined = own_node(call, node_id).joined
+            assert joined is not None
+            region = call.service.ledger.market.state_of(region_stream(joined.region_id))
+            if region.opened is None or region.opened.admission != "permissionless":
+                raise Refused(Reason.NOT_PERMITTED, region_id=joined.region_id)
+        return AdmitNode(
+            node_id=node_id, by=call.principal.member_id, at_us=call.now_us,
+            waived=None if body.waive is None else tuple(body.waive),
+            by_owner=not call.principal.is_operator,
+        )  # fmt: skip
+
+    return call.record(commands, node_state(node_id))
+
+
+def may_run(call: Call, node_id: str) -> None:
+    if not call.principal.is_operator:
+        own_node(call, node_id)
+
+
+@resource.post(
+    "/v1/nodes/{node_id}/activate", with_scope("operator", "provider"), NodeStateTold,
+    problems=[Reason.NODE_UNKNOWN, Reason.NODE_STATE],
+)  # fmt: skip
+def activate_node(node_id: NodeInPath, body: Nothing, call: Caller) -> Response:
+    """Activates a node. It takes new leases from now on."""
+    del body
+
+    def commands() -> ActivateNode:
+        may_run(call, node_id)
+        return ActivateNode(node_id=node_id, by=call.principal.member_id, at_us=call.now_us)
+
+    return call.record(commands, node_state(node_id))
+
+
+@resource.post(
+    "/v1/nodes/{node_id}/maintenance", with_scope("operator", "provider"), NodeStateTold,
+    problems=[Reason.NODE_UNKNOWN, Reason.NODE_STATE],
+)  # fmt: skip
+def start_maintenance(node_id: NodeInPath, body: Nothing, call: Caller) -> Response:
+    """Starts maintenance. The node takes no new leases; running ones go on."""
+    del body
+
+    def commands() -> StartMaintenance:
+        may_run(call, node_id)
+        return StartMaintenance(node_id=node_id, by=call.principal.member_id, at_us=call.now_us)
+
+    return call.record(commands, node_state(node_id))
+
+
+@resource.post(
+    "/v1/nodes/{node_id}/retire", WRITE, NodeStateTold,
+    problems=[Reason.NODE_UNKNOWN, Reason.NODE_BUSY],
+)  # fmt: skip
+def retire_node(node_id: NodeInPath, body: Nothing, call: Caller) -> Response:
+    """Retires a node for good, with its devices."""
+    del body
+
+    def commands() -> RetireNode:
+        own_node(call, node_id)
+        return RetireNode(node_id=node_id, by=call.principal.member_id, at_us=call.now_us)
+
+    return call.record(commands, node_state(node_id))
+
+
+@resource.post(
+    "/v1/nodes/{node_id}/specs", nodes_only(), NodeStateTold,
+    problems=[Reason.NODE_UNKNOWN, Reason.NODE_STATE, Reason.NODE_NOT_JOINABLE],
+)  # fmt: skip
+def report_specs(node_id: NodeInPath, body: Specs, call: Caller) -> Response:
+    """Records a new inventory, sent by the node. New devices count after the next admission."""
+
+    def commands() -> ReportSpecs:
+        if not call.node_of_caller(node_id):
+            raise Refused(Reason.NODE_UNKNOWN, node_id=node_id)
+        require_driver(call, body.host.driver)
+        return ReportSpecs(
+            node_id=node_id, devices=tuple(device.spec() for device in body.devices),
+            host=body.host.spec(), hardware=facts_of(body.hardware), agent=body.agent,
+            at_us=call.now_us,
+        )  # fmt: skip
+
+    return call.record(commands, node_state(node_id))
+
+
+# --- reading ---------------------------------------------------------------------------------
+
+
+@resource.get("/v1/nodes", READ, page_of(NodeTold), problems=["cursor_invalid"])
+def list_nodes(
+    call: Caller,
+    provider_id: ProviderQuery = None,
+    region_id: RegionQuery = None,
+    account_id: AccountQuery = None,
+    phase: Phase | None = None,
+    limit: Limit = LIST_LIMIT,
+    cursor: Cursor = None,
+) -> Response:
+    """Lists nodes in order of joining: your own, or all for operators and auditors."""
+    place = call.place(cursor, [0])
+    with call.read(FLEET) as view:
+        rows = fleet.read_nodes(
+            view.connection, provider_id=provider_id, region_id=region_id,
+            account_id=call.principal.among(account_id), phase=phase, after=place.after[0],
+            limit=limit + 1,
+        )  # fmt: skip
+        return call.page(view, place, rows, limit, lambda row: [row.position], _node)
+
+
+@resource.get("/v1/nodes/{node_id}", READ_OR_NODE, NodeTold, problems=[Reason.NODE_UNKNOWN])
+def read_node(node_id: NodeInPath, call: Caller) -> Response:
+    """Returns a node."""
+    with call.read(FLEET) as view:
+        told = _node(visible_node(call, view, node_id))
+        market = call.service.ledger.market
+        node = market.state_of(node_stream(node_id))
+        region = market.state_of(region_stream(told.region_id))
+        return call.answer(view, told.model_copy(update={"verdict": _verdict(node, region)}))
+
+
+@resource.get("/v1/nodes/{node_id}/keys", everybody(), NodeKeysTold, problems=[Reason.NODE_UNKNOWN])
+def list_node_keys(node_id: NodeInPath, call: Caller) -> Response:
+    """Lists the public keys that a node signs its reports with. Anyone may check them."""
+    with call.read(ACCESS) as view:
+        keys = access.read_node_keys(view.connection, node_id)
+        if not keys:
+            raise Refused(Reason.NODE_UNKNOWN, node_id=node_id)
+        told = [
+            NodeKeyTold(
+                key_id=key.key_id, public_key=key.public_key,
+                confirmed_at=moment_or_none(key.confirmed_at_us),
+                retired_at=moment_or_none(key.retired_at_us),
+                equivocated_at=moment_or_none(key.equivocated_at_us),
+                revoked_at=moment_or_none(key.revoked_at_us), from_seq=key.from_seq,
+            )
+            for key in keys
+        ]  # fmt: skip
+        return call.answer(view, NodeKeysTold(node_id=node_id, data=told))
+
+
+def visible_node(call: Call, view: View, node_id: str, *, to_renters: bool = False) -> fleet.Node:
+    """The node, for its owner, itself and whoever sees all; `to_renters`: for everybody with a key.
+
+    Raises Refused: NODE_UNKNOWN.
+    """
+    found = fleet.read_node(view.connection, node_id)
+    allowed = to_renters or call.node_of_caller(node_id) or call.executor_of_caller(node_id)
+    if found is None or not (allowed or call.principal.may_see(found.account_id)):
+        raise Refused(Reason.NODE_UNKNOWN, node_id=node_id)
+    return found
+
+
+def _node(row: fleet.Node) -> NodeTold:
+    phase: Any = row.phase
+    return NodeTold(
+        node_id=row.node_id, phase=phase, quarantined=row.quarantined, revoked=row.revoked,
+        provider_id=row.provider_id, account_id=row.account_id, region_id=row.region_id,
+        agent=row.agent, key_id=row.key_id, fingerprint=fingerprint(row.public_key),
+        joined_at=moment(row.at_us), phase_at=moment(row.phase_at_us), specs=_specs(row),
+    )  # fmt: skip
+
+
+def _specs(row: fleet.Node) -> InventoryTold | None:
+    if row.specs is None:
+        return None
+    return InventoryTold(
+        devices=[DeviceForm(**device) for device in row.specs["devices"]],
+        host=HostForm(**row.specs["host"]), hardware=_hardware(row.specs.get("hardware")),
+        reported_at=moment_or_none(row.specs_at_us),
+    )  # fmt: skip
+
+
+def _hardware(told: dict[str, Any] | None) -> HardwareForm | None:
+    return None if told is None else HardwareForm(**told)
+
+
+# --- assignments -----------------------------------------------------------------------------

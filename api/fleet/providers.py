@@ -1,0 +1,376 @@
+"""Providers and their regions: who offers nodes, and where."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, get_args
+
+from fastapi import Response
+from pydantic import Field
+
+from api.door.auth import with_scope
+from api.door.call import Call, Caller
+from api.door.models import (
+    AccountId,
+    AccountQuery,
+    Asked,
+    NodeId,
+    Position,
+    ProviderId,
+    ProviderInPath,
+    ProviderQuery,
+    RegionId,
+    RegionInPath,
+    Told,
+    Told_at,
+    moment,
+    page_of,
+    with_examples,
+)
+from api.door.operation import Resource
+from api.door.paging import LIST_LIMIT, Cursor, Limit
+from domain.fleet.provider import (
+    REGION_NAME_PATTERN,
+    SECURITY_TIERS,
+    WORKLOADS_MAX,
+    OpenRegion,
+    RegionState,
+    RegisterProvider,
+    SetRegionHardware,
+    SetRegionPolicy,
+    provider_stream,
+    region_stream,
+)
+from domain.hardware.admission import WAIVABLE
+from domain.refusal import Reason, Refused
+from projections.fleet import fleet, supply
+from projections.fleet.fleet import FLEET
+
+resource = Resource("providers")
+
+WRITE = with_scope("provider")
+READ = with_scope("provider", "operator", "audit:read")
+
+Kind = Literal["physical", "gcp"]
+StorageMode = Literal["local", "central"]
+Setting = Literal["edge", "datacenter"]
+Admission = Literal["operator", "permissionless"]
+Workload = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
+Workloads = Annotated[list[Workload], Field(max_length=WORKLOADS_MAX)]
+Tier = Annotated[int, Field(ge=0, le=SECURITY_TIERS[-1])]
+HardwareRule = Literal[
+    "nvme_count", "nvme_size", "tpm_2_0", "sata_drives", "ethernet", "ram", "pcie_lanes",
+    "cpu_cores",
+]  # fmt: skip
+assert get_args(HardwareRule) == WAIVABLE
+Name = Annotated[str, Field(pattern=f"^{REGION_NAME_PATTERN}$", examples=["lab-1"])]
+
+
+class NewProvider(Asked):
+    kind: Kind
+
+    model_config = with_examples({"kind": "physical"})
+
+
+class ProviderTold(Told):
+    provider_id: ProviderId
+    account_id: AccountId
+    kind: Kind
+    registered_at: Told_at | None = None
+    position: Position | None = None
+
+
+class NewRegion(Asked):
+    """The storage mode never changes: another mode needs a new region."""
+
+    provider_id: ProviderId
+    name: Name
+    storage_mode: StorageMode
+    setting: Setting
+    admission: Admission
+    allow_public_jobs: bool
+
+    model_config = with_examples(
+        {
+            "provider_id": "prov_" + "1" * 32,
+            "name": "lab-1",
+            "storage_mode": "local",
+            "setting": "datacenter",
+            "admission": "operator",
+            "allow_public_jobs": True,
+        }
+    )
+
+
+class RegionPolicy(Asked):
+    """What is left out stays as it is. Edge regions start with `ip_lease` refused and
+    `large_storage` ranked down; `security_tier`: what the region promises, 0 is nothing.
+    """
+
+    allow_public_jobs: bool
+    refused_workloads: Workloads | None = None
+    down_ranked_workloads: Workloads | None = None
+    security_tier: Tier | None = None
+
+    model_config = with_examples(
+        {"allow_public_jobs": False},
+        {"allow_public_jobs": True, "refused_workloads": ["ip_lease"], "security_tier": 2},
+    )
+
+
+class HardwareRules(Asked):
+    """The rules of hardware that a region insists on; those of them that a node fails are told of
+    it in any case. That there is a GPU, and one model of it, is always needed.
+    """
+
+    rules: Annotated[list[HardwareRule], Field(max_length=len(WAIVABLE))]
+
+    model_config = with_examples({"rules": ["tpm_2_0", "ram"]}, {"rules": []})
+
+
+class RegionTold(Told):
+    region_id: RegionId
+    provider_id: ProviderId
+    name: Name
+    storage_mode: StorageMode
+    setting: Setting
+    admission: Admission
+    allow_public_jobs: bool
+    refused_workloads: list[str] | None = None
+    down_ranked_workloads: list[str] | None = None
+    security_tier: int | None = None
+    hardware_rules: list[str] | None = None
+    opened_at: Told_at | None = None
+    position: Position | None = None
+
+
+class RegionNodeTold(Told):
+    node_id: NodeId
+    phase: Literal["joining", "confirmed", "maintenance", "active", "draining", "retired"]
+    quarantined: bool
+
+
+def own_provider(call: Call, provider_id: str) -> None:
+    """Raises Refused: PROVIDER_UNKNOWN, also for another account's."""
+    state = call.service.ledger.market.state_of(provider_stream(provider_id))
+    if not state.exists or not call.principal.owns(state.account_id):
+        raise Refused(Reason.PROVIDER_UNKNOWN, provider_id=provider_id)
+
+
+def own_region(call: Call, region_id: str) -> str:
+    """The region's provider, which must be the caller's. Raises Refused: REGION_UNKNOWN."""
+    state = call.service.ledger.market.state_of(region_stream(region_id))
+    unknown = Refused(Reason.REGION_UNKNOWN, region_id=region_id)
+    if state.opened is None:
+        raise unknown
+    try:
+        own_provider(call, state.opened.provider_id)
+    except Refused:
+        raise unknown from None
+    return state.opened.provider_id
+
+
+@resource.post(
+    "/v1/providers", WRITE, ProviderTold, status=201,
+    problems=[Reason.NOT_PERMITTED, Reason.ACCOUNT_CLOSED, Reason.PROVIDER_EXISTS],
+)  # fmt: skip
+def register_provider(body: NewProvider, call: Caller) -> Response:
+    """Registers a provider of the caller's account."""
+    provider_id, account_id = call.id("prov"), call.principal.account_id
+
+    def commands() -> RegisterProvider:
+        return RegisterProvider(
+            provider_id=provider_id, account_id=account_id, kind=body.kind, at_us=call.now_us
+        )
+
+    told = ProviderTold(
+        provider_id=provider_id, account_id=account_id, kind=body.kind,
+        registered_at=moment(call.now_us),
+    )  # fmt: skip
+    return call.record(commands, lambda _after: told)
+
+
+@resource.get("/v1/providers", READ, page_of(ProviderTold), problems=["cursor_invalid"])
+def list_providers(
+    call: Caller,
+    account_id: AccountQuery = None,
+    limit: Limit = LIST_LIMIT,
+    cursor: Cursor = None,
+) -> Response:
+    """Lists providers in order of registration: your own, or all for operators and auditors."""
+    place = call.place(cursor, [0])
+    with call.read(FLEET) as view:
+        rows = fleet.read_providers(
+            view.connection, account_id=call.principal.among(account_id), after=place.after[0],
+            limit=limit + 1,
+        )  # fmt: skip
+        return call.page(view, place, rows, limit, lambda row: [row.position], _provider)
+
+
+@resource.get(
+    "/v1/providers/{provider_id}", READ, ProviderTold, problems=[Reason.PROVIDER_UNKNOWN]
+)  # fmt: skip
+def read_provider(provider_id: ProviderInPath, call: Caller) -> Response:
+    """Returns a provider."""
+    with call.read(FLEET) as view:
+        found = fleet.read_provider(view.connection, provider_id)
+        if found is None or not call.principal.may_see(found.account_id):
+            raise Refused(Reason.PROVIDER_UNKNOWN, provider_id=provider_id)
+        return call.answer(view, _provider(found))
+
+
+def _provider(row: fleet.Provider) -> ProviderTold:
+    kind: Any = row.kind
+    return ProviderTold(
+        provider_id=row.provider_id, account_id=row.account_id, kind=kind,
+        registered_at=moment(row.at_us),
+    )  # fmt: skip
+
+
+# --- regions ---------------------------------------------------------------------------------
+
+
+@resource.post(
+    "/v1/regions", WRITE, RegionTold, status=201,
+    problems=[Reason.PROVIDER_UNKNOWN, Reason.REGION_EXISTS],
+)  # fmt: skip
+def open_region(body: NewRegion, call: Caller) -> Response:
+    """Opens a region of one of the caller's providers."""
+    region_id = call.id("region")
+
+    def commands() -> OpenRegion:
+        own_provider(call, body.provider_id)
+        return OpenRegion(
+            region_id=region_id, **body.model_dump(), at_us=call.now_us, hardware_rules=rules
+        )
+
+    # Nodes that are made up for development have neither drives nor a TPM.
+    rules = WAIVABLE if call.service.settings.environment == "production" else None
+    told = RegionTold(
+        region_id=region_id, **body.model_dump(), hardware_rules=list(rules or ()),
+        opened_at=moment(call.now_us),
+    )  # fmt: skip
+    return call.record(commands, lambda _after: told)
+
+
+@resource.get("/v1/regions", READ, page_of(RegionTold), problems=["cursor_invalid"])
+def list_regions(
+    call: Caller,
+    provider_id: ProviderQuery = None,
+    limit: Limit = LIST_LIMIT,
+    cursor: Cursor = None,
+) -> Response:
+    """Lists regions in order of opening: your own, or all for operators and auditors."""
+    place = call.place(cursor, [0])
+    with call.read(FLEET) as view:
+        rows = fleet.read_regions(
+            view.connection, provider_id=provider_id, account_id=call.principal.only,
+            after=place.after[0], limit=limit + 1,
+        )  # fmt: skip
+        policies = supply.read_policies(view.connection, [row.region_id for row in rows])
+        return call.page(
+            view, place, rows, limit, lambda row: [row.position],
+            lambda row: _region(row, policies[row.region_id]),
+        )  # fmt: skip
+
+
+@resource.get("/v1/regions/{region_id}", READ, RegionTold, problems=[Reason.REGION_UNKNOWN])
+def read_region(region_id: RegionInPath, call: Caller) -> Response:
+    """Returns a region."""
+    with call.read(FLEET) as view:
+        found = visible_region(call, view.connection, region_id)
+        policy = supply.read_policies(view.connection, [region_id])[region_id]
+        return call.answer(view, _region(found, policy))
+
+
+@resource.post(
+    "/v1/regions/{region_id}/policy", WRITE, RegionTold,
+    problems=[Reason.REGION_UNKNOWN, Reason.COUNT_OUT_OF_RANGE, Reason.UNKNOWN_MODE],
+)  # fmt: skip
+def set_region_policy(region_id: RegionInPath, body: RegionPolicy, call: Caller) -> Response:
+    """Sets which jobs may run in a region, what it refuses or ranks down, and how safe it is."""
+    stream = region_stream(region_id)
+
+    def commands() -> SetRegionPolicy:
+        own_region(call, region_id)
+        return SetRegionPolicy(
+            region_id=region_id, allow_public_jobs=body.allow_public_jobs,
+            refused_workloads=_words(body.refused_workloads),
+            down_ranked_workloads=_words(body.down_ranked_workloads),
+            security_tier=body.security_tier,
+            by=call.principal.member_id, at_us=call.now_us,
+        )  # fmt: skip
+
+    return call.record(commands, lambda after: _region_of(region_id, after.state(stream)))
+
+
+@resource.post(
+    "/v1/regions/{region_id}/hardware-rules", with_scope("operator"), RegionTold,
+    problems=[Reason.REGION_UNKNOWN, Reason.UNKNOWN_MODE],
+)  # fmt: skip
+def set_region_hardware(region_id: RegionInPath, body: HardwareRules, call: Caller) -> Response:
+    """Sets the hardware rules of a region (C-11 to C-18).
+    Present nodes are judged again when they next send their inventory.
+    """
+    stream = region_stream(region_id)
+    command = SetRegionHardware(
+        region_id=region_id, rules=tuple(body.rules), by=call.principal.member_id, at_us=call.now_us
+    )
+    return call.record(lambda: command, lambda after: _region_of(region_id, after.state(stream)))
+
+
+def _region_of(region_id: str, state: RegionState) -> RegionTold:
+    opened: Any = state.opened
+    return RegionTold(
+        region_id=region_id, provider_id=opened.provider_id, name=opened.name,
+        storage_mode=opened.storage_mode, setting=opened.setting, admission=opened.admission,
+        allow_public_jobs=state.allow_public_jobs, refused_workloads=list(state.refused_workloads),
+        down_ranked_workloads=list(state.down_ranked_workloads),
+        security_tier=state.security_tier, hardware_rules=list(state.hardware_rules),
+        opened_at=moment(opened.at_us),
+    )  # fmt: skip
+
+
+def _words(words: list[str] | None) -> tuple[str, ...] | None:
+    return None if words is None else tuple(words)
+
+
+@resource.get(
+    "/v1/regions/{region_id}/nodes", READ, page_of(RegionNodeTold),
+    problems=[Reason.REGION_UNKNOWN, "cursor_invalid"],
+)  # fmt: skip
+def list_region_nodes(
+    region_id: RegionInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
+) -> Response:
+    """Lists the nodes of a region in order of joining."""
+    place = call.place(cursor, [0])
+    with call.read(FLEET) as view:
+        visible_region(call, view.connection, region_id)
+        rows = fleet.read_nodes(
+            view.connection, region_id=region_id, after=place.after[0], limit=limit + 1
+        )
+        return call.page(view, place, rows, limit, lambda row: [row.position], _region_node)
+
+
+def visible_region(call: Call, connection: Any, region_id: str) -> fleet.Region:
+    found = fleet.read_regions(
+        connection, region_id=region_id, account_id=call.principal.only, limit=1
+    )
+    if not found:
+        raise Refused(Reason.REGION_UNKNOWN, region_id=region_id)
+    return found[0]
+
+
+def _region(row: fleet.Region, policy: supply.Policy) -> RegionTold:
+    told: Any = row
+    return RegionTold(
+        region_id=told.region_id, provider_id=told.provider_id, name=told.name,
+        storage_mode=told.storage_mode, setting=told.setting, admission=told.admission,
+        allow_public_jobs=told.allow_public_jobs, refused_workloads=policy.refused_workloads,
+        down_ranked_workloads=policy.down_ranked_workloads, security_tier=policy.security_tier,
+        hardware_rules=policy.hardware_rules, opened_at=moment(told.at_us),
+    )  # fmt: skip
+
+
+def _region_node(row: fleet.Node) -> RegionNodeTold:
+    phase: Any = row.phase
+    return RegionNodeTold(node_id=row.node_id, phase=phase, quarantined=row.quarantined)

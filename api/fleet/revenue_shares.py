@@ -1,0 +1,90 @@
+"""Revenue shares: which accounts own a node together, and what each gets of its earnings."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Response
+from pydantic import Field
+
+from api.door.call import Caller
+from api.door.models import (
+    AccountId,
+    Asked,
+    Count,
+    NodeId,
+    NodeInPath,
+    Position,
+    Ppm,
+    Told,
+    with_examples,
+)
+from api.door.operation import Resource
+from api.fleet.nodes import READ_OR_NODE, WRITE, visible_node
+from domain.fleet.revenue_share import OWNERS_MAX, OwnerShare, SetRevenueShares, revenue_stream
+from domain.refusal import Reason
+from projections.fleet.fleet import FLEET
+
+resource = Resource("nodes")
+
+
+class OwnerShareRow(Asked):
+    account_id: AccountId
+    share_ppm: Ppm
+
+
+class NewRevenueShares(Asked):
+    """The owners that share what the node's provider earns; the provider's own account owns the
+    rest.
+    """
+
+    shares: Annotated[list[OwnerShareRow], Field(max_length=OWNERS_MAX)]
+
+    model_config = with_examples({"shares": []})
+
+
+class RevenueSharesTold(Told):
+    """`provider_ppm`: what is left for the provider's own account."""
+
+    node_id: NodeId
+    shares: list[OwnerShareRow]
+    provider_ppm: Count
+    position: Position | None = None
+
+
+@resource.post(
+    "/v1/nodes/{node_id}/revenue-shares", WRITE, RevenueSharesTold,
+    problems=[Reason.NODE_UNKNOWN, Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED,
+              Reason.DUPLICATE_ID, Reason.SHARE_OUT_OF_RANGE],
+)  # fmt: skip
+def set_revenue_shares(node_id: NodeInPath, body: NewRevenueShares, call: Caller) -> Response:
+    """Splits what a node earns among its owners, for leases reserved from now on."""
+
+    def commands() -> SetRevenueShares:
+        shares = tuple(OwnerShare(row.account_id, row.share_ppm) for row in body.shares)
+        return SetRevenueShares(
+            node_id=node_id, account_id=call.principal.account_id, shares=shares,
+            by=call.principal.member_id, at_us=call.now_us,
+        )  # fmt: skip
+
+    return call.record(
+        commands, lambda after: _shares(node_id, after.state(revenue_stream(node_id)).shares)
+    )
+
+
+@resource.get(
+    "/v1/nodes/{node_id}/revenue-shares", READ_OR_NODE, RevenueSharesTold,
+    problems=[Reason.NODE_UNKNOWN],
+)  # fmt: skip
+def read_revenue_shares(node_id: NodeInPath, call: Caller) -> Response:
+    """Lists the owners that share what the node's provider earns."""
+    with call.read(FLEET) as view:
+        visible_node(call, view, node_id)
+        shares = call.service.ledger.market.state_of(revenue_stream(node_id)).shares
+        return call.answer(view, _shares(node_id, shares))
+
+
+def _shares(node_id: str, shares: tuple[OwnerShare, ...]) -> RevenueSharesTold:
+    rows = [OwnerShareRow(account_id=one.account_id, share_ppm=one.share_ppm) for one in shares]
+    rest_ppm = 1_000_000 - sum(one.share_ppm for one in shares)
+    return RevenueSharesTold(node_id=node_id, shares=rows, provider_ppm=rest_ppm)

@@ -1,0 +1,225 @@
+"""Promotions: programs with a fund, and the credits they grant to accounts."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Path, Response
+from pydantic import Field
+
+from api.door.amounts import Money, credits_
+from api.door.auth import with_scope
+from api.door.call import After, Caller
+from api.door.models import (
+    AccountId,
+    Asked,
+    Moment,
+    Nothing,
+    Position,
+    Told,
+    Told_at,
+    moment,
+    moment_or_none,
+    page_of,
+    with_examples,
+)
+from api.door.operation import Resource
+from api.door.paging import LIST_LIMIT, Cursor, Limit
+from domain.funds.promotion import (
+    PRIORITY_MAX,
+    PROGRAM,
+    ClosePromotion,
+    GrantPromotion,
+    OpenPromotion,
+    program_stream,
+)
+from domain.refusal import Reason, Refused
+from projections.funds import funding
+from projections.funds.funding import FUNDING
+
+resource = Resource("promotions")
+
+OPERATOR = with_scope("operator")
+READ = with_scope("operator", "audit:read")
+ProgramName = Annotated[str, Field(pattern=f"^{PROGRAM}$", examples=["spring-2026"])]
+ProgramInPath = Annotated[str, Path(pattern=f"^{PROGRAM}$")]
+Priority = Annotated[int, Field(ge=0, le=PRIORITY_MAX, description="Lower is spent first")]
+
+
+class NewPromotion(Asked):
+    """`amount` is taken from the cash of the operator's own account: the fund is paid for."""
+
+    program: ProgramName
+    amount: Money
+
+    model_config = with_examples(
+        {"program": "spring-2026", "amount": {"asset": "CREDIT", "units": "1000000000"}}
+    )
+
+
+class PromotionTold(Told):
+    """`left`: what the fund can still grant."""
+
+    program: ProgramName
+    sponsor_account_id: AccountId
+    opened: Money
+    granted: Money
+    left: Money
+    opened_at: Told_at
+    closed_at: Told_at | None = None
+    position: Position | None = None
+
+
+class PromotionClosedTold(Told):
+    program: ProgramName
+    sponsor_account_id: AccountId
+    position: Position | None = None
+
+
+class NewPromotionGrant(Asked):
+    """More for an account of the same program has the same terms. `expires_at` absent: never."""
+
+    account_id: AccountId
+    amount: Money
+    priority: Priority = 100
+    expires_at: Moment | None = None
+
+    model_config = with_examples(
+        {"account_id": "acct_" + "1" * 32, "amount": {"asset": "CREDIT", "units": "25000000"},
+         "priority": 10, "expires_at": "2027-01-01T00:00:00Z"}
+    )  # fmt: skip
+
+
+class PromotionGrantTold(Told):
+    """`breakage`: what of it had expired unspent by now."""
+
+    program: ProgramName
+    account_id: AccountId
+    granted: Money
+    priority: Priority
+    expires_at: Told_at | None = None
+    breakage: Money
+    granted_at: Told_at
+    position: Position | None = None
+
+
+@resource.post(
+    "/v1/promotions", OPERATOR, PromotionTold, status=201,
+    problems=[Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED, Reason.PROMOTION_EXISTS,
+              Reason.BAD_PROGRAM, Reason.AMOUNT_NOT_POSITIVE, Reason.AMOUNT_OUT_OF_RANGE,
+              Reason.CREDIT_TOO_LOW],
+)  # fmt: skip
+def open_promotion(body: NewPromotion, call: Caller) -> Response:
+    """Opens a program with a fund from your own cash."""
+    sponsor = call.principal.account_id
+
+    def commands() -> OpenPromotion:
+        return OpenPromotion(
+            program=body.program, sponsor_account_id=sponsor, amount=body.amount.amount(),
+            by=call.principal.member_id, at_us=call.now_us,
+        )  # fmt: skip
+
+    told = PromotionTold(
+        program=body.program, sponsor_account_id=sponsor, opened=body.amount, granted=credits_(0),
+        left=body.amount, opened_at=moment(call.now_us),
+    )  # fmt: skip
+    return call.record(commands, lambda _after: told)
+
+
+@resource.get("/v1/promotions", READ, page_of(PromotionTold), problems=["cursor_invalid"])
+def list_promotions(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None) -> Response:
+    """Lists programs in order of opening."""
+    place = call.place(cursor, [0])
+    with call.read(FUNDING) as view:
+        rows = funding.read_programs(view.connection, after=place.after[0], limit=limit + 1)
+        return call.page(view, place, rows, limit, lambda row: [row.position], _program)
+
+
+@resource.get(
+    "/v1/promotions/{program}", READ, PromotionTold, problems=[Reason.PROMOTION_UNKNOWN]
+)  # fmt: skip
+def read_promotion(program: ProgramInPath, call: Caller) -> Response:
+    """Returns a program."""
+    with call.read(FUNDING) as view:
+        found = funding.read_program(view.connection, program)
+        if found is None:
+            raise Refused(Reason.PROMOTION_UNKNOWN, program=program)
+        return call.answer(view, _program(found))
+
+
+@resource.post(
+    "/v1/promotions/{program}/close", OPERATOR, PromotionClosedTold,
+    problems=[Reason.PROMOTION_UNKNOWN],
+)  # fmt: skip
+def close_promotion(program: ProgramInPath, body: Nothing, call: Caller) -> Response:
+    """Ends a program. Credits that were not granted return to the sponsor's cash. Grants go on."""
+    del body
+
+    def commands() -> ClosePromotion:
+        return ClosePromotion(program=program, by=call.principal.member_id, at_us=call.now_us)
+
+    def told(after: After) -> Told:
+        opened = after.state(program_stream(program)).opened
+        assert opened is not None, program
+        return PromotionClosedTold(program=program, sponsor_account_id=opened.sponsor_account_id)
+
+    return call.record(commands, told)
+
+
+@resource.post(
+    "/v1/promotions/{program}/grants", OPERATOR, PromotionGrantTold, status=201,
+    problems=[Reason.PROMOTION_UNKNOWN, Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED,
+              Reason.PROMOTION_ENDED, Reason.PROMOTION_TERMS, Reason.PROMOTION_FUND_SHORT,
+              Reason.COUNT_OUT_OF_RANGE, Reason.AMOUNT_NOT_POSITIVE, Reason.AMOUNT_OUT_OF_RANGE],
+)  # fmt: skip
+def grant_promotion(program: ProgramInPath, body: NewPromotionGrant, call: Caller) -> Response:
+    """Gives an account credits of a program."""
+
+    def commands() -> GrantPromotion:
+        return GrantPromotion(
+            program=program, account_id=body.account_id, amount=body.amount.amount(),
+            priority=body.priority, expires_at_us=body.expires_at,
+            by=call.principal.member_id, at_us=call.now_us,
+        )  # fmt: skip
+
+    told = PromotionGrantTold(
+        program=program, account_id=body.account_id, granted=body.amount, priority=body.priority,
+        expires_at=moment_or_none(body.expires_at), breakage=credits_(0),
+        granted_at=moment(call.now_us),
+    )  # fmt: skip
+    return call.record(commands, lambda _after: told)
+
+
+@resource.get(
+    "/v1/promotions/{program}/grants", READ, page_of(PromotionGrantTold),
+    problems=[Reason.PROMOTION_UNKNOWN, "cursor_invalid"],
+)  # fmt: skip
+def list_promotion_grants(
+    program: ProgramInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
+) -> Response:
+    """Lists the grants of a program, account by account."""
+    place = call.place(cursor, [0])
+    with call.read(FUNDING) as view:
+        if funding.read_program(view.connection, program) is None:
+            raise Refused(Reason.PROMOTION_UNKNOWN, program=program)
+        rows = funding.read_promotions(
+            view.connection, program=program, after=place.after[0], limit=limit + 1
+        )
+        return call.page(view, place, rows, limit, lambda row: [row.position], _grant)
+
+
+def _program(row: funding.Program) -> PromotionTold:
+    left = 0 if row.closed_at_us is not None else row.opened - row.granted
+    return PromotionTold(
+        program=row.program, sponsor_account_id=row.sponsor_account_id,
+        opened=credits_(row.opened), granted=credits_(row.granted), left=credits_(left),
+        opened_at=moment(row.at_us), closed_at=moment_or_none(row.closed_at_us),
+    )  # fmt: skip
+
+
+def _grant(row: funding.Promotion) -> PromotionGrantTold:
+    return PromotionGrantTold(
+        program=row.program, account_id=row.account_id, granted=credits_(row.granted),
+        priority=row.priority, expires_at=moment_or_none(row.expires_at_us),
+        breakage=credits_(row.breakage), granted_at=moment(row.at_us),
+    )  # fmt: skip

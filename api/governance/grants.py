@@ -1,0 +1,276 @@
+"""Milestone grants: TOKEN of the treasury, unlocked milestone by milestone (row R-11).
+
+Every step takes two members of the governance: one proposes, another accepts. Everybody may read:
+the parts of a grant, what has no milestone, and who said yes to what.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import Path, Response
+from pydantic import Field, model_validator
+
+from api.door.amounts import Money, money, tokens
+from api.door.auth import everybody, with_scope
+from api.door.call import After, Caller
+from api.door.models import (
+    AccountId,
+    Asked,
+    Count,
+    Position,
+    Told,
+    Told_at,
+    moment,
+    page_of,
+    with_examples,
+)
+from api.door.operation import Resource
+from api.door.paging import LIST_LIMIT, Cursor, Limit
+from domain.governance.grant import (
+    MILESTONE_ID,
+    MILESTONES_MAX,
+    TEXT_MAX,
+    AcceptClawback,
+    AcceptMilestone,
+    Grant,
+    Milestone,
+    OpenGrant,
+    ProposeClawback,
+    ProposeGrant,
+    ProposeMilestone,
+    existing_grant,
+    stream_of,
+)
+from domain.refusal import Reason
+from projections.funds import funding
+from projections.funds.funding import FUNDING
+
+resource = Resource("grants")
+
+GOVERNANCE = with_scope("governance")
+GrantId = Annotated[str, Field(pattern=r"^grant_[0-9A-Za-z]{1,64}$")]
+GrantInPath = Annotated[str, Path(pattern=r"^grant_[0-9A-Za-z]{1,64}$")]
+MilestoneId = Annotated[str, Field(pattern=f"^{MILESTONE_ID}$", examples=["api-integration"])]
+Sentence = Annotated[str, Field(min_length=1, max_length=TEXT_MAX)]
+Status = Literal["proposed", "open", "ended"]
+
+
+class MilestoneAsked(Asked):
+    """A milestone and its share of the total, in parts per million."""
+
+    milestone_id: MilestoneId
+    share_ppm: Annotated[int, Field(ge=0, le=1_000_000)]
+
+
+class NewGrant(Asked):
+    """What the shares leave of the total has no milestone: it is told, and can only go back."""
+
+    account_id: AccountId
+    total: Money
+    milestones: Annotated[list[MilestoneAsked], Field(min_length=1, max_length=MILESTONES_MAX)]
+
+    model_config = with_examples(
+        {"account_id": "acct_" + "1" * 32,
+         "total": {"asset": "TOKEN", "units": "5650000000000"},
+         "milestones": [{"milestone_id": "api-integration", "share_ppm": 100000},
+                        {"milestone_id": "cluster-orchestration", "share_ppm": 200000}]}
+    )  # fmt: skip
+
+
+class MilestoneDone(Asked):
+    """`evidence`: where it can be seen that the work is done."""
+
+    milestone_id: MilestoneId
+    evidence: Sentence
+
+    model_config = with_examples(
+        {"milestone_id": "api-integration", "evidence": "https://example.org/pull/17"}
+    )
+
+
+class NewClawback(Asked):
+    """`unassigned`: what has no milestone. `unearned`: all that is not unlocked; the grant ends."""
+
+    scope: Literal["unassigned", "unearned"]
+    reason: Sentence
+
+    model_config = with_examples({"scope": "unassigned", "reason": "No ninth milestone is planned"})
+
+
+class Acceptance(Asked):
+    """A second person's acceptance: of the `opening`, of one `milestone`, or of the `clawback`."""
+
+    what: Literal["opening", "milestone", "clawback"]
+    milestone_id: MilestoneId | None = None
+
+    model_config = with_examples({"what": "opening"})
+
+    @model_validator(mode="after")
+    def _names_the_milestone(self) -> Acceptance:
+        if (self.what == "milestone") != (self.milestone_id is not None):
+            raise ValueError("milestone_id goes with a milestone, and with nothing else")
+        return self
+
+
+class MilestoneTold(Told):
+    milestone_id: MilestoneId
+    share_ppm: Count
+    amount: Money
+    state: Literal["locked", "proposed", "accepted"]
+    proposed_by: str | None = None
+
+
+class ClawbackTold(Told):
+    scope: Literal["unassigned", "unearned"]
+    proposed_by: str
+
+
+class GrantTold(Told):
+    """locked + unlocked + unassigned + clawed_back = total, once it is open. `unassigned` has no
+    milestone. `clawback`: one that waits for its second person.
+    """
+
+    grant_id: GrantId
+    account_id: AccountId
+    state: Status
+    total: Money
+    locked: Money
+    unlocked: Money
+    unassigned: Money
+    clawed_back: Money
+    milestones: list[MilestoneTold]
+    clawback: ClawbackTold | None = None
+    proposed_by: str
+    proposed_at: Told_at
+    position: Position | None = None
+
+
+ON_GRANT = (Reason.GRANT_UNKNOWN, Reason.GRANT_STATE)
+
+
+@resource.post(
+    "/v1/grants", GOVERNANCE, GrantTold, status=201,
+    problems=[Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED, Reason.GRANT_EXISTS,
+              Reason.AMOUNT_NOT_POSITIVE, Reason.AMOUNT_OUT_OF_RANGE, Reason.COUNT_OUT_OF_RANGE,
+              Reason.BAD_MILESTONE, Reason.DUPLICATE_MILESTONE, Reason.BAD_SHARE,
+              Reason.OVER_ASSIGNED],
+)  # fmt: skip
+def propose_grant(body: NewGrant, call: Caller) -> Response:
+    """Proposes a grant. A second person opens it by accepting."""
+    grant_id = call.id("grant")
+
+    def commands() -> ProposeGrant:
+        return ProposeGrant(
+            grant_id=grant_id, account_id=body.account_id, total=body.total.amount(),
+            milestones=tuple(
+                Milestone(one.milestone_id, one.share_ppm) for one in body.milestones
+            ),
+            by=call.principal.member_id, at_us=call.now_us,
+        )  # fmt: skip
+
+    return call.record(commands, lambda after: _told(after, grant_id))
+
+
+@resource.post(
+    "/v1/grants/{grant_id}/milestones", GOVERNANCE, GrantTold,
+    problems=[*ON_GRANT, Reason.UNKNOWN_MILESTONE, Reason.MILESTONE_STATE],
+)  # fmt: skip
+def propose_milestone(grant_id: GrantInPath, body: MilestoneDone, call: Caller) -> Response:
+    """Reports a milestone as done. A second person unlocks it by accepting."""
+
+    def commands() -> ProposeMilestone:
+        return ProposeMilestone(
+            grant_id=grant_id, milestone_id=body.milestone_id, evidence=body.evidence,
+            by=call.principal.member_id, at_us=call.now_us,
+        )  # fmt: skip
+
+    return call.record(commands, lambda after: _told(after, grant_id))
+
+
+@resource.post(
+    "/v1/grants/{grant_id}/clawback", GOVERNANCE, GrantTold, problems=[*ON_GRANT]
+)  # fmt: skip
+def propose_clawback(grant_id: GrantInPath, body: NewClawback, call: Caller) -> Response:
+    """Proposes to claw back what is not earned. Unlocked TOKEN stay."""
+
+    def commands() -> ProposeClawback:
+        return ProposeClawback(
+            grant_id=grant_id, scope=body.scope, reason=body.reason,
+            by=call.principal.member_id, at_us=call.now_us,
+        )  # fmt: skip
+
+    return call.record(commands, lambda after: _told(after, grant_id))
+
+
+@resource.post(
+    "/v1/grants/{grant_id}/accept", GOVERNANCE, GrantTold,
+    problems=[*ON_GRANT, Reason.UNKNOWN_MILESTONE, Reason.MILESTONE_STATE,
+              Reason.SECOND_PERSON_NEEDED, Reason.TREASURY_SHORT, Reason.ACCOUNT_UNKNOWN,
+              Reason.ACCOUNT_CLOSED],
+)  # fmt: skip
+def accept_grant(grant_id: GrantInPath, body: Acceptance, call: Caller) -> Response:
+    """Accepts a proposal of another member of the governance."""
+
+    def commands() -> Any:
+        by: dict[str, Any] = {"by": call.principal.member_id, "at_us": call.now_us}
+        if body.what == "opening":
+            return OpenGrant(grant_id=grant_id, **by)
+        if body.what == "clawback":
+            return AcceptClawback(grant_id=grant_id, **by)
+        assert body.milestone_id is not None
+        return AcceptMilestone(grant_id=grant_id, milestone_id=body.milestone_id, **by)
+
+    return call.record(commands, lambda after: _told(after, grant_id))
+
+
+@resource.get("/v1/grants", everybody(), page_of(GrantTold), problems=["cursor_invalid"])
+def list_grants(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None) -> Response:
+    """Lists grants in the order in which they were proposed."""
+    place = call.place(cursor, [0])
+    with call.read(FUNDING) as view:
+        rows = funding.read_grants(view.connection, after=place.after[0], limit=limit + 1)
+        market = call.service.ledger.market
+        return call.page(
+            view, place, rows, limit, lambda row: [row.position],
+            lambda row: grant_told(market.state_of(stream_of(row.grant_id))),
+        )  # fmt: skip
+
+
+@resource.get("/v1/grants/{grant_id}", everybody(), GrantTold, problems=[Reason.GRANT_UNKNOWN])
+def read_grant(grant_id: GrantInPath, call: Caller) -> Response:
+    """Returns one grant: its locked and unlocked parts, and the part without a milestone."""
+    with call.read(FUNDING) as view:
+        grant, _ = existing_grant(call.service.ledger.world(), grant_id)
+        return call.answer(view, grant_told(grant))
+
+
+def _told(after: After, grant_id: str) -> GrantTold:
+    return grant_told(after.state(stream_of(grant_id)))
+
+
+def grant_told(grant: Grant) -> GrantTold:
+    """A grant as it is told."""
+    asked, status, back = grant.proposed, grant.status, grant.clawback
+    assert asked is not None
+    shown: Any = status
+    scope: Any = None if back is None else back.scope
+    amounts = grant.parts.amounts
+    return GrantTold(
+        grant_id=asked.grant_id, account_id=asked.account_id, state=shown,
+        total=money(asked.total), locked=tokens(grant.locked), unlocked=tokens(grant.unlocked),
+        unassigned=tokens(grant.parts.unassigned if status == "proposed" else grant.unassigned),
+        clawed_back=tokens(grant.clawed_back),
+        milestones=[
+            MilestoneTold(
+                milestone_id=one.milestone_id, share_ppm=one.share_ppm,
+                amount=tokens(amounts[one.milestone_id]),
+                state="accepted" if one.milestone_id in grant.accepted
+                else "proposed" if one.milestone_id in grant.waiting else "locked",
+                proposed_by=grant.waiting.get(one.milestone_id),
+            )
+            for one in asked.milestones
+        ],
+        clawback=None if back is None else ClawbackTold(scope=scope, proposed_by=back.by),
+        proposed_by=asked.by, proposed_at=moment(asked.at_us),
+    )  # fmt: skip

@@ -1,0 +1,520 @@
+"""The policy of rewards: its versions, and the proposals by which a next one comes to be.
+
+Everybody reads. Members of the governance propose, and others of them say yes or no; every call
+that changes a proposal names in If-Match what it has read of it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Annotated, Any, Literal
+
+from fastapi import Path, Response
+from pydantic import Field
+
+from api.door.amounts import Money, Units, money, tokens, tokens_or_none
+from api.door.auth import everybody, with_scope
+from api.door.call import After, Call, Caller
+from api.door.errors import etag, problem
+from api.door.models import (
+    Asked,
+    Count,
+    Digits,
+    Hex32,
+    Nothing,
+    Position,
+    Told,
+    Told_at,
+    moment,
+    page_of,
+    with_examples,
+)
+from api.door.operation import Resource
+from api.door.paging import LIST_LIMIT, Cursor, Limit
+from api.door.positions import ReadAsOf
+from domain.duration import SECOND_US
+from domain.epochs.policy import NETWORK, PolicyPublished, governance_of
+from domain.epochs.reward_terms import RewardTerms
+from domain.governance.document import FORMAT, PROPOSAL_MAX
+from domain.governance.proposal import TEXT_MAX, Proposal, Step, existing_proposal, stream_of
+from domain.governance.vote import (
+    ApprovePolicyProposal,
+    OpenPolicyReview,
+    ProposePolicy,
+    RejectPolicyProposal,
+    RevisePolicyProposal,
+    SchedulePolicyProposal,
+    WithdrawPolicyProposal,
+    lint_of,
+)
+from domain.refusal import Reason
+from projections.governance import policies
+from projections.governance.policies import POLICIES
+from projections.runner import Connection
+
+resource = Resource("policies")
+
+GOVERNANCE = with_scope("governance")
+NumberInPath = Annotated[int, Path(ge=1, le=PROPOSAL_MAX), Digits]
+VersionInPath = Annotated[int, Path(ge=1, le=1_000_000), Digits]
+Epoch = Annotated[int, Field(ge=1, le=1_000_000)]
+Sentence = Annotated[str, Field(min_length=1, max_length=TEXT_MAX)]
+Status = Literal[
+    "draft", "linted", "in_review", "approved", "rejected", "withdrawn", "scheduled", "effective"
+]
+_DOCUMENT = {
+    "format": FORMAT,
+    "proposal": {
+        "number": 5,
+        "title": "Beam Compute Client",
+        "category": "Core (technical)",
+        "authors": ["Ryan Shea", "Eli Mernit"],
+        "created": "2023-10-23",
+    },
+    "milestones": [
+        {
+            "name": "BRWG grant",
+            "parts": [{"name": "API Integration", "ppm": 900_000}],
+            "remainder_ppm": 100_000,
+        }
+    ],
+}
+
+
+class NewProposal(Asked):
+    """`document`: what `tallystick policy lint` reads, as JSON."""
+
+    document: dict[str, Any]
+
+    model_config = with_examples({"document": _DOCUMENT})
+
+
+class ReviewOpening(Asked):
+    """`stage`: a short text of the reviewer's own."""
+
+    stage: Sentence
+
+    model_config = with_examples({"stage": "In Render Team Review"})
+
+
+class Because(Asked):
+    reason: Sentence
+
+    model_config = with_examples({"reason": "The remainder needs an owner"})
+
+
+class Scheduling(Asked):
+    """Without an epoch: the earliest that notice and document allow."""
+
+    effective_from_epoch: Epoch | None = None
+
+    model_config = with_examples({})
+
+
+class SegmentTold(Told):
+    start_epoch: Count
+    n_epochs: Count
+    total: Money
+
+
+class RatedTold(Told):
+    """What one unit weighs, in parts per million."""
+
+    name: str
+    ppm: Count
+
+
+class RewardTermsTold(Told):
+    """How rewards are shared in an epoch, and up to what cap; an absent cap means no cap."""
+
+    source_weights: list[RatedTold]
+    class_ratings: list[RatedTold]
+    cap_multiple_ppm: Count | None = None
+    cap_goes_to: str
+    zero_weight_goes_to: str
+    bonus_from_ppm: Count
+    bonus_range_ppm: Count
+    bonus_max_ppm: Count
+    availability_min_tier: Count
+    availability_min_uptime_ppm: Count
+    availability_cap_per_gpu_hour: Money | None = None
+    availability_cap_per_node: Money | None = None
+    owner_cap: Money | None = None
+    release_tau: Count | None = None
+    release_cap: Money
+    min_wait_us: Units
+    forfeit_epochs: Count | None = None
+
+
+class PolicyTold(Told):
+    """`in_force`: the newest epoch was opened under it. `proposal`: absent in the first version,
+    which an operator published. Without `rewards`, availability is not paid.
+    """
+
+    version: Count
+    effective_from_epoch: Count
+    in_force: bool
+    epoch_length_seconds: Count
+    hard_cap: Money
+    segments: list[SegmentTold]
+    compute_ppm: Count
+    availability_ppm: Count
+    treasury_ppm: Count
+    compute_base: str
+    holdback_epochs: Count
+    rewards: RewardTermsTold | None = None
+    approvals: Count
+    notice_epochs: Count
+    proposal: Count | None = None
+    published_at: Told_at
+    published_position: Position
+    by: str
+    position: Position | None = None
+
+
+class LintFindingTold(Told):
+    rule: str
+    severity: Literal["error", "warning"]
+    field: str
+    message: str
+
+
+class LintTold(Told):
+    passes: bool
+    errors: Count
+    warnings: Count
+    document_sha256: Hex32
+    findings_sha256: Hex32
+
+
+class ProposalStepTold(Told):
+    """One line of the history; `note` in words."""
+
+    status: Status
+    by: str
+    at: Told_at
+    note: str | None = None
+
+
+class ProposalTold(Told):
+    """`changes` counts its facts: If-Match of a next call is `"v<changes>"`. Votes are those on the
+    newest revision.
+    """
+
+    number: Count
+    title: str
+    category: str
+    authors: list[str]
+    created: str
+    status: Status
+    revision: Count
+    changes: Count
+    proposed_by: str
+    proposed_at: Told_at
+    approved_by: list[str]
+    rejected_by: list[str]
+    lint: LintTold
+    policy_version: Count | None = None
+    effective_from_epoch: Count | None = None
+    history: list[ProposalStepTold]
+    position: Position | None = None
+
+
+class WholeProposalTold(ProposalTold):
+    """With its document, and what the lint finds in it."""
+
+    document: dict[str, Any]
+    findings: list[LintFindingTold]
+
+
+# --- proposals: their paths begin like those of versions, so they come first ------------------
+
+ON_PROPOSAL = (
+    Reason.PROPOSAL_UNKNOWN, Reason.PROPOSAL_MOVED, Reason.PROPOSAL_STATE, Reason.PROPOSAL_INVALID,
+)  # fmt: skip
+ON_VOTE = (*ON_PROPOSAL, Reason.SECOND_PERSON_NEEDED, Reason.VOTED_ALREADY)
+
+
+@resource.post(
+    "/v1/policies/proposals", GOVERNANCE, ProposalTold, status=201,
+    problems=[Reason.PROPOSAL_INVALID, Reason.PROPOSAL_EXISTS],
+)  # fmt: skip
+def propose_policy(body: NewProposal, call: Caller) -> Response:
+    """Proposes a policy, or another document for approval. Its lint is recorded."""
+    text = json.dumps(body.document)
+
+    def told(after: After) -> ProposalTold:
+        return proposal_told(after.state(after.changes[0].stream))
+
+    def command() -> ProposePolicy:
+        return ProposePolicy(document=text, by=call.principal.member_id, at_us=call.now_us)
+
+    return call.record(command, told, tag=_changes)
+
+
+@resource.post(
+    "/v1/policies/proposals/{proposal_number}/revise", GOVERNANCE, ProposalTold, guarded=True,
+    problems=[*ON_PROPOSAL, Reason.NOT_PERMITTED],
+)  # fmt: skip
+def revise_policy_proposal(
+    proposal_number: NumberInPath, body: NewProposal, call: Caller
+) -> Response:
+    """Replaces the document of a proposal. Votes on the earlier document end."""
+    text = json.dumps(body.document)
+    return _change(call, proposal_number, RevisePolicyProposal, document=text)
+
+
+@resource.post(
+    "/v1/policies/proposals/{proposal_number}/review", GOVERNANCE, ProposalTold, guarded=True,
+    problems=ON_PROPOSAL,
+)  # fmt: skip
+def open_policy_review(
+    proposal_number: NumberInPath, body: ReviewOpening, call: Caller
+) -> Response:
+    """Opens the review of a proposal, also of one that fails the lint."""
+    return _change(call, proposal_number, OpenPolicyReview, stage=body.stage)
+
+
+@resource.post(
+    "/v1/policies/proposals/{proposal_number}/approve", GOVERNANCE, ProposalTold, guarded=True,
+    problems=[*ON_VOTE, Reason.PROPOSAL_LINT, Reason.POLICY_INVALID, Reason.BAD_SEGMENT,
+              Reason.SEGMENTS_OVERLAP],
+)  # fmt: skip
+def approve_policy_proposal(proposal_number: NumberInPath, body: Nothing, call: Caller) -> Response:
+    """Approves a proposal made by another governor."""
+    del body
+    key_id = call.principal.key_id
+    return _change(call, proposal_number, ApprovePolicyProposal, key_id=key_id)
+
+
+@resource.post(
+    "/v1/policies/proposals/{proposal_number}/reject", GOVERNANCE, ProposalTold, guarded=True,
+    problems=ON_VOTE,
+)  # fmt: skip
+def reject_policy_proposal(proposal_number: NumberInPath, body: Because, call: Caller) -> Response:
+    """Rejects a proposal made by another governor."""
+    more = {"reason": body.reason, "key_id": call.principal.key_id}
+    return _change(call, proposal_number, RejectPolicyProposal, **more)
+
+
+@resource.post(
+    "/v1/policies/proposals/{proposal_number}/withdraw", GOVERNANCE, ProposalTold, guarded=True,
+    problems=[*ON_PROPOSAL, Reason.NOT_PERMITTED],
+)  # fmt: skip
+def withdraw_policy_proposal(
+    proposal_number: NumberInPath, body: Because, call: Caller
+) -> Response:
+    """Withdraws your own proposal, as long as it is not scheduled."""
+    return _change(call, proposal_number, WithdrawPolicyProposal, reason=body.reason)
+
+
+@resource.post(
+    "/v1/policies/proposals/{proposal_number}/schedule", GOVERNANCE, ProposalTold, guarded=True,
+    problems=[*ON_PROPOSAL, Reason.PROPOSAL_WITHOUT_TERMS, Reason.PROPOSAL_NOTICE,
+              Reason.EPOCH_STATE, Reason.POLICY_VERSION, Reason.POLICY_INVALID, Reason.BAD_SEGMENT,
+              Reason.SEGMENTS_OVERLAP],
+)  # fmt: skip
+def schedule_policy_proposal(
+    proposal_number: NumberInPath, body: Scheduling, call: Caller
+) -> Response:
+    """Publishes an approved proposal as the next version, for an epoch far enough ahead."""
+    expected = call.if_match()
+
+    def command() -> SchedulePolicyProposal:
+        with call.read(POLICIES) as view:
+            newest = policies.read_newest_epoch(view.connection)
+        return SchedulePolicyProposal(
+            number=proposal_number, expected=expected,
+            open_epoch=0 if newest is None else newest.epoch,
+            effective_from_epoch=body.effective_from_epoch,
+            by=call.principal.member_id, at_us=call.now_us,
+        )  # fmt: skip
+
+    again_on = frozenset({Reason.EPOCH_STATE})  # an epoch was opened meanwhile
+    return call.record(command, _told_of(proposal_number), again_on=again_on, tag=_changes)
+
+
+@resource.get(
+    "/v1/policies/proposals", everybody(), page_of(ProposalTold), problems=["cursor_invalid"]
+)
+def list_policy_proposals(
+    call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
+) -> Response:
+    """Lists proposals in the order in which they were made."""
+    place = call.place(cursor, [0])
+    with call.read(POLICIES) as view:
+        rows = policies.read_proposals(view.connection, after=place.after[0], limit=limit + 1)
+        market = call.service.ledger.market
+        return call.page(
+            view, place, rows, limit, lambda row: [row.position],
+            lambda row: proposal_told(market.state_of(stream_of(row.number)), view.connection),
+        )  # fmt: skip
+
+
+@resource.get(
+    "/v1/policies/proposals/{proposal_number}", everybody(), WholeProposalTold,
+    problems=[Reason.PROPOSAL_UNKNOWN],
+)  # fmt: skip
+def read_policy_proposal(proposal_number: NumberInPath, call: Caller) -> Response:
+    """Returns one proposal: its document, the lint's findings, and its votes with their times."""
+    with call.read(POLICIES) as view:
+        found = existing_proposal(call.service.ledger.world(), proposal_number)
+        told = WholeProposalTold(
+            **proposal_told(found, view.connection).model_dump(),
+            document=json.loads(found.document),
+            findings=[
+                LintFindingTold.model_validate(asdict(one)) for one in lint_of(found).findings
+            ],
+        )
+        return call.answer(view, told, {"ETag": etag(found.changes)})
+
+
+# --- versions ---------------------------------------------------------------------------------
+
+
+@resource.get(
+    "/v1/policies", everybody(), page_of(PolicyTold),
+    problems=["cursor_invalid", "as_of_unsupported"],
+)  # fmt: skip
+def list_policies(
+    call: Caller, as_of: ReadAsOf, limit: Limit = LIST_LIMIT, cursor: Cursor = None
+) -> Response:
+    """Lists every version of the policy, oldest first, as known now or at a moment of the past."""
+    place = call.place(cursor, [0])
+    with call.read(POLICIES, as_of=as_of) as view:
+        rows = policies.read_policies(
+            view.connection, as_of=view.as_of, after=place.after[0], limit=limit + 1
+        )
+        in_force = _in_force(view.connection, view.as_of)
+        published = _published(call)
+        return call.page(
+            view, place, rows, limit, lambda row: [row.version],
+            lambda row: policy_told(published[row.version - 1], row.position, in_force),
+        )  # fmt: skip
+
+
+@resource.get(
+    "/v1/policies/{policy_version}", everybody(), PolicyTold,
+    problems=["as_of_unsupported", "not_found"],
+)  # fmt: skip
+def read_policy(policy_version: VersionInPath, call: Caller, as_of: ReadAsOf) -> Response:
+    """Returns one version of the policy."""
+    with call.read(POLICIES, as_of=as_of) as view:
+        rows = policies.read_policies(
+            view.connection, as_of=view.as_of, after=policy_version - 1, limit=1
+        )
+        if [row.version for row in rows] != [policy_version]:
+            raise problem("not_found", f"there is no version {policy_version}")
+        in_force = _in_force(view.connection, view.as_of)
+        told = policy_told(_published(call)[policy_version - 1], rows[0].position, in_force)
+        return call.answer(view, told)
+
+
+def _change(call: Call, number: int, kind: Any, **more: Any) -> Response:
+    """Record a change of a proposal by a person who has read it."""
+    expected = call.if_match()
+
+    def command() -> Any:
+        return kind(
+            number=number, expected=expected, by=call.principal.member_id, at_us=call.now_us,
+            **more,
+        )  # fmt: skip
+
+    return call.record(command, _told_of(number), tag=_changes)
+
+
+def _told_of(number: int) -> Any:
+    return lambda after: proposal_told(after.state(stream_of(number)))
+
+
+def _changes(body: dict[str, Any]) -> int:
+    return int(body["changes"])
+
+
+def _published(call: Call) -> tuple[PolicyPublished, ...]:
+    return call.service.ledger.market.state_of(NETWORK).published
+
+
+def _in_force(connection: Connection, as_of: int | None) -> int:
+    newest = policies.read_newest_epoch(connection, as_of)
+    return 0 if newest is None else newest.policy_version
+
+
+def policy_told(policy: PolicyPublished, position: int, in_force: int) -> PolicyTold:
+    """A version as it is told."""
+    rules = governance_of(policy)
+    return PolicyTold(
+        version=policy.version, effective_from_epoch=policy.effective_from_epoch,
+        in_force=policy.version == in_force,
+        epoch_length_seconds=policy.epoch_length_us // SECOND_US, hard_cap=money(policy.hard_cap),
+        segments=[
+            SegmentTold(
+                start_epoch=one.start_epoch, n_epochs=one.n_epochs, total=tokens(one.total)
+            )
+            for one in policy.segments
+        ],
+        compute_ppm=policy.compute_ppm, availability_ppm=policy.availability_ppm,
+        treasury_ppm=policy.treasury_ppm, compute_base=policy.compute_base,
+        holdback_epochs=policy.holdback_epochs,
+        rewards=None if policy.rewards is None else _rewards(policy.rewards),
+        approvals=rules.approvals, notice_epochs=rules.notice_epochs, proposal=policy.proposal,
+        published_at=moment(policy.at_us), published_position=position, by=policy.by,
+    )  # fmt: skip
+
+
+def _rewards(terms: RewardTerms) -> RewardTermsTold:
+    def rated(given: Any) -> list[RatedTold]:
+        return [RatedTold(name=one.name, ppm=one.ppm) for one in given]
+
+    return RewardTermsTold(
+        source_weights=rated(terms.source_weights), class_ratings=rated(terms.class_ratings),
+        cap_multiple_ppm=terms.cap_multiple_ppm, cap_goes_to=terms.cap_goes_to,
+        zero_weight_goes_to=terms.zero_weight_goes_to, bonus_from_ppm=terms.bonus_from_ppm,
+        bonus_range_ppm=terms.bonus_range_ppm, bonus_max_ppm=terms.bonus_max_ppm,
+        availability_min_tier=terms.availability_min_tier,
+        availability_min_uptime_ppm=terms.availability_min_uptime_ppm,
+        availability_cap_per_gpu_hour=tokens_or_none(terms.availability_cap_per_gpu_hour),
+        availability_cap_per_node=tokens_or_none(terms.availability_cap_per_node),
+        owner_cap=tokens_or_none(terms.owner_cap), release_tau=terms.release_tau,
+        release_cap=tokens(terms.release_cap), min_wait_us=str(terms.min_wait_us),
+        forfeit_epochs=terms.forfeit_epochs,
+    )  # fmt: skip
+
+
+def proposal_told(found: Proposal, connection: Connection | None = None) -> ProposalTold:
+    """A proposal as it is told. With a connection, also that its version came into force: that is
+    the opening of an epoch, and no fact of the proposal.
+    """
+    heading, linted, scheduled = found.heading, found.linted, found.scheduled
+    assert heading is not None
+    assert linted is not None
+    history = [_step(one) for one in found.history]
+    status: Any = found.status
+    if scheduled is not None and connection is not None:
+        begun = policies.read_first_epoch(connection, scheduled.version)
+        if begun is not None:
+            status = "effective"
+            note = f"epoch {begun.epoch} was opened under it"
+            history.append(_step(Step(status, scheduled.by, begun.at_us, note)))
+    return ProposalTold(
+        number=found.number, title=heading.title, category=heading.category,
+        authors=list(heading.authors), created=heading.created, status=status,
+        revision=found.revision, changes=found.changes, proposed_by=found.proposed_by,
+        proposed_at=moment(found.proposed_at_us), approved_by=list(found.approved_by),
+        rejected_by=list(found.rejected_by),
+        lint=LintTold(
+            passes=linted.passes, errors=linted.errors, warnings=linted.warnings,
+            document_sha256=linted.document_sha256, findings_sha256=linted.findings_sha256,
+        ),
+        policy_version=None if scheduled is None else scheduled.version,
+        effective_from_epoch=None if scheduled is None else scheduled.effective_from_epoch,
+        history=history,
+    )  # fmt: skip
+
+
+def _step(step: Step) -> ProposalStepTold:
+    status: Any = step.status
+    return ProposalStepTold(
+        status=status, by=step.by, at=moment(step.since_us), note=step.note or None
+    )

@@ -1,0 +1,266 @@
+"""One line of a bill, down to the signed reports: all that is needed to check it.
+
+    line -> fact -> the reports it read -> signed bytes -> lane tree -> pin -> log tree -> head
+
+Whoever has a line may read the fact behind it, the reports the fact read and the proofs of both. A
+report is signed as a whole, so it shows what else its node did: other leases stand in it as ids.
+The public keys of nodes and of the log are for everybody.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import Path, Response
+from pydantic import Field
+
+from api.door import errors
+from api.door.amounts import SignedMoney, Units
+from api.door.auth import with_scope
+from api.door.call import Call, Caller, View
+from api.door.models import (
+    AccountInPath,
+    Count,
+    FactTold,
+    Hex32,
+    NodeId,
+    Position,
+    PositionInPath,
+    Told,
+    Told_at,
+    moment,
+    page_of,
+)
+from api.door.operation import Resource
+from api.door.paging import LIST_LIMIT, Cursor, Limit
+from api.door.positions import POSITION
+from api.income.statements import StatementLineTold, line_told
+from api.metering import consumed
+from api.parties.accounts import visible
+from domain.lease.accrual_steps import Step, steps
+from domain.lease.lease import UsageAccrued
+from domain.metering.report import report_hash
+from ledger.log import codec
+from ledger.log.chain import split_body, usage_leaf
+from ledger.tree import prove
+from projections.audit import audit_index
+from projections.income import movements
+from projections.income.movements import MOVEMENTS
+
+resource = Resource("statements")
+
+READ = with_scope("account", "billing:read", "earnings:read", "operator")
+LinePosition = Annotated[PositionInPath, Path(description="The line's position")]
+UsagePosition = Annotated[PositionInPath, Path(description="The report's position in its lane")]
+
+
+class MovedTold(Told):
+    """One account's part of the entry: debits above zero, credits below; an entry sums to zero."""
+
+    name: Annotated[str, Field(examples=["escrow:lease_" + "1" * 32 + ":1:cash"])]
+    movement: SignedMoney
+
+
+class StepTold(Told):
+    """One quantity of the arithmetic: its formula, the numbers in it, its total before and after.
+
+    `new` = `after` - `before` is what this accrual added.
+    """
+
+    name: Annotated[str, Field(examples=["charge"])]
+    formula: Annotated[str, Field(examples=["floor(gpu_us x price_per_gpu_hour / 3600000000)"])]
+    given: dict[str, Units]
+    before: Units
+    after: Units
+    new: Units
+
+
+class LineDetailTold(FactTold):
+    """A fact as stored, the entry it booked, the caller's lines of it, and the arithmetic.
+
+    `body` is what the leaf's hash covers, the blind left out; the proof holds it whole.
+    """
+
+    position: Position
+    type: Annotated[str, Field(examples=["lease.usage_accrued.v1"])]
+    version: Count
+    recorded_at: Told_at
+    leaf: Hex32
+    lines: list[StatementLineTold]
+    entry: list[MovedTold]
+    arithmetic: list[StepTold]
+    body: dict[str, Any]
+
+
+class ConsumedReportTold(Told):
+    """A signed report that the accrual read, and what its rows of this lease came to.
+
+    `hash` is what the next report of the node names as `prev`; `leaf` stands in the lane's tree.
+    """
+
+    lane: Annotated[int, Field(ge=0, le=63)]
+    usage_position: Position
+    node_id: NodeId
+    seq: Count
+    key_id: str
+    received_at: Told_at
+    hash: Hex32
+    leaf: Hex32
+    rows: Count
+    ppm_us: Units
+    refused_us: Units
+
+
+@resource.get(
+    "/v1/accounts/{account_id}/statements/lines/{position}", READ, LineDetailTold,
+    problems=["account_unknown", "not_found"],
+)  # fmt: skip
+def read_statement_line(
+    account_id: AccountInPath, position: LinePosition, call: Caller
+) -> Response:
+    """Returns the fact behind a line, its booked entry, and the arithmetic of its amounts."""
+    with call.read(MOVEMENTS) as view:
+        lines = _lines(call, view, account_id, position)
+        event = _event(view, position)
+        told = LineDetailTold(
+            position=position, type=event.topic, version=event.version,
+            recorded_at=moment(event.recorded_us), leaf=bytes(event.leaf).hex(),
+            lines=[line_told(line) for line in lines],
+            entry=moved_told(call, position),
+            arithmetic=[step_told(step) for step in arithmetic(call, event)],
+            body={name: value for name, value in event.body.items() if name != "blind"},
+        )  # fmt: skip
+        return call.answer(view, told)
+
+
+@resource.get(
+    "/v1/accounts/{account_id}/statements/lines/{position}/proof", READ, str,
+    problems=["account_unknown", "not_found", "not_covered"], media_type="text/plain",
+)  # fmt: skip
+def read_statement_line_proof(
+    account_id: AccountInPath, position: LinePosition, call: Caller
+) -> Response:
+    """Returns the proof of a line's fact under the last signed head, as a `.tlog-proof` file."""
+    with call.read(MOVEMENTS) as view:
+        _lines(call, view, account_id, position)
+        return _proof(view, lambda: prove.prove_fact(view.connection, position))
+
+
+@resource.get(
+    "/v1/accounts/{account_id}/statements/lines/{position}/reports", READ,
+    page_of(ConsumedReportTold), problems=["account_unknown", "not_found", "cursor_invalid"],
+)  # fmt: skip
+def list_statement_line_reports(
+    account_id: AccountInPath,
+    position: LinePosition,
+    call: Caller,
+    limit: Limit = LIST_LIMIT,
+    cursor: Cursor = None,
+) -> Response:
+    """Lists the signed reports that an accrual read, and the worth of each. Their sum is the line."""
+    place = call.place(cursor, [0])
+    with call.read(MOVEMENTS) as view:
+        _lines(call, view, account_id, position)
+        after = int(place.after[0])
+        rows = [
+            one for one in _reports(call, view, position) if one.report.position > after
+        ]  # fmt: skip
+        return call.page(
+            view, place, rows[: limit + 1], limit, lambda row: [row.report.position], _report
+        )
+
+
+@resource.get(
+    "/v1/accounts/{account_id}/statements/lines/{position}/reports/{usage_position}/proof", READ,
+    str, problems=["account_unknown", "not_found", "not_covered"], media_type="text/plain",
+)  # fmt: skip
+def read_statement_line_report_proof(
+    account_id: AccountInPath, position: LinePosition, usage_position: UsagePosition, call: Caller
+) -> Response:
+    """Returns one report's signed bytes and its proof under the first pin that covers it."""
+    with call.read(MOVEMENTS) as view:
+        _lines(call, view, account_id, position)
+        found = [
+            one.report for one in _reports(call, view, position)
+            if one.report.position == usage_position
+        ]  # fmt: skip
+        if not found:
+            raise errors.problem("not_found", f"{position} read no report at {usage_position}")
+        return _proof(
+            view, lambda: prove.prove_report(view.connection, found[0].lane, usage_position)
+        )
+
+
+def _lines(call: Call, view: View, account_id: str, position: int) -> list[movements.Movement]:
+    """The account's lines at this position. Raises Refused: ACCOUNT_UNKNOWN; Problem: 404."""
+    visible(call.principal, account_id)
+    lines = movements.read_movements(
+        view.connection, account_id, first=position - 1, last=position, limit=100
+    )
+    if not lines:
+        raise errors.problem("not_found", f"no line of this account at {position}")
+    return lines
+
+
+def _event(view: View, position: int) -> audit_index.Event:
+    found = audit_index.read_event(view.connection, position)
+    assert found is not None, position
+    return found
+
+
+def arithmetic(call: Call, event: audit_index.Event) -> list[Step]:
+    """The steps of an accrual's amounts; other facts state theirs."""
+    fact = codec.decode_values(event.topic, event.body)
+    if not isinstance(fact, UsageAccrued):
+        return []
+    return steps(consumed.lease_before(call.service.ledger, fact, event.position), fact)
+
+
+def _reports(call: Call, view: View, position: int) -> tuple[consumed.Consumed, ...]:
+    event = _event(view, position)
+    fact = codec.decode_values(event.topic, event.body)
+    if not isinstance(fact, UsageAccrued):
+        return ()
+    return consumed.read(call.service.ledger, view.connection, fact, position).reports
+
+
+def moved_told(call: Call, position: int) -> list[MovedTold]:
+    """What the fact at a position booked: every account's part of it."""
+    booked = call.service.ledger.books.postings(position)
+    return [
+        MovedTold(name=name, movement=_signed(asset.value, units))
+        for asset, moved in booked.items()
+        for name, units in moved.items()
+    ]
+
+
+def step_told(step: Step) -> StepTold:
+    """A step as it is told."""
+    return StepTold(
+        name=step.name, formula=step.formula,
+        given={name: str(value) for name, value in step.given.items()},
+        before=str(step.before), after=str(step.after), new=str(step.new),
+    )  # fmt: skip
+
+
+def _report(row: consumed.Consumed) -> ConsumedReportTold:
+    one = row.report
+    signed, key_id, _ = split_body(one.body)
+    return ConsumedReportTold(
+        lane=one.lane, usage_position=one.position, node_id=one.node_id, seq=one.node_seq,
+        key_id=key_id, received_at=moment(one.recorded_us), hash=report_hash(signed).hex(),
+        leaf=usage_leaf(one.lane, one.node_id, one.node_seq, one.body).hex(), rows=row.rows,
+        ppm_us=str(row.ppm_us), refused_us=str(row.refused_us),
+    )  # fmt: skip
+
+
+def _signed(asset: Any, units: int) -> SignedMoney:
+    return SignedMoney(asset=asset, units=str(units))
+
+
+def _proof(view: View, make: Any) -> Response:
+    try:
+        text: str = make()
+    except prove.NotCovered as uncovered:
+        raise errors.problem("not_covered", str(uncovered), Retry_After="1") from None
+    return Response(text, headers={POSITION: str(view.position)}, media_type="text/plain")

@@ -1,0 +1,330 @@
+"""Statements of any moment: what an account had, what moved and for what, what is still to come.
+
+    closing == opening + sum of the lines, part by part          asserted at every reading
+
+`GET /v1/accounts/{id}/statements` covers everything recorded in [from, to) and up to the moment
+asked for. A part is one sort of money (`cash`, `escrow.cash`, `holdback`), a kind is what a line is
+for (`deposit`, `hold`, `usage`, `refund`, `earning`). Where each line comes from is told by
+`api/income/statement_lines.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+from fastapi import Query, Response
+from pydantic import Field
+
+from api.door.amounts import Money, SignedMoney, Units, credits_
+from api.door.auth import with_scope
+from api.door.call import Call, Caller, View
+from api.door.models import (
+    AccountId,
+    AccountInPath,
+    Count,
+    FromQuery,
+    LeaseId,
+    MomentQuery,
+    Position,
+    TextQuery,
+    Told,
+    Told_at,
+    moment,
+)
+from api.door.operation import Resource
+from api.door.paging import LIST_LIMIT, Cursor, Limit
+from api.door.positions import ReadAsOf
+from api.metering.unbilled import unbilled
+from api.parties.accounts import visible
+from domain.refusal import Reason, Refused
+from projections.corrections import agreed
+from projections.corrections.disputes import DISPUTES
+from projections.income import movements, statements
+from projections.income.movements import MOVEMENTS
+from projections.lease import leases
+from projections.lease.countersigned import COUNTERSIGNED
+from projections.lease.leases import LEASES
+from projections.metering import usage
+from projections.metering.usage import USAGE
+from projections.parties import access
+from projections.parties.access import ACCESS
+
+resource = Resource("statements")
+
+READ = with_scope("account", "billing:read", "operator")
+LIVE_LEASES_MAX = 200
+"""So many running leases are estimated in one answer; how many more there are is told."""
+GROUPS_MAX = 500
+
+Part = Annotated[
+    str, Field(description="One sort of money of the account", examples=["cash", "escrow.cash"])
+]
+Kind = Annotated[
+    str, Field(description="What a line is for", examples=["usage", "hold", "refund", "deposit"])
+]
+KindQuery = Annotated[str | None, Query(pattern=r"^[a-z_]{1,40}$")]
+By = Annotated[
+    Literal["client_id", "project_id", "end_user_ref", "lease_id"] | None,
+    Query(description="Add up the usage by this"),
+]
+
+
+class PartTold(Told):
+    """What the account has of one sort; of `owed`, what it owes."""
+
+    part: Part
+    balance: Money
+
+
+class KindTold(Told):
+    """All lines of one kind on one part. A movement above zero raises the part's balance."""
+
+    kind: Kind
+    part: Part
+    lines: Count
+    movement: SignedMoney
+
+
+class StatementLineTold(Told):
+    """One line: one fact's effect on one part. `position` leads to the fact and its proof."""
+
+    position: Position
+    type: Annotated[str, Field(examples=["lease.usage_accrued.v1"])]
+    kind: Kind
+    part: Part
+    movement: SignedMoney
+    balance_after: Money
+    lease_id: LeaseId | None = None
+    client_id: str | None = None
+    project_id: str | None = None
+    end_user_ref: str | None = None
+    at: Told_at
+    recorded_at: Told_at
+
+
+class UsageOfGroupTold(Told):
+    """Accrued GPU time and its charge of one client, project, end user or lease."""
+
+    group: str
+    gpu_us: Units
+    charge: Money
+    accruals: Count
+
+
+class StatementUsageTold(Told):
+    """What the account's own leases used: sums over the accruals that the filters let through.
+
+    matched + unconfirmed + contested = gpu_us: what the renter signed for, what lies after the last
+    signature, and what lies before it and was not signed for. Disputed: in an open dispute.
+    """
+
+    gpu_us: Units
+    matched_gpu_us: Units
+    unconfirmed_gpu_us: Units
+    contested_gpu_us: Units
+    disputed_gpu_us: Units
+    charge: Money
+    accruals: Count
+    by: str | None = None
+    groups: list[UsageOfGroupTold]
+    groups_left_out: bool
+
+
+class LiveLeaseTold(Told):
+    """What accruing one lease now would charge, from the reports received so far."""
+
+    lease_id: LeaseId
+    accrued_until: Told_at
+    until: Told_at
+    gpu_us: Units
+    charge: Money
+    lane: Annotated[int, Field(ge=0, le=63)]
+    usage_position: Count
+
+
+class UnbilledTold(Told):
+    """Used but not accrued yet. An estimate: reports that are still under way add to it."""
+
+    charge: Money
+    leases: list[LiveLeaseTold]
+    leases_left_out: Count
+
+
+class AccountStatementTold(Told):
+    """A statement of any period, as of any moment. `kinds` are the sums of all lines, whatever the
+    page; `lines` is one page of them.
+    """
+
+    account_id: AccountId
+    from_: Annotated[Told_at | None, Field(alias="from")] = None
+    to: Told_at | None = None
+    as_of: Told_at | None = None
+    opening_position: Position
+    closing_position: Position
+    opening: list[PartTold]
+    closing: list[PartTold]
+    kinds: list[KindTold]
+    lines: list[StatementLineTold]
+    has_more: bool
+    next_cursor: str | None = None
+    usage: StatementUsageTold | None = None
+    unbilled_estimate: UnbilledTold | None = None
+    position: Position
+
+
+@resource.get(
+    "/v1/accounts/{account_id}/statements", READ, AccountStatementTold,
+    problems=[Reason.ACCOUNT_UNKNOWN, "as_of_unsupported", "cursor_invalid"],
+)  # fmt: skip
+def read_account_statement(
+    account_id: AccountInPath,
+    call: Caller,
+    as_of: ReadAsOf,
+    from_: FromQuery = None,
+    to: MomentQuery = None,
+    kind: KindQuery = None,
+    by: By = None,
+    client_id: TextQuery = None,
+    project_id: TextQuery = None,
+    end_user_ref: TextQuery = None,
+    limit: Limit = LIST_LIMIT,
+    cursor: Cursor = None,
+) -> Response:
+    """Returns a statement of any period, accrued as of now or as of any moment.
+
+    `kind` chooses among the lines; so do `client_id`, `project_id` and `end_user_ref`, which leave
+    the lines of accruals that name them. Balances and `kinds` are always those of the whole
+    account.
+    """
+    visible(call.principal, account_id)
+    place = call.place(cursor, [0, ""])
+    filters = {"client_id": client_id, "project_id": project_id, "end_user_ref": end_user_ref}
+    with_usage = by is not None or any(one is not None for one in filters.values())
+    is_now = as_of.is_now and cursor is None and (to is None or to > call.now_us)
+    views = [ACCESS, MOVEMENTS, *([LEASES] if is_now or with_usage else [])]
+    views += [USAGE, COUNTERSIGNED, DISPUTES] if with_usage else []
+    with call.read(*views, as_of=as_of) as view:
+        if access.read_account(view.connection, account_id) is None:
+            raise Refused(Reason.ACCOUNT_UNKNOWN, account_id=account_id)
+        first, last = _span(view, from_, to, place.first_position)
+        told = _bill(view, account_id, first, last)
+        rows = movements.read_movements(
+            view.connection, account_id, first=first, last=last, kind=kind, **filters,
+            after=(place.after[0], place.after[1]), limit=limit + 1,
+        )  # fmt: skip
+        lines, more, headers = call.cut(
+            view, place, rows, limit, lambda row: [row.position, row.part]
+        )
+        told |= {"lines": _plain([line_told(line) for line in lines]), **more}
+        if with_usage:
+            told["usage"] = _usage(view, account_id, first, last, by, filters).model_dump(
+                mode="json", exclude_none=True
+            )
+        if is_now:
+            told["unbilled_estimate"] = _unbilled(call, view, account_id).model_dump(mode="json")
+        for name, at_us in (("from", from_), ("to", to), ("as_of", as_of.at_us)):
+            told |= {} if at_us is None else {name: moment(at_us)}
+        return call.answer(view, told, headers)
+
+
+def _span(view: View, from_us: int | None, to_us: int | None, page: int | None) -> tuple[int, int]:
+    """Positions (first, last] that were recorded in [from, to) and are part of this snapshot."""
+    bounds = [one for one in (view.as_of, page, view.position) if one is not None]
+    if to_us is not None:
+        bounds.append(statements.read_position_at(view.connection, to_us - 1))
+    first = 0 if from_us is None else statements.read_position_at(view.connection, from_us - 1)
+    last = min(bounds)
+    return min(first, last), last
+
+
+def _bill(view: View, account_id: str, first: int, last: int) -> dict[str, Any]:
+    """Balances before and after, and what moved between them. Checked against each other."""
+    opening = movements.read_part_balances(view.connection, account_id, first)
+    closing = movements.read_part_balances(view.connection, account_id, last)
+    sums = movements.read_kind_sums(view.connection, account_id, first, last)
+    expected = {each.part: each.units for each in opening}
+    for each in sums:
+        expected[each.part] = expected.get(each.part, 0) + each.change
+    assert expected == {each.part: each.units for each in closing}, (account_id, first, last)
+    return {
+        "account_id": account_id, "opening_position": first, "closing_position": last,
+        "opening": _plain([_part(each) for each in opening]),
+        "closing": _plain([_part(each) for each in closing]),
+        "kinds": _plain([_kind(each) for each in sums]),
+    }  # fmt: skip
+
+
+def _usage(
+    view: View, account_id: str, first: int, last: int, by: str | None, filters: dict[str, Any]
+) -> StatementUsageTold:
+    asked: dict[str, Any] = {
+        "renter_id": account_id, "after_position": first, "until_position": last, **filters,
+    }  # fmt: skip
+    total = usage.read_usage_total(view.connection, **asked)
+    said = agreed.read_agreed(view.connection, **asked)
+    assert said.matched + said.unconfirmed + said.contested == total.gpu_us, (account_id, said)
+    groups = [] if by is None else usage.read_usage(
+        view.connection, by=by, **asked, limit=GROUPS_MAX + 1
+    )  # fmt: skip
+    return StatementUsageTold(
+        gpu_us=str(total.gpu_us), charge=credits_(total.charge), accruals=total.accruals, by=by,
+        matched_gpu_us=str(said.matched), unconfirmed_gpu_us=str(said.unconfirmed),
+        contested_gpu_us=str(said.contested), disputed_gpu_us=str(said.disputed),
+        groups=[_group(each) for each in groups[:GROUPS_MAX]],
+        groups_left_out=len(groups) > GROUPS_MAX,
+    )  # fmt: skip
+
+
+def _unbilled(call: Call, view: View, account_id: str) -> UnbilledTold:
+    ids = leases.read_live_leases(view.connection, account_id)
+    found = unbilled(call.service.ledger, view.connection, ids[:LIVE_LEASES_MAX], call.now_us)
+    return UnbilledTold(
+        charge=credits_(sum(each.accrued.charge_new.units for each in found)),
+        leases=[
+            LiveLeaseTold(
+                lease_id=each.accrued.lease_id, accrued_until=moment(each.lease.accrued_until_us),
+                until=moment(each.accrued.until_us), gpu_us=str(each.accrued.gpu_us_new),
+                charge=credits_(each.accrued.charge_new.units), lane=each.accrued.lane,
+                usage_position=each.accrued.usage_position,
+            )
+            for each in found
+        ],
+        leases_left_out=max(0, len(ids) - LIVE_LEASES_MAX),
+    )  # fmt: skip
+
+
+def line_told(row: movements.Movement) -> StatementLineTold:
+    """One line of a statement as it is told."""
+    asset: Any = row.asset
+    return StatementLineTold(
+        position=row.position, type=row.topic, kind=row.kind, part=row.part,
+        movement=SignedMoney(asset=asset, units=str(row.change)),
+        balance_after=Money(asset=asset, units=str(row.balance_after)), lease_id=row.lease_id,
+        client_id=row.client_id, project_id=row.project_id, end_user_ref=row.end_user_ref,
+        at=moment(row.at_us), recorded_at=moment(row.recorded_us),
+    )  # fmt: skip
+
+
+def _part(row: movements.PartBalance) -> PartTold:
+    asset: Any = row.asset
+    return PartTold(part=row.part, balance=Money(asset=asset, units=str(row.units)))
+
+
+def _kind(row: movements.KindSum) -> KindTold:
+    asset: Any = row.asset
+    return KindTold(
+        kind=row.kind, part=row.part, lines=row.lines,
+        movement=SignedMoney(asset=asset, units=str(row.change)),
+    )  # fmt: skip
+
+
+def _group(row: usage.UsageSum) -> UsageOfGroupTold:
+    return UsageOfGroupTold(
+        group=row.group, gpu_us=str(row.gpu_us), charge=credits_(row.charge),
+        accruals=row.accruals,
+    )  # fmt: skip
+
+
+def _plain(told: Sequence[Told]) -> list[dict[str, Any]]:
+    return [one.model_dump(mode="json", exclude_none=True) for one in told]

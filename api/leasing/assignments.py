@@ -1,0 +1,296 @@
+"""Assignments: the work that a node has to run, run on or stop, and its word that the work runs."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import Response
+from pydantic import Field
+
+from api.door.amounts import INTEGER_MAX
+from api.door.auth import machines_or_scope, nodes_or_scope
+from api.door.call import After, Call, Caller, View
+from api.door.models import (
+    AccountId,
+    Asked,
+    Count,
+    DeviceId,
+    Hex32,
+    LeaseId,
+    LeaseInPath,
+    LeaseState,
+    NodeInPath,
+    Position,
+    Ppm,
+    ReferenceAsked,
+    Told,
+    Told_at,
+    moment,
+    moment_or_none,
+    with_examples,
+)
+from api.door.operation import Resource
+from api.fleet.constraints import MigStart, Mode
+from api.fleet.nodes import own_node, visible_node
+from domain.jobs.job import workload_hash
+from domain.jobs.plan import Reference
+from domain.lease.lease import RUNNING, ReadyLease, lease_stream
+from domain.money import PPM
+from domain.refusal import Reason, Refused
+from projections.fleet import fleet
+from projections.fleet.fleet import FLEET
+from projections.lease import leases, work
+from projections.lease.leases import LEASES
+from projections.lease.work import WORK
+
+resource = Resource("nodes")
+
+ASSIGNMENTS_MAX = 500
+
+READ_OR_NODE = nodes_or_scope("provider", "operator", "audit:read")
+
+
+class WorkTold(Told):
+    """What the executor runs. `workload_sha256` covers all of it but the kind. `references` name
+    keys, checkpoints and datasets, and hold no secret.
+    """
+
+    kind: str
+    image: str | None = None
+    command: list[str]
+    env_refs: list[str]
+    references: list[ReferenceAsked] | None = None
+    workload_sha256: Hex32
+
+
+class AssignmentTold(Told):
+    """One lease on one device, in server time; without `until_us` its end is not known. `mode`
+    says how the lease shares the device; a MIG instance begins at memory slice `mig_start`.
+    `executor` has taken up its work, which runs until it ended or was stopped.
+    """
+
+    lease_id: LeaseId
+    device_id: DeviceId
+    from_us: Annotated[int, Field(ge=0, le=INTEGER_MAX)]
+    until_us: Annotated[int, Field(ge=0, le=INTEGER_MAX)] | None = None
+    share_ppm: Ppm
+    mem_ppm: Ppm
+    mode: Mode
+    mig_profile: str | None = None
+    mig_start: MigStart | None = None
+    state: Literal["active", "paused", "degraded", "reclaiming", "closing"]
+    job_id: str
+    executor: str | None = None
+    work_ended: bool = False
+
+
+class PendingTold(Told):
+    """A lease that waits for the node to say that its work runs. `executor` has acknowledged it.
+    `memory_mib`: its part of the memory of the smallest of its devices. Credentials are sealed to
+    `encryption_key`.
+    """
+
+    lease_id: LeaseId
+    job_id: str
+    account_id: AccountId
+    device_ids: list[DeviceId]
+    share_ppm: Ppm
+    mem_ppm: Ppm
+    mode: Mode
+    mig_profile: str | None = None
+    mig_starts: list[MigStart] | None = None
+    reserved_at: Told_at
+    work: WorkTold
+    memory_mib: Count | None = None
+    encryption_key: Hex32 | None = None
+    executor: str | None = None
+
+
+class StopTold(Told):
+    """A lease that is over while its work may still run: stop it, then acknowledge the stop."""
+
+    lease_id: LeaseId
+    workload_sha256: Hex32
+    closed_at: Told_at
+    close_code: Count
+
+
+class AssignmentsTold(Told):
+    """`data`: leases that are running or have not been reported to their end. `pending` is to be
+    started, `stopping` to be stopped.
+    """
+
+    data: list[AssignmentTold]
+    pending: list[PendingTold]
+    stopping: list[StopTold]
+    position: Position
+
+
+class Readiness(Asked):
+    """Where the renter reaches the work, if anywhere. `credentials`: base64 of a libsodium sealed
+    box for the key that the renter named; only the renter can open it.
+    """
+
+    endpoint: Annotated[str, Field(min_length=1, max_length=2_000)] | None = None
+    credentials: (
+        Annotated[str, Field(pattern=r"^[0-9A-Za-z+/]+={0,2}$", min_length=64, max_length=8_192)]
+        | None
+    ) = None
+
+    model_config = with_examples({"endpoint": "https://10.0.0.7:8888"})
+
+
+class ReadyTold(Told):
+    """Billing starts at `opened_at`; it ends at `funds_end_at` or at the term's end. In a gang that
+    is the moment the last member is ready: before it, neither is there.
+    """
+
+    lease_id: LeaseId
+    state: LeaseState
+    opened_at: Told_at | None = None
+    funds_end_at: Told_at | None = None
+    term_end_at: Told_at | None = None
+    position: Position | None = None
+
+
+@resource.get(
+    "/v1/nodes/{node_id}/assignments", machines_or_scope("provider", "operator", "audit:read"),
+    AssignmentsTold,
+    problems=[Reason.NODE_UNKNOWN],
+)  # fmt: skip
+def list_assignments(node_id: NodeInPath, call: Caller) -> Response:
+    """Lists the leases of a node: device, start and end of each.
+
+    With the `ETag` of an earlier answer in `If-None-Match`, 304 while they are the same.
+    """
+    with call.read(FLEET, LEASES, WORK) as view:
+        node = visible_node(call, view, node_id)
+        taken = {
+            row.lease_id: row
+            for row in work.read_on_node(view.connection, node_id, ASSIGNMENTS_MAX)
+        }
+        rows = [
+            row
+            for state in ("reserved", *RUNNING, "closing")
+            for row in leases.read_leases(
+                view.connection, node_id=node_id, state=state, limit=ASSIGNMENTS_MAX
+            )
+        ]
+        told = AssignmentsTold(
+            data=[one for row in rows for one in _assignments(row, taken.get(row.lease_id))],
+            pending=[_pending(call, view, row, node) for row in rows if row.state == "reserved"],
+            stopping=[_stop(row) for row in taken.values() if row.closed_at_us is not None],
+            position=view.position,
+        )
+        return call.answer_if_new(view, told)
+
+
+def _stop(row: work.WorkRow) -> StopTold:
+    assert row.workload_sha256 is not None
+    return StopTold(
+        lease_id=row.lease_id, workload_sha256=row.workload_sha256,
+        closed_at=moment(row.closed_at_us or 0), close_code=row.close_code or 0,
+    )  # fmt: skip
+
+
+def _assignments(row: leases.LeaseRow, taken: work.WorkRow | None) -> list[AssignmentTold]:
+    if row.opened_at_us is None:
+        return []
+    ends = [row.closed_at_us or row.funds_end_us, row.term_end_us]
+    if row.state == "paused":
+        ends.append(row.moment_us)  # the device may be somebody else's since then
+    until_us = min((end for end in ends if end is not None), default=None)
+    told: Any = row
+    starts: list[int | None] = [None] * len(row.device_ids or ())
+    starts = [*row.mig_starts] if row.mig_starts else starts
+    return [
+        AssignmentTold(
+            lease_id=row.lease_id, device_id=device_id, from_us=row.opened_at_us,
+            until_us=None if until_us is None else min(until_us, INTEGER_MAX),
+            share_ppm=row.share_ppm, mem_ppm=row.mem_ppm, mode=told.mode,
+            mig_profile=row.mig_profile, mig_start=start, state=told.state, job_id=row.job_id,
+            executor=None if taken is None else taken.executor,
+            work_ended=taken is not None and taken.ended_at_us is not None,
+        )
+        for device_id, start in zip(row.device_ids or (), starts, strict=True)
+    ]  # fmt: skip
+
+
+def _pending(call: Call, view: View, row: leases.LeaseRow, node: fleet.Node) -> PendingTold:
+    job = leases.read_job(view.connection, row.job_id)
+    assert job is not None, row.job_id
+    assert row.reserved_at_us is not None
+    told: Any = row
+    lease = call.service.ledger.market.state_of(lease_stream(row.lease_id))
+    assert lease.requested is not None
+    return PendingTold(
+        lease_id=row.lease_id, job_id=row.job_id, account_id=row.account_id,
+        device_ids=row.device_ids or [],
+        share_ppm=row.share_ppm, mem_ppm=row.mem_ppm, mode=told.mode,
+        mig_profile=row.mig_profile, mig_starts=row.mig_starts,
+        reserved_at=moment(row.reserved_at_us),
+        work=WorkTold(
+            kind=job.kind, image=job.image, command=job.command, env_refs=job.env_refs,
+            references=_references(job), workload_sha256=job.workload_sha256,
+        ),
+        memory_mib=_memory_of(row, node), encryption_key=lease.requested.encryption_key,
+        executor=None if lease.work.started is None else lease.work.started.executor,
+    )  # fmt: skip
+
+
+def _references(job: leases.Job) -> list[ReferenceAsked] | None:
+    """Those that the hash covers: of jobs submitted before it did, the node is told none."""
+    told: Any = job
+    found = tuple(Reference(**one) for one in told.refs or ())
+    covering = workload_hash(job.image, tuple(job.command), tuple(job.env_refs), found)
+    if not found or covering != job.workload_sha256:
+        return None
+    return [ReferenceAsked(**one) for one in told.refs]
+
+
+def _memory_of(row: leases.LeaseRow, node: fleet.Node) -> int | None:
+    """The lease's part of a device's memory, in MiB, rounded down."""
+    specs = [] if node.specs is None else node.specs["devices"]
+    whole = [one["memory_mib"] for one in specs if one["device_id"] in (row.device_ids or ())]
+    return min(whole) * row.mem_ppm // PPM if whole else None
+
+
+@resource.post(
+    "/v1/nodes/{node_id}/assignments/{lease_id}/ready", machines_or_scope("provider"), ReadyTold,
+    problems=[Reason.NODE_UNKNOWN, Reason.LEASE_UNKNOWN, Reason.LEASE_STATE,
+              Reason.ENCRYPTION_KEY_UNKNOWN],
+)  # fmt: skip
+def start_lease(
+    node_id: NodeInPath, lease_id: LeaseInPath, body: Readiness, call: Caller
+) -> Response:
+    """Starts a lease whose work runs. Billing starts now, at the price that is locked here."""
+
+    def commands() -> ReadyLease:
+        if not (call.node_of_caller(node_id) or call.executor_of_caller(node_id)):
+            own_node(call, node_id)
+        lease = call.service.ledger.market.state_of(lease_stream(lease_id))
+        if lease.reserved is None or lease.reserved.node_id != node_id:
+            raise Refused(Reason.LEASE_UNKNOWN, lease_id=lease_id)
+        return ReadyLease(
+            lease_id=lease_id,
+            node_id=node_id,
+            endpoint=body.endpoint,
+            at_us=call.now_us,
+            credentials=body.credentials,
+        )
+
+    def told(after: After) -> Told:
+        lease = after.state(lease_stream(lease_id))
+        opened = lease.opened
+        status: Any = lease.status
+        return ReadyTold(
+            lease_id=lease_id, state=status,
+            opened_at=None if opened is None else moment(opened.opened_at_us),
+            funds_end_at=None if opened is None else moment(opened.funds_end_us),
+            term_end_at=None if opened is None else moment_or_none(opened.term_end_us),
+        )  # fmt: skip
+
+    return call.record(commands, told)
+
+
+# --- usage -----------------------------------------------------------------------------------

@@ -1,0 +1,170 @@
+"""The escrow of a job: credits that all of its leases draw on, so that they end together."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated, Any, Literal
+
+from fastapi import Response
+from pydantic import Field
+
+from api.door.amounts import INTEGER_MAX, Money, credits_, money
+from api.door.call import After, Call, Caller
+from api.door.models import (
+    AccountId,
+    Asked,
+    JobId,
+    JobInPath,
+    LeaseId,
+    Nothing,
+    Position,
+    Ppm,
+    Told,
+    Told_at,
+    moment_or_none,
+    with_examples,
+)
+from api.door.operation import Resource
+from api.jobs.jobs import READ, WRITE, own_job
+from domain.jobs.job import JobState, job_stream
+from domain.lease.funds import total
+from domain.lease.shared_escrow import Escrow, Member, stream_of
+from domain.leasing.escrow_sharing import FundEscrow, ReturnEscrow
+from domain.refusal import Reason, Refused
+from projections.lease.leases import LEASES
+
+resource = Resource("escrows")
+
+
+class EscrowFunding(Asked):
+    amount: Money
+
+    model_config = with_examples({"amount": {"asset": "CREDIT", "units": "5000000"}})
+
+
+class EscrowDepositTold(Told):
+    """What is left of one deposit from one source, in the order in which they are drained."""
+
+    deposit: Annotated[int, Field(ge=1, le=INTEGER_MAX)]
+    source: str
+    account_id: AccountId
+    held: Money
+
+
+class EscrowLeaseTold(Told):
+    """A lease that draws on it, or still may. `gpu_ppm`: its devices' shares together."""
+
+    lease_id: LeaseId
+    phase: Literal["reserved", "running", "closed"]
+    gpu_ppm: Ppm
+    price_per_gpu_hour: Money
+    charged: Money
+    opened_at: Told_at | None = None
+    closed_at: Told_at | None = None
+
+
+class EscrowTold(Told):
+    """`funds_end_at`: the second at which every lease that runs on it ends; absent: none runs."""
+
+    job_id: JobId
+    account_id: AccountId
+    put_in: Money
+    held: Money
+    funds_end_at: Told_at | None = None
+    deposits: list[EscrowDepositTold]
+    leases: list[EscrowLeaseTold]
+    position: Position | None = None
+
+
+@resource.post(
+    "/v1/jobs/{job_id}/escrow", WRITE, EscrowTold, status=201,
+    problems=[Reason.JOB_UNKNOWN, Reason.JOB_STATE, Reason.ACCOUNT_CLOSED, Reason.UNPAID_DEBT,
+              Reason.CREDIT_TOO_LOW, Reason.BUDGET_EXHAUSTED, Reason.COUNT_OUT_OF_RANGE,
+              Reason.AMOUNT_NOT_POSITIVE],
+)  # fmt: skip
+def fund_escrow(job_id: JobInPath, body: EscrowFunding, call: Caller) -> Response:
+    """Puts credits into the escrow of a job.
+    The job's leases without a term and funds of their own draw on it from then on, and end
+    together. Other accounts may add to it once it exists.
+    """
+
+    def commands() -> FundEscrow:
+        return FundEscrow(
+            job_id=job_id, account_id=call.principal.account_id, amount=body.amount.amount(),
+            at_us=call.now_us, key_id=call.principal.key_id,
+        )  # fmt: skip
+
+    return call.record(commands, lambda after: _told(job_id, after.state(stream_of(job_id))))
+
+
+@resource.get("/v1/jobs/{job_id}/escrow", READ, EscrowTold, problems=[Reason.JOB_UNKNOWN])
+def read_escrow(job_id: JobInPath, call: Caller) -> Response:
+    """Returns the escrow of a job: its credits, their sources, its leases and when it ends.
+
+    A job without an escrow holds nothing in it.
+    """
+    with call.read(LEASES) as view:
+        market = call.service.ledger.market
+        job, escrow = market.state_of(job_stream(job_id)), market.state_of(stream_of(job_id))
+        if job.submitted is None or not _may_see(call, job, escrow):
+            raise Refused(Reason.JOB_UNKNOWN, job_id=job_id)
+        return call.answer(view, _told(job_id, _of_job(call, job_id, escrow)))
+
+
+@resource.post(
+    "/v1/jobs/{job_id}/escrow/withdraw", WRITE, EscrowTold,
+    problems=[Reason.JOB_UNKNOWN, Reason.JOB_STATE],
+)  # fmt: skip
+def withdraw_escrow(job_id: JobInPath, body: Nothing, call: Caller) -> Response:
+    """Returns the escrow of a job to its sources, once all of its leases are settled."""
+    del body
+
+    def commands() -> ReturnEscrow:
+        own_job(call, job_id)
+        return ReturnEscrow(job_id=job_id, at_us=call.now_us, by_owner=True)
+
+    def told(after: After) -> Told:
+        return _told(job_id, _of_job(call, job_id, after.state(stream_of(job_id))))
+
+    return call.record(commands, told)
+
+
+def _of_job(call: Call, job_id: str, escrow: Escrow) -> Escrow:
+    """The escrow, also of a job that never had any: then it is its owner's, and empty."""
+    job = call.service.ledger.market.state_of(job_stream(job_id))
+    assert job.submitted is not None
+    return escrow if escrow.account_id else replace(escrow, account_id=job.submitted.account_id)
+
+
+def _may_see(call: Call, job: JobState, escrow: Escrow) -> bool:
+    assert job.submitted is not None
+    depositors = (part.account_id or escrow.account_id for part in escrow.held)
+    return any(call.principal.may_see(one) for one in (job.submitted.account_id, *depositors))
+
+
+def _told(job_id: str, escrow: Escrow) -> EscrowTold:
+    return EscrowTold(
+        job_id=job_id, account_id=escrow.account_id, put_in=credits_(escrow.put_in),
+        held=credits_(total(escrow.held)),
+        funds_end_at=moment_or_none(escrow.ends_us) if escrow.running else None,
+        deposits=[
+            EscrowDepositTold(
+                deposit=part.number, source=part.source, held=money(part.amount),
+                account_id=part.account_id or escrow.account_id,
+            )
+            for part in escrow.held
+        ],
+        leases=[_lease(lease_id, one) for lease_id, one in escrow.members.items()],
+    )  # fmt: skip
+
+
+def _lease(lease_id: str, member: Member) -> EscrowLeaseTold:
+    phase: Any = "reserved"
+    if member.opened_at_us is not None:
+        phase = "running" if member.until_us is None else "closed"
+    return EscrowLeaseTold(
+        lease_id=lease_id, phase=phase, gpu_ppm=member.gpu_ppm,
+        price_per_gpu_hour=credits_(member.price), charged=credits_(member.charged),
+        opened_at=moment_or_none(member.opened_at_us),
+        closed_at=moment_or_none(member.until_us),
+    )  # fmt: skip

@@ -1,0 +1,91 @@
+"""Quotes: what a request would get, and why, before anybody submits it. Nothing is recorded."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from fastapi import Response
+from pydantic import Field, model_validator
+
+from api.door.amounts import Money
+from api.door.auth import with_scope
+from api.door.call import Call, Caller
+from api.door.models import TERM_SECONDS_MAX, Asked, JobId, with_examples
+from api.door.operation import Resource
+from api.jobs.jobs import EXAMPLE, NewJob, own_job
+from api.market.explanations import JobQuoteTold, quote_told
+from api.market.matching import look, wish_of
+from api.market.performance import performance_of_match
+from domain.duration import SECOND_US
+from domain.hardware.constraints import require_constraints
+from domain.jobs.job import JobSubmitted, SubmitJob, require_shape
+from domain.lease.lease import RequestLease
+from domain.refusal import Reason
+from projections.fleet.fleet import FLEET
+from projections.metering.usage import USAGE
+from projections.trust import reputation
+from projections.trust.reputation import REPUTATION
+
+resource = Resource("quotes")
+
+UNNAMED = "job_0"
+
+
+class JobQuoteAsked(Asked):
+    """A job of yours, or a new one that is not submitted. `term_seconds`: a fixed term; else what
+    an hour costs, or `funds`, is what the balance must hold.
+    """
+
+    job_id: JobId | None = None
+    job: NewJob | None = None
+    term_seconds: Annotated[int, Field(ge=1, le=TERM_SECONDS_MAX)] | None = None
+    funds: Money | None = None
+    settlement: Literal["cash", "burn"] | None = None
+
+    model_config = with_examples({"job": EXAMPLE}, {"job": EXAMPLE, "term_seconds": 3600})
+
+    @model_validator(mode="after")
+    def _one_of_each(self) -> JobQuoteAsked:
+        if (self.job_id is None) == (self.job is None):
+            raise ValueError("job_id or job, one of them")
+        if self.term_seconds is not None and self.funds is not None:
+            raise ValueError("a fixed term names no funds: it holds the largest possible charge")
+        return self
+
+
+@resource.post(
+    "/v1/quotes", with_scope("renter", "client"), JobQuoteTold, records=False,
+    problems=[Reason.JOB_UNKNOWN, Reason.CONSTRAINT_INVALID, Reason.SHARE_OUT_OF_RANGE,
+              Reason.COUNT_OUT_OF_RANGE, Reason.TARIFF_UNKNOWN],
+)  # fmt: skip
+def quote_job(body: JobQuoteAsked, call: Caller) -> Response:
+    """Returns the node that a job would get now, why that one, and if none, which demand to ease."""
+    spec = _spec(body, call)
+    request = RequestLease(
+        lease_id="", job_id=spec.job_id, account_id=call.principal.account_id,
+        term_us=None if body.term_seconds is None else body.term_seconds * SECOND_US,
+        funds=None if body.funds is None else body.funds.amount(), at_us=call.now_us,
+        settlement=body.settlement, key_id=call.principal.key_id,
+    )  # fmt: skip
+    here = call.round()
+    found = look(call.service, wish_of(request, spec, here), here)
+    with call.read(FLEET, REPUTATION, USAGE) as view:
+        known = {one.setting: one for one in reputation.read_settings(view.connection)}
+        performance = performance_of_match(view.connection, found, call.now_us)
+        return call.answer(view, quote_told(found, known, performance))
+
+
+def _spec(body: JobQuoteAsked, call: Call) -> SubmitJob | JobSubmitted:
+    """What is asked for. Raises Refused: JOB_UNKNOWN, CONSTRAINT_INVALID, SHARE_OUT_OF_RANGE,
+    COUNT_OUT_OF_RANGE.
+    """
+    if body.job is not None:
+        spec = body.job.submit(call, UNNAMED)
+        require_shape(spec.gpu_count, spec.share_ppm, spec.mem_ppm)
+        if spec.constraints is not None:
+            require_constraints(spec.constraints)
+        return spec
+    assert body.job_id is not None
+    submitted = own_job(call, body.job_id, as_participant=True).submitted
+    assert submitted is not None
+    return submitted

@@ -1,0 +1,170 @@
+"""Restart after top-up: a lease whose funds ended goes on as a new one when money is back (C-25).
+
+    one lease whose funds ended -> at most one that goes on        by a fact on the first one
+
+`POST /v1/jobs/{id}/restart` asks for it; of a job with `auto_restart` the timer does, as soon as
+the balance funds an hour at the price of before. The new lease is matched anew, asks for what the
+old one asked for, and holds as much of it as there is.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import Any
+
+from fastapi import Response
+
+from api.door.auth import with_scope
+from api.door.call import After, Caller
+from api.door.models import JobInPath, LeaseId, Nothing, Told, with_examples
+from api.door.operation import Resource
+from api.jobs.jobs import own_job
+from api.leasing.leases import LeaseOpenedTold, opened_told
+from api.market.matching import MATCH_AGAIN
+from api.market.placing import placed
+from api.process.lease_desk import Round
+from api.process.one_by_one import OneByOne
+from api.process.service import Service
+from domain.funds.funding import sources_of
+from domain.gpu_time import charge_for
+from domain.jobs.job import job_stream
+from domain.lease.lease import MIN_RUNWAY_US, Lease, lease_stream
+from domain.leasing.request import asked_again
+from domain.money import PPM, credit
+from domain.refusal import Reason, Refused
+from domain.stream import derive_id
+from ledger.log.handle import JOB_ACCOUNT, StreamMoved
+from projections import tables
+from projections.lease import leases
+from projections.lease.leases import LEASES
+from projections.runner import Connection
+
+logger = logging.getLogger(__name__)
+
+resource = Resource("jobs")
+
+ENDED_MAX = 200
+"""Leases looked at together; a round of the timer goes through all of them."""
+
+
+class RestartedTold(LeaseOpenedTold):
+    """`restart_of`: the lease whose funds ended."""
+
+    restart_of: LeaseId
+
+
+class Restart(Nothing):
+    """No fields: `{}`."""
+
+    model_config = with_examples({})
+
+
+@resource.post(
+    "/v1/jobs/{job_id}/restart", with_scope("renter", "client"), RestartedTold, status=201,
+    problems=[Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED, Reason.JOB_UNKNOWN, Reason.JOB_STATE,
+              Reason.LEASE_UNKNOWN, Reason.LEASE_EXISTS, Reason.LEASE_STATE, Reason.NO_MATCH,
+              Reason.MATCH_IMPOSSIBLE,
+              Reason.NODE_STATE, Reason.DEVICE_TAKEN, Reason.OFFER_WITHDRAWN,
+              Reason.OFFER_MISMATCH, Reason.PRICE_ABOVE_CAP, Reason.GPU_CLASS_UNPRICED,
+              Reason.TARIFF_UNKNOWN, Reason.UNPAID_DEBT, Reason.CREDIT_TOO_LOW,
+              Reason.BUDGET_EXHAUSTED, Reason.QUOTA_EXHAUSTED, Reason.COUNTERPARTY_DENIED],
+)  # fmt: skip
+def restart_job(job_id: JobInPath, body: Restart, call: Caller) -> Response:
+    """Restarts a job whose last lease ended with its funds: a new lease, matched again."""
+    del body
+    lease_id = call.id("lease")
+
+    def commands() -> list[Any]:
+        own_job(call, job_id, as_participant=True)
+        with call.read(LEASES) as view:
+            found = leases.read_funds_ended(
+                view.connection, job_id=job_id, account_id=call.principal.account_id
+            )
+        if not found:
+            raise Refused(Reason.LEASE_STATE, job_id=job_id, rule="no lease of it ended with 100")
+        before = _lease(call.service, found[-1].lease_id)
+        return going_on(call.service, before, lease_id, call.principal.key_id, call.now_us)
+
+    def told(after: After) -> Told:
+        lease = after.state(lease_stream(lease_id))
+        assert lease.requested is not None
+        opened = opened_told(lease).model_dump()
+        return RestartedTold(**opened, restart_of=lease.requested.restart_of or "")
+
+    return call.record(commands, told, again_on=MATCH_AGAIN)
+
+
+def going_on(
+    service: Service, before: Lease, lease_id: str, key_id: str | None, now_us: int
+) -> list[Any]:
+    """The commands that open a lease for what an ended one asked for. Raises Refused: NO_MATCH."""
+    asked = before.requested
+    assert asked is not None
+    job = service.ledger.market.state_of(job_stream(asked.job_id))
+    assert job.submitted is not None
+    funds = asked.funds
+    if funds is not None:
+        funds = credit(max(1, min(funds.units, _available(service, before, now_us))))
+    request = replace(
+        asked_again(asked, lease_id, now_us), term_us=None, funds=funds, key_id=key_id,
+        pricing=None, overflow=False,
+    )  # fmt: skip
+    here = Round.of_one(service.ledger.world(), now_us)
+    return placed(service, request, job.submitted, here)
+
+
+def run_restarts(service: Service, connection: Connection, now_us: int) -> int:
+    """Leases of jobs with `auto_restart` whose funds ended and are there again."""
+    tables.step_all(connection, only=("leases", "fleet"))
+    after, goings_on = 0, OneByOne(logger, "the restart of %s stops")
+    while ended := leases.read_funds_ended(
+        connection, auto_only=True, after=after, limit=ENDED_MAX
+    ):
+        after = ended[-1].position
+        for row in ended:
+            goings_on.take(row.lease_id, _restart, service, row.lease_id, now_us)
+    return goings_on.end(RestartsStopped)
+
+
+class RestartsStopped(Exception):
+    """Some leases could not go on for a reason that is no refusal; the others did."""
+
+
+def _restart(service: Service, lease_id: str, now_us: int) -> int:
+    """Go on with one lease, if its balance funds an hour; a refusal waits for the next round."""
+    before = _lease(service, lease_id)
+    if _available(service, before, now_us) < _hour_of(before):
+        return 0
+    asked = before.requested
+    assert asked is not None
+    as_lease_id = derive_id("lease", JOB_ACCOUNT, f"restart/{lease_id}")
+    try:
+        service.ledger.handle(
+            lambda: going_on(service, before, as_lease_id, asked.key_id, now_us),
+            key=None, now_us=now_us, again_on=MATCH_AGAIN,
+        )  # fmt: skip
+    except (Refused, StreamMoved) as no:
+        logger.info("%s does not go on yet: %s", lease_id, no)
+        return 0
+    return 1
+
+
+def _lease(service: Service, lease_id: str) -> Lease:
+    return service.ledger.market.state_of(lease_stream(lease_id))
+
+
+def _available(service: Service, before: Lease, now_us: int) -> int:
+    """What the account and its payer could put into an escrow of the same kind now."""
+    assert before.requested is not None
+    assert before.reserved is not None
+    way = before.reserved.settlement
+    world, account_id = service.ledger.world(), before.requested.account_id
+    return sum(one.units for one in sources_of(world, account_id, way, now_us))
+
+
+def _hour_of(before: Lease) -> int:
+    """An hour at the price the lease had."""
+    assert before.reserved is not None
+    hour_us = before.gpu_ppm_total * MIN_RUNWAY_US // PPM
+    return charge_for(hour_us, before.reserved.price_per_gpu_hour.units)

@@ -1,0 +1,456 @@
+"""The turns of a lease over HTTP: pause, resume, extend, reclaim, quote and accept; and its life
+fact by fact, each with its cause and its money.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import Response
+from pydantic import Field
+
+from api.door.amounts import Money, credits_, money
+from api.door.auth import with_scope
+from api.door.call import After, Call, Caller
+from api.door.models import (
+    TERM_SECONDS_MAX,
+    Asked,
+    Count,
+    DeviceId,
+    JobId,
+    LeaseId,
+    LeaseInPath,
+    LeaseState,
+    NodeId,
+    OfferId,
+    Position,
+    Told,
+    Told_at,
+    moment,
+    moment_or_none,
+    page_of,
+    with_examples,
+)
+from api.door.operation import Resource
+from api.door.paging import LIST_LIMIT, Cursor, Limit
+from api.jobs.jobs import EXAMPLE, JOB_PROBLEMS
+from api.leasing.leases import (
+    READ,
+    WRITE,
+    LeaseOpenedTold,
+    NewLease,
+    caller_party,
+    opened_told,
+    opening,
+    visible_lease,
+)
+from api.market.matching import looked_again
+from domain.duration import SECOND_US
+from domain.lease.close_codes import CLOSE_REASONS, fault_of
+from domain.lease.lease import Lease, ReserveLease, lease_stream
+from domain.lease.looked import Looked
+from domain.lease.turns import (
+    CancelReclaim,
+    ExtendLease,
+    LeaseQuoted,
+    PauseLease,
+    ResumeLease,
+    StartReclaim,
+)
+from domain.leasing.taking import Place, quoted_instead, reserving
+from domain.market.matching import Match
+from domain.prices.modules import Posted, label
+from domain.refusal import Reason, Refused
+from projections.lease import turns as lease_turns
+from projections.lease.leases import LEASES
+
+resource = Resource("leases")
+
+POSTED_LABEL = label(Posted())
+
+PROVIDER = with_scope("provider")
+
+
+class Turned(Asked):
+    """No fields: `{}`."""
+
+    model_config = with_examples({})
+
+
+class Extension(Asked):
+    """How much longer, in seconds; all of it is held at once, at the locked price."""
+
+    seconds: Annotated[int, Field(ge=1, le=TERM_SECONDS_MAX)]
+
+    model_config = with_examples({"seconds": 3600})
+
+
+class Reclaim(Asked):
+    """Why, by a provider's code: 10000 unstable, 10001 decommission, 10002 unspecified."""
+
+    code: Annotated[int, Field(ge=10_000, le=19_999)] = 10_002
+
+    model_config = with_examples({"code": 10_001})
+
+
+class NewQuote(NewLease):
+    """As for a lease; `valid_seconds`: how long the price is promised."""
+
+    valid_seconds: Annotated[int, Field(ge=1, le=86_400)] = 900
+
+    model_config = with_examples({"job": EXAMPLE, "valid_seconds": 600})
+
+
+class QuoteAcceptance(Asked):
+    """The quote that is accepted."""
+
+    quote_id: Annotated[str, Field(pattern=r"^quote_[0-9a-f]{32}$")]
+
+    model_config = with_examples({"quote_id": "quote_" + "0" * 32})
+
+
+class LeaseTurnTold(Told):
+    """A lease after a turn. Moments that go with other states are absent."""
+
+    lease_id: LeaseId
+    state: LeaseState
+    funds_end_at: Told_at | None = None
+    term_end_at: Told_at | None = None
+    paused_at: Told_at | None = None
+    reclaim_deadline: Told_at | None = None
+    reclaim_code: Count | None = None
+    held: Money
+    position: Position | None = None
+
+
+class LeaseQuoteTold(Told):
+    """A price that holds until `expires_at`. Nothing is held for it, and no device either."""
+
+    quote_id: str
+    lease_id: LeaseId
+    job_id: JobId
+    state: LeaseState
+    node_id: NodeId
+    offer_id: OfferId
+    device_ids: list[DeviceId]
+    price_per_gpu_hour: Money
+    reclaim_window_seconds: Count | None = None
+    expires_at: Told_at
+    position: Position | None = None
+
+
+class StepLineTold(Told):
+    """One line of the books: debits are positive. Of accounts that are others' the name is `*`."""
+
+    account: str
+    asset: str
+    units: Annotated[str, Field(pattern=r"^-?[0-9]+$")]
+
+
+class LeaseStepTold(Told):
+    """One fact: its cause, its actor, the state it led to, and its money.
+
+    `by_timer`: the server's own timer. `fault`: the party that the code names.
+    """
+
+    type: str
+    position: Position
+    version: Count
+    at: Told_at
+    recorded_at: Told_at
+    state_before: LeaseState | None = None
+    state: LeaseState
+    party: str
+    by: str | None = None
+    by_timer: bool
+    code: Count | None = None
+    reason: str | None = None
+    fault: Literal["none", "renter", "provider", "network", "client"] | None = None
+    command_id: str | None = None
+    money: list[StepLineTold]
+
+
+# --- turns ---------------------------------------------------------------------------------------
+
+
+@resource.post(
+    "/v1/leases/{lease_id}/pause", WRITE, LeaseTurnTold,
+    problems=[Reason.LEASE_UNKNOWN, Reason.LEASE_STATE, Reason.COUNT_OUT_OF_RANGE],
+)  # fmt: skip
+def pause_lease(lease_id: LeaseInPath, body: Turned, call: Caller) -> Response:
+    """Pauses an interruptible lease. It costs nothing until it is resumed."""
+    del body
+
+    def command() -> PauseLease:
+        _required(call, lease_id, "renter")
+        return PauseLease(
+            lease_id=lease_id, reason="renter", by=call.principal.account_id, at_us=call.now_us
+        )
+
+    return call.record(command, _told(lease_id))
+
+
+@resource.post(
+    "/v1/leases/{lease_id}/resume", WRITE, LeaseTurnTold,
+    problems=[Reason.LEASE_UNKNOWN, Reason.LEASE_STATE, Reason.DEVICE_TAKEN,
+              Reason.DEVICE_UNKNOWN],
+)  # fmt: skip
+def resume_lease(lease_id: LeaseInPath, body: Turned, call: Caller) -> Response:
+    """Resumes a lease on the same devices, if they are free."""
+    del body
+
+    def command() -> ResumeLease:
+        _required(call, lease_id, "renter")
+        return ResumeLease(lease_id=lease_id, by=call.principal.account_id, at_us=call.now_us)
+
+    return call.record(command, _told(lease_id))
+
+
+@resource.post(
+    "/v1/leases/{lease_id}/extend", WRITE, LeaseTurnTold,
+    problems=[Reason.LEASE_UNKNOWN, Reason.LEASE_STATE, Reason.OFFER_WITHDRAWN,
+              Reason.OFFER_MISMATCH, Reason.UNPAID_DEBT, Reason.CREDIT_TOO_LOW,
+              Reason.BUDGET_EXHAUSTED, Reason.AMOUNT_NOT_POSITIVE, Reason.TERM_NOT_OFFERED],
+)  # fmt: skip
+def extend_lease(lease_id: LeaseInPath, body: Extension, call: Caller) -> Response:
+    """Extends a fixed term. Top up an open-ended lease instead."""
+
+    def command() -> ExtendLease:
+        _required(call, lease_id, "renter")
+        return ExtendLease(
+            lease_id=lease_id, account_id=call.principal.account_id,
+            more_us=body.seconds * SECOND_US, at_us=call.now_us,
+        )  # fmt: skip
+
+    return call.record(command, _told(lease_id))
+
+
+@resource.post(
+    "/v1/leases/{lease_id}/reclaim", PROVIDER, LeaseTurnTold,
+    problems=[Reason.LEASE_UNKNOWN, Reason.LEASE_STATE, Reason.CLOSE_CODE_PARTY],
+)  # fmt: skip
+def reclaim_lease(lease_id: LeaseInPath, body: Reclaim, call: Caller) -> Response:
+    """Reclaims the devices: the quoted reclaim window begins, at the full rate."""
+
+    def command() -> StartReclaim:
+        _required(call, lease_id, "provider")
+        return StartReclaim(
+            lease_id=lease_id, code=body.code, by=call.principal.account_id, at_us=call.now_us
+        )
+
+    return call.record(command, _told(lease_id))
+
+
+@resource.post(
+    "/v1/leases/{lease_id}/reclaim/cancel", PROVIDER, LeaseTurnTold,
+    problems=[Reason.LEASE_UNKNOWN, Reason.LEASE_STATE],
+)  # fmt: skip
+def cancel_reclaim(lease_id: LeaseInPath, body: Turned, call: Caller) -> Response:
+    """Cancels a reclaim. The renter keeps the devices."""
+    del body
+
+    def command() -> CancelReclaim:
+        _required(call, lease_id, "provider")
+        return CancelReclaim(lease_id=lease_id, by=call.principal.account_id, at_us=call.now_us)
+
+    return call.record(command, _told(lease_id))
+
+
+def _required(call: Call, lease_id: str, party: str) -> Lease:
+    """Raises Refused: LEASE_UNKNOWN, for everybody who is not this party of it."""
+    lease = call.service.ledger.market.state_of(lease_stream(lease_id))
+    found = caller_party(call, lease, lease_id)
+    if found != party and (found, party) != ("client", "renter"):
+        raise Refused(Reason.LEASE_UNKNOWN, lease_id=lease_id)
+    return lease
+
+
+def _told(lease_id: str) -> Any:
+    def told(after: After) -> Told:
+        lease = after.state(lease_stream(lease_id))
+        state: Any = lease.status
+        reclaim = lease.reclaim if lease.status == "reclaiming" else None
+        return LeaseTurnTold(
+            lease_id=lease_id, state=state,
+            funds_end_at=None if lease.opened is None or lease.paused_at_us is not None
+            else moment(lease.window_end_us),
+            term_end_at=moment_or_none(lease.term_end_us),
+            paused_at=moment_or_none(lease.paused_at_us),
+            reclaim_deadline=None if reclaim is None else moment(reclaim.deadline_us),
+            reclaim_code=None if reclaim is None else reclaim.code,
+            held=credits_(lease.held_units),
+        )  # fmt: skip
+
+    return told
+
+
+# --- quotes --------------------------------------------------------------------------------------
+
+
+@resource.post(
+    "/v1/lease-quotes", WRITE, LeaseQuoteTold, status=201,
+    problems=[Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED, Reason.JOB_UNKNOWN,
+              Reason.JOB_STATE, Reason.JOB_EXISTS, Reason.LEASE_EXISTS, Reason.WORKLOAD_EMPTY,
+              Reason.NO_MATCH, Reason.NODE_STATE, Reason.DEVICE_TAKEN, Reason.OFFER_WITHDRAWN,
+              Reason.OFFER_MISMATCH, Reason.PRICE_ABOVE_CAP, Reason.GPU_CLASS_UNPRICED,
+              Reason.TARIFF_UNKNOWN, Reason.AMOUNT_NOT_POSITIVE, Reason.AMOUNT_OUT_OF_RANGE,
+              Reason.CONSTRAINT_INVALID, Reason.COUNTERPARTY_DENIED, *JOB_PROBLEMS[3:],
+              Reason.CLIENT_NOT_AUTHORISED],
+)  # fmt: skip
+def quote_lease(body: NewQuote, call: Caller) -> Response:
+    """Requests a lease and quotes its price, valid for a limited time."""
+    lease_id, quote_id = call.id("lease"), call.id("quote")
+
+    def commands() -> list[Any]:
+        *asked, matched = opening(body, call, lease_id, call.round())
+        assert isinstance(matched, ReserveLease)
+        expires_us = call.now_us + body.valid_seconds * SECOND_US
+        return [*asked, quoted_instead(matched, quote_id, POSTED_LABEL, expires_us)]
+
+    def told(after: After) -> Told:
+        return _quote(after.state(lease_stream(lease_id)), quote_id)
+
+    return call.record(commands, told)
+
+
+@resource.post(
+    "/v1/leases/{lease_id}/accept", WRITE, LeaseOpenedTold,
+    problems=[Reason.LEASE_UNKNOWN, Reason.LEASE_STATE, Reason.NODE_STATE, Reason.DEVICE_TAKEN,
+              Reason.OFFER_WITHDRAWN, Reason.OFFER_MISMATCH, Reason.PRICE_ABOVE_CAP,
+              Reason.GPU_CLASS_UNPRICED, Reason.TARIFF_UNKNOWN, Reason.UNPAID_DEBT,
+              Reason.CREDIT_TOO_LOW, Reason.BUDGET_EXHAUSTED, Reason.QUOTA_EXHAUSTED,
+              Reason.COUNTERPARTY_DENIED],
+)  # fmt: skip
+def accept_quote(lease_id: LeaseInPath, body: QuoteAcceptance, call: Caller) -> Response:
+    """Accepts a quote before it expires. The devices are reserved and the money is held."""
+
+    def command() -> ReserveLease:
+        lease = _required(call, lease_id, "renter")
+        quote = next((one for one in lease.quotes if one.quote_id == body.quote_id), None)
+        if quote is None:
+            raise Refused(Reason.LEASE_STATE, lease_id=lease_id, status=lease.status)
+        place = Place(
+            match=Match(quote.node_id, quote.offer_id, quote.device_ids, (), 1), rule=quote.rule,
+            looked=_looked_at_quote(call, lease, quote),
+        )  # fmt: skip
+        return reserving(
+            lease_id, place, call.now_us, quote_id=quote.quote_id, by=call.principal.member_id
+        )
+
+    def told(after: After) -> Told:
+        return opened_told(after.state(lease_stream(lease_id)))
+
+    return call.record(command, told)
+
+
+def _looked_at_quote(call: Call, lease: Lease, quote: LeaseQuoted) -> Looked:
+    assert lease.requested is not None
+    place = quote.node_id, quote.offer_id, quote.device_ids
+    return looked_again(call.service, lease.requested, place, call.now_us)
+
+
+def _quote(lease: Lease, quote_id: str) -> LeaseQuoteTold:
+    asked: Any = lease.requested
+    quote = next(one for one in lease.quotes if one.quote_id == quote_id)
+    state: Any = lease.status
+    window_us = quote.reclaim_window_us
+    return LeaseQuoteTold(
+        quote_id=quote_id, lease_id=quote.lease_id, job_id=asked.job_id, state=state,
+        node_id=quote.node_id, offer_id=quote.offer_id, device_ids=list(quote.device_ids),
+        price_per_gpu_hour=money(quote.price_per_gpu_hour),
+        reclaim_window_seconds=None if window_us is None else window_us // SECOND_US,
+        expires_at=moment(quote.expires_at_us),
+    )  # fmt: skip
+
+
+# --- its life ------------------------------------------------------------------------------------
+
+
+@resource.get(
+    "/v1/leases/{lease_id}/events", READ, page_of(LeaseStepTold),
+    problems=[Reason.LEASE_UNKNOWN, "cursor_invalid"],
+)  # fmt: skip
+def list_lease_steps(
+    lease_id: LeaseInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
+) -> Response:
+    """Lists the life of a lease, from request to archive: each fact with cause and money."""
+    place = call.place(cursor, [0])
+    with call.read(LEASES) as view:
+        row = visible_lease(call, view.connection, lease_id)
+        before, steps = lease_turns.read_steps(
+            view.connection, lease_id, after=place.after[0], limit=limit + 1
+        )
+        told = dict(zip((step.position for step in steps),
+                        _steps(call, before, steps, row.account_id), strict=True))  # fmt: skip
+        return call.page(
+            view, place, steps, limit, lambda step: [step.position],
+            lambda step: told[step.position],
+        )  # fmt: skip
+
+
+_BY = {
+    "lease.requested.v1": ("renter", "account_id"),
+    "lease.queued.v1": ("timer", None),
+    "lease.match_decided.v1": ("matcher", "rule"),
+    "lease.reserved.v1": ("matcher", None),
+    "lease.quoted.v1": ("matcher", "rule"),
+    "lease.ready.v1": ("node", "node_id"),
+    "lease.command_acknowledged.v1": ("node", "node_id"),
+    "lease.work_ended.v1": ("node", "node_id"),
+    "lease.opened.v1": ("node", None),
+    "lease.topped_up.v1": ("renter", "depositor_account_id"),
+    "lease.extended.v1": ("renter", "account_id"),
+    "lease.paused.v1": ("matcher", "by"),
+    "lease.resumed.v1": ("matcher", "by"),
+    "lease.reclaim_started.v1": ("provider", "by"),
+    "lease.reclaim_cancelled.v1": ("provider", "by"),
+    "lease.disputed.v1": ("party", "dispute_id"),
+    "lease.resolved.v1": ("arbiter", "dispute_id"),
+    "lease.restarted.v1": ("renter", "as_lease_id"),
+}
+"""Who causes a fact, and which of its fields says so; all others are timers of the server."""
+
+
+def _steps(
+    call: Call, before: str | None, steps: list[lease_turns.Step], account_id: str
+) -> list[LeaseStepTold]:
+    told = []
+    for step in steps:
+        told.append(_step(call, before, step, account_id))
+        before = step.state
+    return told
+
+
+def _step(call: Call, before: str | None, step: lease_turns.Step, account_id: str) -> LeaseStepTold:
+    party, field = _BY.get(step.topic, ("timer", None))
+    body = step.body
+    if step.topic == "lease.closed.v1":
+        party, field = str(body["party"]), "by"
+    if step.topic in ("lease.paused.v1", "lease.resumed.v1") and body["by"] == account_id:
+        party = "renter"
+    code = body.get("code")
+    known = CLOSE_REASONS.get(code) if code is not None else None
+    states: Any = (before, step.state)
+    fault: Any = None if code is None else fault_of(code)
+    return LeaseStepTold(
+        type=step.topic, position=step.position, version=step.version, at=moment(step.at_us),
+        recorded_at=moment(step.recorded_us), state_before=states[0], state=states[1],
+        party="timer" if party == "job" else party,
+        by=None if field is None else body.get(field),
+        by_timer=party in ("timer", "job"), code=code,
+        reason=body.get("reason") if known is None else known.name, fault=fault,
+        command_id=body.get("command_id"),
+        money=[
+            StepLineTold(account=_name(call, name), asset=asset, units=str(units))
+            for name, asset, units in step.money
+        ],
+    )  # fmt: skip
+
+
+def _name(call: Call, account: str) -> str:
+    """The name of an account of the books, without whose it is when it is somebody else's."""
+    kind, _, rest = account.partition(":")
+    who, _, source = rest.partition(":")
+    if kind == "party" and not call.principal.may_see(who):
+        return f"party:*:{source}"
+    return account

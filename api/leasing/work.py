@@ -1,0 +1,427 @@
+"""The work of leases: taken up, ended, given back; what it printed; the key of a node's executor.
+
+The executor is the program that runs what was leased. Its key opens these calls of its own node and
+nothing else: it cannot sign usage, change what the node has, or read anything of other nodes. What
+work prints is for the two parties of the lease, kept for a week, and bounded.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+from typing import Annotated, Any, Literal
+
+from fastapi import Query, Response
+from pydantic import Field
+
+from api.door import auth
+from api.door.auth import executors_only, executors_or_scope, nodes_or_scope, with_scope
+from api.door.call import After, Call, Caller
+from api.door.models import (
+    Asked,
+    Count,
+    Hex32,
+    LeaseId,
+    LeaseInPath,
+    NodeId,
+    NodeInPath,
+    Nothing,
+    Position,
+    Told,
+    Told_at,
+    moment,
+    with_examples,
+)
+from api.door.operation import Resource
+from api.fleet.nodes import own_node
+from api.leasing.leases import State
+from api.process import secret_files
+from domain.fleet.executor_key import IssueExecutorKey, RevokeExecutorKey
+from domain.fleet.provider import provider_stream
+from domain.lease.close_codes import COMPLETED, SPEC_MISMATCH, UNSTABLE
+from domain.lease.lease import CloseLease, Lease, lease_stream
+from domain.lease.work_commands import LOST, LeaseCommandAcknowledged, LeaseWorkEnded
+from domain.leasing.work import AcknowledgeCommand, EndWork
+from domain.refusal import Reason, Refused
+from ledger.beside import lease_logs
+from projections.lease import leases, work
+from projections.lease.leases import LEASES
+from projections.lease.work import WORK
+
+resource = Resource("work")
+
+CHUNKS_MAX = 32
+PARTIES = with_scope("renter", "client", "provider")
+ExecutorId = Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
+Runner = Literal["process", "trusted", "docker", "other"]
+LogStream = Literal["stdout", "stderr", "note"]
+Base64 = Annotated[str, Field(pattern=r"^[0-9A-Za-z+/]*={0,2}$", max_length=21_848)]
+
+
+# --- the executor's key ------------------------------------------------------------------------
+
+
+class ExecutorKeyTold(Told):
+    """`executor_key` is shown once, in this answer; the key before it ends now."""
+
+    node_id: NodeId
+    executor_key: str | None = None
+    position: Position | None = None
+
+
+@resource.post(
+    "/v1/nodes/{node_id}/executor-key", nodes_or_scope("provider"), ExecutorKeyTold, status=201,
+    problems=[Reason.NODE_UNKNOWN, Reason.NODE_STATE],
+)  # fmt: skip
+def issue_executor_key(node_id: NodeInPath, body: Nothing, call: Caller) -> Response:
+    """Issues a key for the program that runs the work of a node's leases. It can do nothing else."""
+    del body
+    assert call.key is not None
+    key = auth.executor_key(
+        secret_files.derive(
+            call.service.server_key, "executor-key/v1", call.account, node_id, call.key
+        )
+    )
+
+    def commands() -> IssueExecutorKey:
+        _own(call, node_id)
+        return IssueExecutorKey(
+            node_id=node_id, key_sha256=hashlib.sha256(key.encode()).hexdigest(),
+            by=call.principal.member_id or node_id, at_us=call.now_us,
+        )  # fmt: skip
+
+    return call.record(
+        commands, lambda _after: ExecutorKeyTold(node_id=node_id),
+        reveal=lambda: {"executor_key": key},
+    )  # fmt: skip
+
+
+@resource.post(
+    "/v1/nodes/{node_id}/executor-key/revoke", with_scope("provider"), ExecutorKeyTold,
+    problems=[Reason.NODE_UNKNOWN],
+)  # fmt: skip
+def revoke_executor_key(node_id: NodeInPath, body: Nothing, call: Caller) -> Response:
+    """Revokes the executor's key. No executor acts for the node until it gets another key."""
+    del body
+
+    def commands() -> RevokeExecutorKey:
+        _own(call, node_id)
+        return RevokeExecutorKey(node_id=node_id, by=call.principal.member_id, at_us=call.now_us)
+
+    return call.record(commands, lambda _after: ExecutorKeyTold(node_id=node_id))
+
+
+def _own(call: Call, node_id: str) -> None:
+    """The caller is the node, its executor or its provider. Raises Refused: NODE_UNKNOWN."""
+    if not (call.node_of_caller(node_id) or call.executor_of_caller(node_id)):
+        own_node(call, node_id)
+
+
+# --- commands and their answers ------------------------------------------------------------------
+
+
+class Acknowledgement(Asked):
+    """`workload_sha256` as the node computed it from the work it was told; `executor` names the
+    program that has it, and stays the same when that program starts again.
+    """
+
+    command: Literal["start", "stop"]
+    workload_sha256: Hex32
+    executor: ExecutorId
+    runner: Runner
+
+    model_config = with_examples(
+        {"command": "start", "workload_sha256": "5a" * 32, "executor": "0" * 16,
+         "runner": "process"}
+    )  # fmt: skip
+
+
+class WorkStateTold(Told):
+    """The work of a lease as far as its node has told."""
+
+    lease_id: LeaseId
+    state: State
+    acknowledged_at: Told_at | None = None
+    ended_at: Told_at | None = None
+    exit_code: Count | None = None
+    stopped_at: Told_at | None = None
+    position: Position | None = None
+
+
+class WorkEnd(Asked):
+    """`exit_code` of a process that a signal ended: 128 and its number. `limited`: a limit of the
+    lease ended it. `lost`: the node no longer has it, because it was started anew.
+    """
+
+    executor: ExecutorId
+    outcome: Literal["exited", "limited", "lost"]
+    exit_code: Annotated[int, Field(ge=0, le=255)] | None = None
+
+    model_config = with_examples({"executor": "0" * 16, "outcome": "exited", "exit_code": 0})
+
+
+_AT = "/v1/nodes/{node_id}/assignments/{lease_id}"
+_PROBLEMS = (Reason.NODE_UNKNOWN, Reason.LEASE_UNKNOWN, Reason.LEASE_STATE)
+
+
+@resource.post(
+    _AT + "/acknowledge", executors_or_scope("provider"), WorkStateTold,
+    problems=[*_PROBLEMS, Reason.WORKLOAD_MISMATCH],
+)  # fmt: skip
+def acknowledge_command(
+    node_id: NodeInPath, lease_id: LeaseInPath, body: Acknowledgement, call: Caller
+) -> Response:
+    """Records that the executor will start the work, or has stopped all of it."""
+
+    def commands() -> AcknowledgeCommand:
+        _own(call, node_id)
+        return AcknowledgeCommand(
+            lease_id=lease_id, node_id=node_id, command=body.command,
+            workload_sha256=body.workload_sha256, executor=body.executor, runner=body.runner,
+            at_us=call.now_us,
+        )  # fmt: skip
+
+    return call.record(commands, _state_of(lease_id))
+
+
+@resource.post(
+    _AT + "/ended", executors_only(), WorkStateTold,
+    problems=[*_PROBLEMS, Reason.CLOSE_CODE_PARTY],
+)  # fmt: skip
+def end_work(node_id: NodeInPath, lease_id: LeaseInPath, body: WorkEnd, call: Caller) -> Response:
+    """Records that the work ended by itself, or was lost.
+    The lease and its bill end with it. Only the executor that runs the work reports this; a
+    provider that wants its devices back waits for the reclaim window it quoted. A reserved term
+    does not end with its work: it is paid, and the renter decides.
+    """
+
+    def commands() -> list[Any]:
+        _own(call, node_id)
+        reserved = _leased(call, node_id, lease_id).reserved
+        ended = EndWork(
+            lease_id=lease_id, node_id=node_id, executor=body.executor, outcome=body.outcome,
+            exit_code=body.exit_code, at_us=call.now_us,
+        )  # fmt: skip
+        if reserved is not None and reserved.prepaid is not None and body.outcome != LOST:
+            return [ended]
+        close = CloseLease(
+            lease_id=lease_id, closed_at_us=call.now_us, party="job",
+            code=UNSTABLE if body.outcome == LOST else COMPLETED, at_us=call.now_us,
+        )  # fmt: skip
+        return [ended, close]
+
+    return call.record(commands, _state_of(lease_id))
+
+
+@resource.post(
+    _AT + "/decline", executors_or_scope("provider"), WorkStateTold,
+    problems=[*_PROBLEMS, Reason.CLOSE_CODE_PARTY],
+)  # fmt: skip
+def decline_work(
+    node_id: NodeInPath, lease_id: LeaseInPath, body: Nothing, call: Caller
+) -> Response:
+    """Declines work that the node cannot or may not run. The lease ends uncharged, code 10006."""
+    del body
+
+    def commands() -> CloseLease:
+        _own(call, node_id)
+        lease = _leased(call, node_id, lease_id)
+        if lease.opened is not None:
+            raise Refused(Reason.LEASE_STATE, lease_id=lease_id, status=lease.status)
+        return CloseLease(
+            lease_id=lease_id, closed_at_us=call.now_us, party="provider", code=SPEC_MISMATCH,
+            at_us=call.now_us,
+        )  # fmt: skip
+
+    return call.record(commands, _state_of(lease_id))
+
+
+def _leased(call: Call, node_id: str, lease_id: str) -> Lease:
+    """A lease of this node. Raises Refused: LEASE_UNKNOWN."""
+    lease = call.service.ledger.market.state_of(lease_stream(lease_id))
+    if lease.reserved is None or lease.reserved.node_id != node_id:
+        raise Refused(Reason.LEASE_UNKNOWN, lease_id=lease_id)
+    return lease
+
+
+def _state_of(lease_id: str) -> Any:
+    def told(after: After) -> Told:
+        lease = after.state(lease_stream(lease_id))
+        state: Any = lease.status
+        done = lease.work
+        return WorkStateTold(
+            lease_id=lease_id, state=state,
+            acknowledged_at=_at(done.started),
+            ended_at=_at(done.ended),
+            exit_code=None if done.ended is None else done.ended.exit_code,
+            stopped_at=_at(done.stopped),
+        )  # fmt: skip
+
+    return told
+
+
+def _at(fact: LeaseCommandAcknowledged | LeaseWorkEnded | None) -> str | None:
+    return None if fact is None else moment(fact.at_us)
+
+
+# --- what it printed ------------------------------------------------------------------------------
+
+
+class NewLogPiece(Asked):
+    """`note`: said by the executor itself, not by the work."""
+
+    stream: LogStream
+    body: Annotated[Base64, Field(min_length=4, description="at most 16 KiB")]
+
+
+class NewLogPieces(Asked):
+    """Pieces numbered from `seq` on; known numbers are passed over. `left_out`: bytes that were
+    printed and that the executor did not keep.
+    """
+
+    seq: Annotated[int, Field(ge=0, le=2**31 - 1)]
+    left_out: Annotated[int, Field(ge=0, le=2**53 - 1)] = 0
+    data: Annotated[list[NewLogPiece], Field(min_length=1, max_length=CHUNKS_MAX)]
+
+    model_config = with_examples({"seq": 0, "data": [{"stream": "stdout", "body": "aGVsbG8K"}]})
+
+
+class LogHeadTold(Told):
+    """`next_seq`: what comes next; of a piece that left a gap nothing was kept."""
+
+    lease_id: LeaseId
+    next_seq: Count
+    bytes: Count
+    left_out: Count
+    position: Position | None = None
+
+
+class LogPieceTold(Told):
+    seq: Count
+    stream: LogStream
+    at: Told_at
+    body: Base64
+
+
+class LogTold(LogHeadTold):
+    """Pieces from `from_seq` on. `ended`: nothing more will come."""
+
+    data: list[LogPieceTold]
+    ended: bool
+    exit_code: Count | None = None
+
+
+@resource.post(
+    _AT + "/log", executors_only(), LogHeadTold, records=False,
+    problems=[Reason.LEASE_UNKNOWN],
+)  # fmt: skip
+def ingest_lease_log(
+    node_id: NodeInPath, lease_id: LeaseInPath, body: NewLogPieces, call: Caller
+) -> Response:
+    """Stores pieces of the work's output. A piece that is sent twice is kept once."""
+    if not call.executor_of_caller(node_id):
+        raise Refused(Reason.LEASE_UNKNOWN, lease_id=lease_id)
+    _leased(call, node_id, lease_id)
+    pieces = [(piece.stream, _bytes(piece.body)) for piece in body.data]
+    with call.read() as view:
+        head = lease_logs.append(
+            view.connection, lease_id, body.seq, pieces, body.left_out, call.now_us
+        )
+        told = LogHeadTold(
+            lease_id=lease_id, next_seq=head.next_seq, bytes=head.bytes, left_out=head.left_out
+        )
+        return call.answer(view, told)
+
+
+def _bytes(text: str) -> bytes:
+    """Raises Refused: AMOUNT_OUT_OF_RANGE."""
+    try:
+        found = base64.b64decode(text, validate=True)
+    except binascii.Error:
+        found = b""
+    if not 1 <= len(found) <= lease_logs.CHUNK_BYTES_MAX:
+        raise Refused(Reason.AMOUNT_OUT_OF_RANGE, field="body", at_most=lease_logs.CHUNK_BYTES_MAX)
+    return found
+
+
+@resource.get("/v1/leases/{lease_id}/log", PARTIES, LogTold, problems=[Reason.LEASE_UNKNOWN])
+def read_lease_log(
+    lease_id: LeaseInPath,
+    call: Caller,
+    from_seq: Annotated[int, Query(ge=0, le=2**31 - 1)] = 0,
+) -> Response:
+    """Returns the output of a lease's work, for its renter and its provider. Kept for a week."""
+    lease = _party(call, lease_id)
+    with call.read() as view:
+        head = lease_logs.head(view.connection, lease_id)
+        chunks = lease_logs.read(view.connection, lease_id, from_seq, CHUNKS_MAX)
+        next_seq = chunks[-1].seq + 1 if chunks else max(from_seq, head.next_seq)
+        is_over = lease.status != "closing" or not lease.work.may_run
+        told = LogTold(
+            lease_id=lease_id, next_seq=next_seq, bytes=head.bytes, left_out=head.left_out,
+            data=[
+                LogPieceTold(
+                    seq=chunk.seq, stream=_stream(chunk.stream), at=moment(chunk.at_us),
+                    body=base64.b64encode(chunk.body).decode(),
+                )
+                for chunk in chunks
+            ],
+            ended=lease.closed is not None and is_over and next_seq >= head.next_seq,
+            exit_code=None if lease.work.ended is None else lease.work.ended.exit_code,
+        )  # fmt: skip
+        return call.answer(view, told)
+
+
+def _stream(name: str) -> LogStream:
+    assert name in lease_logs.STREAMS
+    return name  # type: ignore[return-value]
+
+
+def _party(call: Call, lease_id: str) -> Lease:
+    """The lease, for its renter and its provider alone. Raises Refused: LEASE_UNKNOWN."""
+    market = call.service.ledger.market
+    lease = market.state_of(lease_stream(lease_id))
+    owners = set()
+    if lease.requested is not None:
+        owners.add(lease.requested.account_id)
+    if lease.reserved is not None:
+        provider = market.state_of(provider_stream(lease.reserved.provider_id))
+        owners.add(provider.account_id)
+    if not any(call.principal.owns(owner) for owner in owners):
+        raise Refused(Reason.LEASE_UNKNOWN, lease_id=lease_id)
+    return lease
+
+
+# --- how it goes ----------------------------------------------------------------------------------
+
+
+class LeaseWorkTold(WorkStateTold):
+    """`credentials` are sealed to the key the renter named: base64 of a libsodium sealed box."""
+
+    executor: ExecutorId | None = None
+    runner: Runner | None = None
+    workload_sha256: Hex32 | None = None
+    outcome: Literal["exited", "limited", "lost"] | None = None
+    endpoint: str | None = None
+    credentials: str | None = None
+
+
+@resource.get("/v1/leases/{lease_id}/work", PARTIES, LeaseWorkTold, problems=[Reason.LEASE_UNKNOWN])
+def read_lease_work(lease_id: LeaseInPath, call: Caller) -> Response:
+    """Returns whether the work of a lease was started, how it ended, and how to reach it."""
+    lease = _party(call, lease_id)
+    with call.read(WORK, LEASES) as view:
+        row = work.read_work(view.connection, lease_id)
+        terms = leases.read_lease(view.connection, lease_id)
+        state, done = _state_of(lease_id)(After(call.service, ())), lease.work
+        started: Any = None if done.started is None else done.started
+        outcome: Any = None if done.ended is None else done.ended.outcome
+        told = LeaseWorkTold(
+            **state.model_dump(), outcome=outcome,
+            executor=started and started.executor, runner=started and started.runner,
+            workload_sha256=started and started.workload_sha256,
+            endpoint=None if terms is None else terms.endpoint,
+            credentials=None if row is None else row.credentials,
+        )  # fmt: skip
+        return call.answer(view, told)

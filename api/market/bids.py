@@ -1,0 +1,471 @@
+"""Bidding: open requests and their auctions, providers' bids, and renters' standing bids.
+
+A provider bids with an offer of its own; the deposit is held from its account until somebody has
+won, or it withdraws. A sealed auction's bids are nobody's but the bidder's until it is over.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import Path, Response
+from pydantic import Field
+
+from api.door.amounts import Money, credits_, credits_or_none, money
+from api.door.auth import with_scope
+from api.door.call import After, Call, Caller
+from api.door.models import (
+    AccountId,
+    Asked,
+    Count,
+    DeviceId,
+    LeaseId,
+    LeaseInPath,
+    LeaseState,
+    Moment,
+    NodeId,
+    Nothing,
+    OfferId,
+    Position,
+    Ppm,
+    ProviderId,
+    Told,
+    Told_at,
+    moment,
+    moment_or_none,
+    page_of,
+    with_examples,
+)
+from api.door.operation import Resource
+from api.door.paging import LIST_LIMIT, Cursor, Limit
+from api.fleet.providers import own_provider
+from api.market.bidding_devices import bids_offered, free_devices, looked_for_bid
+from api.market.matching import looked_again
+from domain.lease.lease import Lease, lease_stream
+from domain.lease.looked import NOT_LOOKED, Looked
+from domain.leasing.bidding import PlaceBid, award
+from domain.leasing.rebid import rebidding
+from domain.market.auction import Auction, BidPlaced, WithdrawBid, stream_of
+from domain.market.offer import offer_stream
+from domain.market.standing_bid import stream_of as standing_stream_of
+from domain.refusal import Reason, Refused
+from projections.market import bids
+from projections.market.bids import BIDS
+from projections.pools.pools import POOLS
+
+resource = Resource("bids")
+
+RENTER = with_scope("renter", "client")
+PROVIDER = with_scope("provider")
+READ = with_scope("renter", "provider", "client", "operator", "audit:read")
+BidInPath = Annotated[str, Path(pattern=r"^bid_[0-9A-Za-z]{1,64}$")]
+BidId = Annotated[str, Field(pattern=r"^bid_[0-9A-Za-z]{1,64}$")]
+BidState = Literal["standing", "withdrawn", "expired", "unavailable", "won", "lost"]
+DepositState = Literal["held", "returned", "forfeited"]
+SEALED = "second_price/"
+
+
+class AuctionTold(Told):
+    """A request that takes bids until `closes_at`, or what came of it. `sla_class`: what the lease
+    promises its renter; an offer that promises less cannot win.
+    """
+
+    lease_id: LeaseId
+    state: Literal["open", "awarded", "ended"]
+    pricing: str
+    gpu_count: Annotated[int, Field(ge=1, le=64)]
+    share_ppm: Ppm
+    mem_ppm: Ppm
+    models: list[str]
+    max_price_per_gpu_hour: Money
+    term_seconds: Count | None = None
+    sla_class: str | None = None
+    deposit: Money
+    bids_max: Count
+    bids: Count
+    pick: Literal["cheapest", "renter"]
+    closes_at: Told_at
+    winner_bid_id: BidId | None = None
+    price_per_gpu_hour: Money | None = None
+    opened_at: Told_at
+    position: Position | None = None
+
+
+class NewBid(Asked):
+    """With which offer of yours, at which price. `device_ids` absent: free ones of its node.
+    `expires_at` absent: it stands until the auction is over.
+    """
+
+    offer_id: OfferId
+    price_per_gpu_hour: Money
+    device_ids: Annotated[list[DeviceId], Field(min_length=1, max_length=64)] | None = None
+    expires_at: Moment | None = None
+
+    model_config = with_examples(
+        {
+            "offer_id": "offer_" + "1" * 32,
+            "price_per_gpu_hour": {"asset": "CREDIT", "units": "1900000"},
+        }
+    )
+
+
+class BidTold(Told):
+    """`deposit_state`: held while the bid stands or has won and not started; then returned, or
+    forfeited to the network.
+    """
+
+    bid_id: BidId
+    lease_id: LeaseId
+    place: Count
+    account_id: AccountId
+    provider_id: ProviderId
+    offer_id: OfferId
+    node_id: NodeId
+    device_ids: list[DeviceId]
+    price_per_gpu_hour: Money
+    deposit: Money
+    deposit_state: DepositState
+    state: BidState
+    expires_at: Told_at
+    placed_at: Told_at
+    ended_at: Told_at | None = None
+    position: Position | None = None
+
+
+class BidWithdrawnTold(Told):
+    bid_id: BidId
+    lease_id: LeaseId
+    returned: Money
+    position: Position | None = None
+
+
+class BidAcceptedTold(Told):
+    """Reserved at the bid, and waiting for the node. `held` is what the escrow holds."""
+
+    lease_id: LeaseId
+    bid_id: BidId
+    state: LeaseState
+    node_id: NodeId
+    price_per_gpu_hour: Money
+    held: Money
+    position: Position | None = None
+
+
+class StandingBidTold(Told):
+    """`state`: waiting for devices, holding them, paused because it was outbid or its renter asked,
+    or over. `lowest_winning`: the bid to beat on devices of its class.
+    """
+
+    lease_id: LeaseId
+    bid: Money
+    state: Literal["waiting", "holding", "paused", "over"]
+    reason: Literal["outbid", "renter"] | None = None
+    node_id: NodeId | None = None
+    since: Told_at
+    lowest_winning: Money | None = None
+    position: Position | None = None
+
+
+class NewStandingBid(Asked):
+    """Raise or lower the bid. A lease that has run keeps its price: another one goes on with its
+    job at the new bid.
+    """
+
+    bid: Money
+
+    model_config = with_examples({"bid": {"asset": "CREDIT", "units": "1500000"}})
+
+
+class StandingBidSetTold(Told):
+    """`lease_id`: the lease that has the bid now; another than before where one had run."""
+
+    lease_id: LeaseId
+    bid: Money
+    restart_of: LeaseId | None = None
+    position: Position | None = None
+
+
+# --- auctions and their bids -----------------------------------------------------------------
+
+
+@resource.get("/v1/auctions", READ, page_of(AuctionTold), problems=["cursor_invalid"])
+def list_auctions(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None) -> Response:
+    """Lists requests that take bids now, in the order in which they came."""
+    place = call.place(cursor, [0])
+    with call.read(BIDS) as view:
+        rows = bids.read_open_requests(
+            view.connection, call.now_us, after=place.after[0], limit=limit + 1
+        )
+        return call.page(view, place, rows, limit, lambda row: [row.position], _auction)
+
+
+@resource.get(
+    "/v1/auctions/{lease_id}", READ, AuctionTold, problems=[Reason.LEASE_UNKNOWN]
+)  # fmt: skip
+def read_auction(lease_id: LeaseInPath, call: Caller) -> Response:
+    """Returns the auction of a request. Every bidder can read what the request asks for."""
+    with call.read(BIDS) as view:
+        found = bids.read_request(view.connection, lease_id)
+        if found is None:
+            raise Refused(Reason.LEASE_UNKNOWN, lease_id=lease_id)
+        return call.answer(view, _auction(found))
+
+
+@resource.post(
+    "/v1/auctions/{lease_id}/bids", PROVIDER, BidTold, status=201,
+    problems=[Reason.LEASE_UNKNOWN, Reason.AUCTION_STATE, Reason.PROVIDER_UNKNOWN,
+              Reason.OFFER_UNKNOWN, Reason.OFFER_WITHDRAWN, Reason.OFFER_MISMATCH,
+              Reason.NODE_STATE, Reason.NODE_UNKNOWN, Reason.DEVICE_TAKEN, Reason.DEVICE_UNKNOWN,
+              Reason.NOT_PERMITTED, Reason.ACCOUNT_CLOSED, Reason.BID_EXISTS, Reason.BIDS_FULL,
+              Reason.AUCTION_TERMS, Reason.AMOUNT_NOT_POSITIVE, Reason.AMOUNT_OUT_OF_RANGE,
+              Reason.PRICE_BELOW_USAGE_FEE, Reason.PRICE_ABOVE_CAP, Reason.GPU_CLASS_UNPRICED,
+              Reason.TARIFF_UNKNOWN, Reason.CREDIT_TOO_LOW, Reason.NODE_IN_MAINTENANCE],
+)  # fmt: skip
+def submit_bid(lease_id: LeaseInPath, body: NewBid, call: Caller) -> Response:
+    """Places a bid on a request with one of your offers. The deposit is held until a bid wins."""
+    bid_id = call.id("bid")
+
+    def commands() -> PlaceBid:
+        offer = _own_offer(call, body.offer_id)
+        devices = body.device_ids
+        if devices is None:
+            devices = free_devices(call.service, lease_id, offer.node_id)
+        looked = looked_for_bid(
+            call.service, lease_id, body.offer_id, offer.node_id, devices, call.now_us
+        )
+        return PlaceBid(
+            lease_id=lease_id, bid_id=bid_id, account_id=call.principal.account_id,
+            provider_id=offer.provider_id, offer_id=body.offer_id, device_ids=tuple(devices),
+            price_per_gpu_hour=body.price_per_gpu_hour.amount(), at_us=call.now_us,
+            expires_at_us=body.expires_at, looked=looked,
+        )  # fmt: skip
+
+    def told(after: After) -> Told:
+        auction = after.state(stream_of(lease_id))
+        return _placed(auction.bids[bid_id])
+
+    return call.record(commands, told)
+
+
+@resource.get(
+    "/v1/auctions/{lease_id}/bids", READ, page_of(BidTold),
+    problems=[Reason.LEASE_UNKNOWN, "cursor_invalid"],
+)  # fmt: skip
+def list_auction_bids(
+    lease_id: LeaseInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
+) -> Response:
+    """Lists the bids of a request: all for its renter and for operators, your own for a bidder.
+    In a sealed auction no bidder sees another bid before the auction is over.
+    """
+    place = call.place(cursor, [0])
+    with call.read(BIDS) as view:
+        found = bids.read_request(view.connection, lease_id)
+        if found is None:
+            raise Refused(Reason.LEASE_UNKNOWN, lease_id=lease_id)
+        is_sealed = found.state == "open" and found.pricing.startswith(SEALED)
+        sees_all = call.principal.may_see(found.account_id) and not is_sealed
+        rows = bids.read_bids(
+            view.connection, lease_id=lease_id, after=place.after[0], limit=limit + 1,
+            account_id=None if sees_all else call.principal.account_id,
+        )  # fmt: skip
+        return call.page(view, place, rows, limit, lambda row: [row.position], _bid)
+
+
+@resource.get("/v1/bids", PROVIDER, page_of(BidTold), problems=["cursor_invalid"])
+def list_bids(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None) -> Response:
+    """Lists your bids and the state of their deposits, in order."""
+    place = call.place(cursor, [0])
+    with call.read(BIDS) as view:
+        rows = bids.read_bids(
+            view.connection, account_id=call.principal.account_id, after=place.after[0],
+            limit=limit + 1,
+        )  # fmt: skip
+        return call.page(view, place, rows, limit, lambda row: [row.position], _bid)
+
+
+@resource.post(
+    "/v1/auctions/{lease_id}/bids/{bid_id}/withdraw", PROVIDER, BidWithdrawnTold,
+    problems=[Reason.LEASE_UNKNOWN, Reason.BID_UNKNOWN],
+)  # fmt: skip
+def withdraw_bid(lease_id: LeaseInPath, bid_id: BidInPath, body: Nothing, call: Caller) -> Response:
+    """Withdraws a bid that has not won. Its deposit comes back."""
+    del body
+    returned: list[int] = []
+
+    def commands() -> WithdrawBid:
+        bid = _state(call, lease_id).bids.get(bid_id)
+        returned[:] = [0 if bid is None else sum(part.amount.units for part in bid.deposit)]
+        return WithdrawBid(
+            lease_id=lease_id, bid_id=bid_id, account_id=call.principal.account_id,
+            by=call.principal.member_id, at_us=call.now_us,
+        )  # fmt: skip
+
+    def told(_after: After) -> Told:
+        return BidWithdrawnTold(bid_id=bid_id, lease_id=lease_id, returned=credits_(returned[0]))
+
+    return call.record(commands, told)
+
+
+@resource.post(
+    "/v1/auctions/{lease_id}/bids/{bid_id}/accept", RENTER, BidAcceptedTold,
+    problems=[Reason.LEASE_UNKNOWN, Reason.LEASE_STATE, Reason.AUCTION_STATE, Reason.BID_UNKNOWN,
+              Reason.BID_STATE, Reason.DEVICE_TAKEN, Reason.DEVICE_UNKNOWN, Reason.OFFER_WITHDRAWN,
+              Reason.OFFER_MISMATCH, Reason.NODE_STATE, Reason.UNPAID_DEBT, Reason.CREDIT_TOO_LOW,
+              Reason.BUDGET_EXHAUSTED, Reason.PRICE_ABOVE_CAP, Reason.NODE_IN_MAINTENANCE,
+              Reason.COUNTERPARTY_DENIED, Reason.QUOTA_EXHAUSTED],
+)  # fmt: skip
+def accept_bid(lease_id: LeaseInPath, bid_id: BidInPath, body: Nothing, call: Caller) -> Response:
+    """Accepts a bid of a request whose `pick` is "renter". The lease is reserved at its price."""
+    del body
+
+    def commands() -> list[Any]:
+        auction = _state(call, lease_id)
+        opened = auction.opened
+        if opened is None or not call.principal.owns(opened.account_id):
+            raise Refused(Reason.LEASE_UNKNOWN, lease_id=lease_id)
+        if bid_id not in auction.bids:
+            raise Refused(Reason.BID_UNKNOWN, lease_id=lease_id, bid_id=bid_id)
+        offered = bids_offered(call.service, lease_id, call.now_us)
+        found = award(call.service.ledger.world(), lease_id, bid_id, call.now_us, offered)
+        if found is None or found[0] != bid_id:
+            raise Refused(Reason.BID_STATE, bid_id=bid_id, rule="it has expired, or cannot win")
+        return list(found[1])
+
+    def told(after: After) -> Told:
+        lease = after.state(lease_stream(lease_id))
+        reserved = lease.reserved
+        assert reserved is not None
+        state: Any = lease.status
+        return BidAcceptedTold(
+            lease_id=lease_id, bid_id=bid_id, state=state, node_id=reserved.node_id,
+            price_per_gpu_hour=money(reserved.price_per_gpu_hour),
+            held=credits_(lease.held_units),
+        )  # fmt: skip
+
+    return call.record(commands, told)
+
+
+# --- standing bids ---------------------------------------------------------------------------
+
+
+@resource.post(
+    "/v1/leases/{lease_id}/bid", RENTER, StandingBidSetTold,
+    problems=[Reason.LEASE_UNKNOWN, Reason.PRICING_NOT_OFFERED, Reason.BID_STATE,
+              Reason.AMOUNT_NOT_POSITIVE, Reason.AMOUNT_OUT_OF_RANGE, Reason.PRICE_ABOVE_CAP,
+              Reason.JOB_STATE, Reason.ACCOUNT_CLOSED],
+)  # fmt: skip
+def set_standing_bid(lease_id: LeaseInPath, body: NewStandingBid, call: Caller) -> Response:
+    """Raises or lowers the standing bid of an interruptible lease."""
+    next_id = call.id("lease")
+    at: list[str] = [lease_id]
+
+    def commands() -> list[Any]:
+        lease = _own_lease(call, lease_id)
+        looked = _looked_where_it_is(call, lease)
+        found = rebidding(lease, body.bid.amount(), next_id, call.now_us, looked)
+        at[:] = [found.lease_id]
+        return list(found.commands)
+
+    def told(_after: After) -> Told:
+        before = None if at[0] == lease_id else lease_id
+        return StandingBidSetTold(lease_id=at[0], bid=body.bid, restart_of=before)
+
+    return call.record(commands, told)
+
+
+@resource.get(
+    "/v1/leases/{lease_id}/bid", READ, StandingBidTold, problems=[Reason.LEASE_UNKNOWN]
+)  # fmt: skip
+def read_standing_bid(lease_id: LeaseInPath, call: Caller) -> Response:
+    """Returns the standing bid of an interruptible lease, and the bid to beat."""
+    with call.read(BIDS, POOLS) as view:
+        found = bids.read_standing(view.connection, lease_id)
+        if found is None or not call.principal.may_see(found.account_id):
+            raise Refused(Reason.LEASE_UNKNOWN, lease_id=lease_id)
+        winning = {
+            row.gpu_class: row.lowest_units for row in bids.read_market_prices(view.connection)
+        }
+        lowest = winning.get(found.gpu_class or "")
+        state: Any = found.state
+        reason: Any = found.reason
+        return call.answer(
+            view,
+            StandingBidTold(
+                lease_id=lease_id, bid=credits_(found.price_units), state=state, reason=reason,
+                node_id=found.node_id, since=moment(found.since_us),
+                lowest_winning=credits_or_none(lowest),
+            ),
+        )  # fmt: skip
+
+
+# --- small things ----------------------------------------------------------------------------
+
+
+def _looked_where_it_is(call: Call, lease: Lease) -> Looked:
+    """What the views tell of the node that a lease holds, if it holds one."""
+    asked, held = lease.requested, lease.reserved
+    if asked is None or held is None:
+        return NOT_LOOKED
+    place = held.node_id, held.offer_id, held.device_ids
+    return looked_again(call.service, asked, place, call.now_us)
+
+
+def _own_lease(call: Call, lease_id: str) -> Lease:
+    lease = call.service.ledger.market.state_of(lease_stream(lease_id))
+    standing = call.service.ledger.market.state_of(standing_stream_of(lease_id))
+    asked = lease.requested
+    if asked is None or standing.current is None or not call.principal.owns(asked.account_id):
+        raise Refused(Reason.LEASE_UNKNOWN, lease_id=lease_id)
+    return lease
+
+
+def _own_offer(call: Call, offer_id: str) -> Any:
+    """Raises Refused: OFFER_UNKNOWN, also for another account's."""
+    state = call.service.ledger.market.state_of(offer_stream(offer_id))
+    if state.published is None:
+        raise Refused(Reason.OFFER_UNKNOWN, offer_id=offer_id)
+    try:
+        own_provider(call, state.published.provider_id)
+    except Refused:
+        raise Refused(Reason.OFFER_UNKNOWN, offer_id=offer_id) from None
+    return state.published
+
+
+def _state(call: Call, lease_id: str) -> Auction:
+    return call.service.ledger.market.state_of(stream_of(lease_id))
+
+
+def _auction(row: bids.OpenRequest) -> AuctionTold:
+    told: Any = row
+    return AuctionTold(
+        lease_id=row.lease_id, state=told.state, pricing=row.pricing, gpu_count=row.gpu_count,
+        share_ppm=row.share_ppm, mem_ppm=row.mem_ppm, models=row.models,
+        max_price_per_gpu_hour=credits_(row.cap_units),
+        term_seconds=None if row.term_us is None else row.term_us // 1_000_000,
+        sla_class=row.sla_class,
+        deposit=credits_(row.deposit_units), bids_max=row.bids_max, bids=row.standing,
+        pick=told.pick, closes_at=moment(row.closes_at_us), winner_bid_id=row.winner_bid_id,
+        price_per_gpu_hour=credits_or_none(row.price_units), opened_at=moment(row.at_us),
+    )  # fmt: skip
+
+
+def _bid(row: bids.Bid) -> BidTold:
+    told: Any = row
+    return BidTold(
+        bid_id=row.bid_id, lease_id=row.lease_id, place=row.number, account_id=row.account_id,
+        provider_id=row.provider_id, offer_id=row.offer_id, node_id=row.node_id,
+        device_ids=row.device_ids, price_per_gpu_hour=credits_(row.price_units),
+        deposit=credits_(row.deposit_units), deposit_state=told.deposit, state=told.state,
+        expires_at=moment(row.expires_at_us), placed_at=moment(row.at_us),
+        ended_at=moment_or_none(row.ended_at_us),
+    )  # fmt: skip
+
+
+def _placed(bid: BidPlaced) -> BidTold:
+    return BidTold(
+        bid_id=bid.bid_id, lease_id=bid.lease_id, place=bid.number, account_id=bid.account_id,
+        provider_id=bid.provider_id, offer_id=bid.offer_id, node_id=bid.node_id,
+        device_ids=list(bid.device_ids), price_per_gpu_hour=money(bid.price_per_gpu_hour),
+        deposit=credits_(sum(part.amount.units for part in bid.deposit)), deposit_state="held",
+        state="standing", expires_at=moment(bid.expires_at_us), placed_at=moment(bid.at_us),
+    )  # fmt: skip

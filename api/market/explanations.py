@@ -1,0 +1,266 @@
+"""Why this node, why none: matches and explanations as they are told, before buying and after."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from api.door.amounts import Money, Units, credits_
+from api.door.models import (
+    Count,
+    DeviceId,
+    LeaseId,
+    NodeId,
+    OfferId,
+    Position,
+    RegionId,
+    Told,
+    Told_at,
+)
+from api.door.models import moment as told_at
+from api.fleet.constraints import WeightsAsked
+from api.market.matching import Found
+from api.market.performance import PerformanceTold
+from domain.hardware.constraints import weights_of
+from domain.lease.lease import Candidate, MatchDecided, Narrowed
+from domain.market.dimensions import OfferedNode
+from domain.market.explanation import Relaxation
+from domain.market.matching import recompute
+from domain.money import PPM
+from projections.trust.reputation import Setting
+
+SettingName = Literal["edge", "datacenter"]
+PpmTold = Annotated[int, Field(ge=0, le=PPM)]
+
+
+class FactorsTold(Told):
+    """Each in ppm; the formulas are on the page about matching."""
+
+    spec_fit: int
+    reputation: int
+    locality: int
+    free_peers: int
+    storage: int
+    price: int
+
+
+class CandidateTold(Told):
+    """`served_gpu_us`: this epoch; ties go to the node that served least. `score_ppm` is the sum of
+    weight x factor.
+    """
+
+    node_id: NodeId
+    offer_id: OfferId
+    price_per_gpu_hour: Money
+    stranded_ppm: Count
+    served_gpu_us: Units
+    own_node: bool | None = None
+    down_ranked: bool | None = None
+    score_ppm: int | None = None
+    factors_ppm: FactorsTold | None = None
+
+
+class DimensionTold(Told):
+    """One demand, in the order of asking: what it left of the nodes before it, and the best that
+    those had to offer.
+    """
+
+    dimension: str
+    required: str
+    best_offered: str | None = None
+    nodes_left: Count
+    nodes_refused: Count
+
+
+class RelaxationTold(Told):
+    """Easing this one field of the request gives a match on so many nodes. Nearest first:
+    `distance_ppm` is how far a number moves, in parts per million of it; words count as a whole.
+    """
+
+    field: str
+    required: str
+    offered: str
+    nodes: Count
+    distance_ppm: Count
+
+
+class MatchTold(Told):
+    """Why this node: the candidates, best first, by the rule. `deciding` is what put the first
+    before the second. `recomputed`: the recorded choice follows from the recorded inputs.
+    """
+
+    lease_id: LeaseId
+    rule: str
+    fleet_position: Position
+    considered: Count
+    node_id: NodeId
+    offer_id: OfferId
+    device_ids: list[DeviceId]
+    rank: Count
+    runner_up: NodeId | None = None
+    deciding: str | None = None
+    weights: WeightsAsked | None = None
+    candidates: list[CandidateTold]
+    dimensions: list[DimensionTold] | None = None
+    recomputed: bool
+    differences: list[str]
+    decided_at: Told_at
+
+
+class ExpectedTold(Told):
+    """What leases of other accounts got on nodes of this setting so far (K-4): how many ended
+    because the node went silent, and how much of the promised time was served. Absent before there
+    was any.
+    """
+
+    leases: Count
+    unreachable_ppm: PpmTold
+    served_ppm: PpmTold | None = None
+
+
+class OfferedTold(Told):
+    """Where a lease would go now. An `edge` node stands in a home or an office: expect lower
+    performance and that it goes offline more often than one in a `datacenter`. `performance`: what
+    is known of this machine's speed, each value with its source.
+    """
+
+    node_id: NodeId
+    offer_id: OfferId
+    region_id: RegionId
+    model: str
+    memory_mib: Count
+    devices: Count
+    price_per_gpu_hour: Money
+    own_node: bool
+    setting: SettingName
+    lower_performance: bool
+    higher_offline_odds: bool
+    expected: ExpectedTold | None = None
+    performance: list[PerformanceTold]
+
+
+class JobQuoteTold(Told):
+    """What a request would get now; nothing is recorded and nothing is held. `impossible` names
+    the demand that no registered node could ever meet.
+    """
+
+    rule: str
+    fleet_position: Position
+    nodes: Count
+    considered: Count
+    offered: OfferedTold | None = None
+    runner_up: NodeId | None = None
+    deciding: str | None = None
+    candidates: list[CandidateTold]
+    dimensions: list[DimensionTold]
+    relaxations: list[RelaxationTold]
+    impossible: str | None = None
+    position: Position
+
+
+def match_told(fact: MatchDecided) -> MatchTold:
+    """From the recorded decision, ranked again."""
+    again = recompute(fact)
+    dimensions = list(map(dimension_told, fact.narrowed)) or None
+    return MatchTold(
+        lease_id=fact.lease_id, rule=fact.rule, fleet_position=fact.fleet_position,
+        considered=fact.considered, node_id=fact.node_id, offer_id=fact.offer_id,
+        device_ids=list(fact.device_ids), decided_at=told_at(fact.at_us),
+        rank=1 + again.order.index(fact.node_id) if fact.node_id in again.order else 0,
+        runner_up=again.runner_up, deciding=again.deciding,
+        weights=None if fact.weights is None else WeightsAsked(**weights_of(fact.weights)),
+        candidates=list(map(candidate_told, fact.candidates)), dimensions=dimensions,
+        recomputed=not again.differences, differences=list(again.differences),
+    )  # fmt: skip
+
+
+def candidate_told(one: Candidate) -> CandidateTold:
+    factors = one.factors_ppm
+    names = tuple(FactorsTold.model_fields)
+    return CandidateTold(
+        node_id=one.node_id, offer_id=one.offer_id,
+        price_per_gpu_hour=credits_(one.price_per_gpu_hour), stranded_ppm=one.stranded_ppm,
+        served_gpu_us=str(one.served_gpu_us), own_node=one.is_own,
+        down_ranked=one.is_down_ranked, score_ppm=one.score_ppm,
+        factors_ppm=(
+            None if factors is None else FactorsTold(**dict(zip(names, factors, strict=True)))
+        ),
+    )  # fmt: skip
+
+
+def dimension_told(one: Narrowed) -> DimensionTold:
+    return DimensionTold(
+        dimension=one.dimension, required=one.required, best_offered=one.best_offered,
+        nodes_left=one.nodes_left, nodes_refused=one.nodes_refused,
+    )  # fmt: skip
+
+
+def relaxation_told(one: Relaxation) -> RelaxationTold:
+    return RelaxationTold(
+        field=one.field, required=one.required, offered=one.offered, nodes=one.nodes,
+        distance_ppm=one.distance_ppm,
+    )  # fmt: skip
+
+
+def quote_told(
+    found: Found, settings: Mapping[str, Setting], performance: list[PerformanceTold]
+) -> JobQuoteTold:
+    """What the fleet answered, with what its setting was worth to others so far."""
+    explained, match = found.explanation, found.match
+    ranked = () if match is None else match.candidates
+    offered, runner_up, deciding = None, None, None
+    if match is not None:
+        node = next(one for one in found.nodes
+                    if (one.node_id, one.offer_id) == (match.node_id, match.offer_id))  # fmt: skip
+        offered = _offered_told(node, found.need.account_id, settings, performance)
+        again = recompute(_as_fact(found, match.candidates))
+        runner_up, deciding = again.runner_up, again.deciding
+    return JobQuoteTold(
+        rule=found.rule, fleet_position=found.position, position=found.position,
+        nodes=explained.nodes, considered=0 if match is None else match.considered,
+        offered=offered, runner_up=runner_up, deciding=deciding,
+        candidates=list(map(candidate_told, ranked)),
+        dimensions=list(map(dimension_told, explained.dimensions)),
+        relaxations=list(map(relaxation_told, explained.relaxations)),
+        impossible=explained.impossible,
+    )  # fmt: skip
+
+
+def _as_fact(found: Found, candidates: tuple[Candidate, ...]) -> MatchDecided:
+    """The decision as it would be recorded."""
+    match: Any = found.match
+    return MatchDecided(
+        lease_id="", rule=found.rule, fleet_position=found.position, candidates=candidates,
+        considered=match.considered, node_id=match.node_id, offer_id=match.offer_id,
+        device_ids=match.device_ids, at_us=found.need.at_us,
+        weights=found.need.constraints.weights, pricing=None, narrowed=(),
+    )  # fmt: skip
+
+
+def _offered_told(
+    node: OfferedNode,
+    renter: str,
+    settings: Mapping[str, Setting],
+    performance: list[PerformanceTold],
+) -> OfferedTold:
+    setting: Any = node.setting
+    is_edge = node.setting == "edge"
+    return OfferedTold(
+        node_id=node.node_id, offer_id=node.offer_id, region_id=node.region_id,
+        model=node.device_model, memory_mib=node.memory_mib, devices=len(node.devices),
+        price_per_gpu_hour=credits_(node.price), own_node=node.account_id == renter,
+        setting=setting, lower_performance=is_edge, higher_offline_odds=is_edge,
+        expected=_expected(settings.get(node.setting)), performance=performance,
+    )  # fmt: skip
+
+
+def _expected(known: Setting | None) -> ExpectedTold | None:
+    if known is None or not known.leases:
+        return None
+    promised = known.promised_gpu_us
+    return ExpectedTold(
+        leases=known.leases, unreachable_ppm=known.unreachable * PPM // known.leases,
+        served_ppm=known.served_gpu_us * PPM // promised if promised else None,
+    )  # fmt: skip

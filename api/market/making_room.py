@@ -1,0 +1,222 @@
+"""Room that a lease on demand, or a higher standing bid, takes from interruptible leases.
+
+Everything here only proposes: the decision asks every stream again. A lease that makes room is
+paused in the append that gives its devices to another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from api.market.matching import Wish, asking, looked_at
+from api.process.lease_desk import Round
+from api.process.service import Service
+from domain.lease.lease import Lease, lease_stream
+from domain.lease.looked import NOT_LOOKED
+from domain.lease.turns import PauseLease, ResumeLease
+from domain.leasing.taking import Place
+from domain.market.dimensions import DIMENSIONS, FreeDevice, Need, OfferedNode
+from domain.market.matching import Match, candidate_of, rule_of
+from domain.market.offer import PRICE_UNITS_MAX
+from domain.money import PPM
+from domain.prices.modules import PriceOffer, PriceRequest, PricingPolicy, module_of
+from projections.fleet import fleet
+from projections.fleet.fleet import FLEET
+from projections.market import bids
+from projections.market.bids import BIDS, Standing
+from projections.market.columns import Columns
+from projections.market.match import devices_meeting, node_with
+from projections.runner import Connection
+
+MATCHER = "matcher"
+ALL_BUT_ROOM_AND_PRICE = tuple(
+    one.name
+    for one in DIMENSIONS
+    if one.name not in ("free", "usage_fee", "price", "budget", "funds")
+)
+"""What devices have to meet whose present holders would make room."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a lease needs, the devices that meet it whoever holds them, and the fleet's position."""
+
+    need: Need
+    device_ids: frozenset[str]
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Devices of one node, and the interruptible leases that would be paused for them. `node`: as
+    it will be once they are gone; None where it is gone itself.
+    """
+
+    node_id: str
+    offer_id: str
+    device_ids: tuple[str, ...]
+    victims: tuple[Standing, ...]
+    wanted: Wanted
+    node: OfferedNode | None = None
+
+    def pauses(self, now_us: int) -> list[PauseLease]:
+        return [
+            PauseLease(lease_id=one.lease_id, reason="outbid", by=MATCHER, at_us=now_us)
+            for one in self.victims
+        ]
+
+    def place(self, price: int | None = None) -> Place:
+        """The room as a place of its own, with its score. `price`: of a standing bid; None: the
+        offer's.
+        """
+        need, node, looked = self.wanted.need, self.node, NOT_LOOKED
+        match = Match(self.node_id, self.offer_id, self.device_ids, (), 1)
+        if node is not None:
+            looked = looked_at(need, node)
+            priced = node if price is None else replace(node, price=price)
+            match = replace(match, candidates=(_candidate(need, priced, self.device_ids),))
+        return Place(
+            match=match, rule=rule_of(need), looked=looked, position=self.wanted.position,
+            weights=need.constraints.weights,
+        )  # fmt: skip
+
+
+def _candidate(need: Need, node: OfferedNode, device_ids: tuple[str, ...]) -> Any:
+    left = [one.free_share_ppm for one in node.devices if one.device_id in device_ids]
+    stranded = sum(max(0, share - need.share_ppm) for share in left)
+    return candidate_of(need, node, (stranded, device_ids))
+
+
+def rooms(
+    service: Service,
+    connection: Connection,
+    wish: Wish,
+    here: Round,
+    *,
+    bid: int | None,
+    pricing: str,
+    floors: Mapping[str, int] | None,
+) -> Iterator[Room]:
+    """Where room could be made on nodes that meet the wish, the lowest bids first: by the pricing
+    module. `bid` None: for a lease on demand, which outranks every bid. `floors`: offers that let
+    at the bid; None: any.
+    """
+    held = bids.read_holding(connection)
+    by_node: dict[str, list[Standing]] = {}
+    for one in held:
+        if one.node_id is not None and (floors is None or one.offer_id in floors):
+            by_node.setdefault(one.node_id, []).append(one)
+    if not by_node:
+        return
+    wanted = asking(service, connection, wish, here, _devices_wanted)
+    ranked = sorted(by_node.values(), key=lambda group: group[0].price_units)
+    for group in ranked:
+        room = _room(service, wanted, group, bid, pricing)
+        if room is not None:
+            yield replace(room, node=_cleared(service, connection, room))
+
+
+def _devices_wanted(columns: Columns, position: int, need: Need) -> Wanted:
+    """Devices that meet all but what others hold of them and what they cost."""
+    return Wanted(need, devices_meeting(columns, need, ALL_BUT_ROOM_AND_PRICE), position)
+
+
+def _room(
+    service: Service, wanted: Wanted, group: Sequence[Standing], bid: int | None, pricing: str
+) -> Room | None:
+    """The fewest of the lowest bids of one node that give enough devices."""
+    need = wanted.need
+    active = [one for one in group if _lease(service, one).status == "active"]
+    module, policy = module_of(pricing), PricingPolicy(slots=1)
+    chosen: list[Standing] = []
+    devices: list[str] = []
+    offers = [
+        PriceOffer(offer_id=one.lease_id, ask=1, arrived=-order, held_at=one.price_units)
+        for order, one in enumerate(active)
+    ]
+    request = PriceRequest(
+        request_id=need.account_id, cap=PRICE_UNITS_MAX if bid is None else bid, at_us=0,
+        on_demand=bid is None,
+    )  # fmt: skip
+    beaten = {one.offer_id for one in module.quote(request, offers, policy)}
+    for one in active:
+        if one.lease_id not in beaten or len(devices) >= need.gpu_count:
+            continue
+        fitting = [each for each in one.device_ids or () if each in wanted.device_ids]
+        if fitting:
+            chosen.append(one)
+            devices += fitting
+    if len(devices) < need.gpu_count or not chosen:
+        return None
+    first = chosen[0]
+    assert first.node_id is not None
+    assert first.offer_id is not None
+    taken = tuple(sorted(devices[: need.gpu_count]))
+    return Room(first.node_id, first.offer_id, taken, tuple(chosen), wanted)
+
+
+def _cleared(service: Service, connection: Connection, room: Room) -> OfferedNode | None:
+    """The node without what those who make room hold of it."""
+    freed: dict[str, tuple[int, int]] = {}
+    for one in room.victims:
+        reserved = _lease(service, one).reserved
+        assert reserved is not None, "it is active"
+        for device_id in reserved.device_ids:
+            share, mem = freed.get(device_id, (0, 0))
+            freed[device_id] = share + reserved.share_ppm, mem + reserved.mem_ppm
+    node = service.fleet.ask(
+        connection,
+        lambda columns, _: node_with(columns, room.node_id, room.offer_id, room.device_ids[0]),
+        follow=False,
+    )
+    if node is None:
+        return None
+    return replace(node, devices=tuple(_without(one, freed) for one in node.devices))
+
+
+def _without(device: FreeDevice, freed: Mapping[str, tuple[int, int]]) -> FreeDevice:
+    """The device with so much more of its share and memory, and in no mode once it is empty."""
+    share, mem = freed.get(device.device_id, (0, 0))
+    share, mem = device.free_share_ppm + share, device.free_mem_ppm + mem
+    mode = None if share == mem == PPM else device.mode
+    return replace(device, free_share_ppm=share, free_mem_ppm=mem, mode=mode)
+
+
+def _lease(service: Service, one: Standing) -> Lease:
+    return service.ledger.market.state_of(lease_stream(one.lease_id))
+
+
+def room_on_demand(service: Service, wish: Wish, here: Round) -> Room | None:
+    """Room for a lease at an offer's own price, which the decision asks for again."""
+    with service.connection() as connection:
+        service.follow(connection, [FLEET, BIDS])
+        for room in rooms(
+            service, connection, wish, here, bid=None, pricing="continuous_bid", floors=None
+        ):
+            offer, need = fleet.read_offer(connection, room.offer_id), room.wanted.need
+            is_payable = offer is not None and offer.settlement in need.settlements
+            if offer is not None and is_payable and offer.price_units <= need.price_max:
+                return room
+    return None
+
+
+def resuming(one: Standing, holding: Iterable[Standing], now_us: int) -> Iterator[list[Any]]:
+    """Ways to go on with a paused lease: on its devices as they are, or by outbidding who has
+    them.
+    """
+    resume = ResumeLease(lease_id=one.lease_id, by=MATCHER, at_us=now_us)
+    yield [resume]
+    wanted = set(one.device_ids or ())
+    victims = [
+        other
+        for other in holding
+        if wanted & set(other.device_ids or ()) and other.price_units < one.price_units
+    ]
+    if victims:
+        pauses = [
+            PauseLease(lease_id=other.lease_id, reason="outbid", by=MATCHER, at_us=now_us)
+            for other in victims
+        ]
+        yield [*pauses, resume]

@@ -1,0 +1,92 @@
+"""What a renter is told of an offer's machine before buying: where it stands, what that is worth,
+who says what of it, how its leases ended, and when it will be worked on.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from api.door.models import AccountId, Count, Told, Told_at, moment
+from api.market.performance import Machine, PerformanceTold, performance_of
+from api.trust.reputation import SettingTold, setting_told
+from domain.duration import DAY_US
+from projections.fleet import fleet, supply
+from projections.runner import Connection
+from projections.trust import reputation, scores
+
+STATEMENTS_MAX = 500
+"""Of all offers of one page together."""
+
+
+class SaidTold(Told):
+    """A statement that counts now; `/v1/attributes` has its signature."""
+
+    name: str
+    value: str
+    signer_account_id: AccountId
+
+
+class OfferSupplyTold(Told):
+    """`expect`: what leases of other accounts got in this setting so far, absent where nothing was
+    measured. `reputation_ppm` of the node, a start value while `provisional`. `performance`: what
+    is known of its speed, each value with its source.
+    """
+
+    setting: Literal["edge", "datacenter"]
+    expect: SettingTold
+    security_tier: Count
+    refused_workloads: list[str]
+    kinds: list[str]
+    reputation_ppm: Count
+    provisional: bool
+    statements: list[SaidTold]
+    next_maintenance_from: Told_at | None = None
+    next_maintenance_until: Told_at | None = None
+    performance: list[PerformanceTold] | None = None
+
+
+def supply_of(
+    connection: Connection, offers: list[fleet.Offer], now_us: int
+) -> dict[str, OfferSupplyTold]:
+    """By offer. One query for each sort of thing, whatever the number of offers."""
+    nodes = sorted({offer.node_id for offer in offers})
+    policies = supply.read_policies(connection, sorted({offer.region_id for offer in offers}))
+    settings = {row.setting: row for row in reputation.read_settings(connection)}
+    scored = scores.read_scores(connection, "node", nodes, day=now_us // DAY_US)
+    kinds = supply.read_kinds_of_nodes(connection, nodes)
+    windows = supply.read_next_maintenance(connection, nodes, now_us)
+    said = _said(connection, offers, nodes, now_us)
+    machines = {
+        one.offer_id: Machine(one.node_id, one.gpu_classes, one.terms or {}) for one in offers
+    }
+    performance = performance_of(connection, machines, now_us)
+    told: dict[str, OfferSupplyTold] = {}
+    for offer in offers:
+        policy, window = policies[offer.region_id], windows.get(offer.node_id)
+        score = scored[offer.node_id]
+        setting: Any = policy.setting
+        told[offer.offer_id] = OfferSupplyTold(
+            setting=setting, expect=setting_told(setting, settings.get(setting)),
+            security_tier=policy.security_tier, refused_workloads=policy.refused_workloads,
+            kinds=kinds.get(offer.node_id, []), reputation_ppm=score.score_ppm,
+            provisional=score.is_provisional,
+            statements=[*said.get(offer.node_id, []), *said.get(offer.provider_id, [])],
+            next_maintenance_from=None if window is None else moment(window.from_us),
+            next_maintenance_until=None if window is None else moment(window.until_us),
+            performance=performance[offer.offer_id],
+        )  # fmt: skip
+    return told
+
+
+def _said(
+    connection: Connection, offers: list[fleet.Offer], nodes: list[str], now_us: int
+) -> dict[str, list[SaidTold]]:
+    """What is said of each node and provider and counts now."""
+    subjects = [*nodes, *sorted({offer.provider_id for offer in offers})]
+    said: dict[str, list[SaidTold]] = {}
+    rows = supply.read_attributes(connection, subject_ids=subjects, limit=STATEMENTS_MAX)
+    for row in rows:
+        if row.counts(now_us):
+            told = SaidTold(name=row.name, value=row.value, signer_account_id=row.signer_account_id)
+            said.setdefault(row.subject_id, []).append(told)
+    return said

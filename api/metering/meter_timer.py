@@ -1,0 +1,109 @@
+"""The jobs of the meters: device fees, storage nodes, and the other resources of leases.
+
+What is due is found in the views and decided from the streams, so a repeated run adds nothing and
+a late one catches up. One account, region or lease that fails stops by itself; the others go on.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from api.process.one_by_one import OneByOne
+from api.process.service import Service
+from domain.fleet.edge_device import ChargeDeviceFee
+from domain.fleet.storage_node import ChargeStorageNode
+from domain.leasing.other_resources import EVENTS_MAX, AccrueResource, MeteredEvent, stream_of
+from ledger.log import meter_log
+from projections import tables
+from projections.metering import meters
+from projections.runner import Connection
+
+Thing = TypeVar("Thing")
+logger = logging.getLogger(__name__)
+
+DUE_MAX = 500
+"""Meters of leases looked at together; a run goes through all of them."""
+
+
+class MetersStopped(Exception):
+    """Some accounts, regions or leases could not be charged; the others were."""
+
+
+def run_device_fees(service: Service, connection: Connection, now_us: int) -> int:
+    """Every UTC day that is over, for every account with edge devices, day by day."""
+    tables.step_all(connection, only=("meters",))
+
+    def charge(account_id: str) -> int:
+        command, days = ChargeDeviceFee(account_id=account_id, at_us=now_us), 0
+        while service.ledger.handle(command, key=None, now_us=now_us).changes:
+            days += 1
+        return days
+
+    return _each(meters.read_accounts_with_devices(connection), charge)
+
+
+def run_storage_nodes(service: Service, connection: Connection, now_us: int) -> int:
+    """Every hour that is over, for every storage node there is."""
+    tables.step_all(connection, only=("meters",))
+
+    def charge(region_id: str) -> int:
+        command = ChargeStorageNode(region_id=region_id, at_us=now_us)
+        return len(service.ledger.handle(command, key=None, now_us=now_us).changes)
+
+    return _each(meters.read_storage_regions(connection), charge)
+
+
+def run_resources(service: Service, connection: Connection, now_us: int) -> int:
+    """Every event whose time is over, of every lease that has run."""
+    tables.step_all(connection, only=("leases", "meters"))
+    done, after, stopped = 0, 0, False
+    while due := meters.read_due(connection, after=after, limit=DUE_MAX):
+        after = due[-1][0]
+        try:
+            done += _each(
+                [(lease_id, meter) for _, lease_id, meter in due],
+                lambda one: accrue_resource(service, connection, *one, now_us),
+            )
+        except MetersStopped:
+            stopped = True
+    if stopped:
+        raise MetersStopped("some resources of leases stop: the log of this process names them")
+    return done
+
+
+def accrue_resource(
+    service: Service, connection: Connection, lease_id: str, meter: str, now_us: int
+) -> int:
+    """Judge what waits for one meter of one lease; returns how many facts that made."""
+    facts = 0
+    while True:
+        # The head first: it covers every event that is read after it.
+        head = meter_log.head(connection)
+        state = service.ledger.market.state_of(stream_of(lease_id, meter))
+        events = meter_log.events_of(
+            connection, lease_id, meter, state.through_position, head.position, EVENTS_MAX
+        )
+        command = AccrueResource(
+            lease_id=lease_id, meter=meter, events=tuple(map(_metered, events)),
+            log_position=head.position, log_chain=head.hash.hex(), at_us=now_us,
+        )  # fmt: skip
+        if not service.ledger.handle(command, key=None, now_us=now_us).changes:
+            return facts
+        facts += 1
+
+
+def _metered(event: meter_log.Stored) -> MeteredEvent:
+    return MeteredEvent(
+        position=event.position, leaf=event.leaf.hex(), account_id=event.account_id,
+        source=event.source, quantity=event.quantity, from_us=event.from_us, to_us=event.to_us,
+    )  # fmt: skip
+
+
+def _each(things: Iterable[Thing], charge: Callable[[Thing], int]) -> int:
+    """The sum over all of them. Raises MetersStopped after the last, if one failed."""
+    charges = OneByOne(logger, "charging %s stops")
+    for one in things:
+        charges.take(str(one), charge, one)
+    return charges.end(MetersStopped)

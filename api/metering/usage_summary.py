@@ -1,0 +1,105 @@
+"""Usage reports: what a renter's leases used, by hour, day, client, project, end user and model."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import Query, Response
+
+from api.door.amounts import Money, Units, credits_
+from api.door.auth import with_scope
+from api.door.call import Caller
+from api.door.models import (
+    AccountQuery,
+    Count,
+    FromQuery,
+    MomentQuery,
+    TextQuery,
+    Told,
+    Told_at,
+    moment_or_none,
+    page_of,
+)
+from api.door.operation import Resource
+from api.door.paging import LIST_LIMIT, Cursor, Limit
+from api.door.timespans import bounded
+from api.parties.accounts import visible
+from domain.refusal import Reason
+from projections.metering import usage_hours
+from projections.metering.usage_hours import START, USAGE_HOURS
+
+resource = Resource("usage")
+
+_NAMES = "client_id|project_id|end_user_ref|model"
+By = Annotated[
+    str,
+    Query(
+        pattern=rf"^(hour|day|{_NAMES})(,({_NAMES})){{0,4}}$",
+        description="What to sum by: hour or day first, then any of the rest, commas between",
+    ),
+]
+
+
+class UsedTold(Told):
+    """One group: sum, largest accrual and number of accruals. `hour` and `day` begin it, in UTC.
+
+    A lease hour counts in the UTC hour in which it begins; one accrual is a lease hour or the last
+    part of one.
+    """
+
+    hour: Told_at | None = None
+    day: Told_at | None = None
+    client_id: str | None = None
+    project_id: str | None = None
+    end_user_ref: str | None = None
+    model: str | None = None
+    accruals: Count
+    gpu_us: Units
+    gpu_us_max: Units
+    charge: Money
+    charge_max: Money
+
+
+@resource.get(
+    "/v1/usage/summary", with_scope("billing:read", "account", "operator"), page_of(UsedTold),
+    problems=[Reason.ACCOUNT_UNKNOWN, "cursor_invalid"],
+)  # fmt: skip
+def list_usage_summary(
+    call: Caller,
+    by: By = "day",
+    from_: FromQuery = None,
+    to: MomentQuery = None,
+    client_id: TextQuery = None,
+    project_id: TextQuery = None,
+    end_user_ref: TextQuery = None,
+    model: TextQuery = None,
+    account_id: AccountQuery = None,
+    limit: Limit = LIST_LIMIT,
+    cursor: Cursor = None,
+) -> Response:
+    """Lists usage of your leases: hours that begin in [from, to), at most 366 days.
+
+    By default the 31 days up to `to` or now. Operators and auditors name the account.
+    """
+    who = account_id or call.principal.account_id
+    visible(call.principal, who)
+    names = tuple(dict.fromkeys(by.split(",")))
+    from_us, to_us = bounded(from_, to, call.now_us)
+    place = call.place(cursor, list(START))
+    with call.read(USAGE_HOURS) as view:
+        rows = usage_hours.read_usage_hours(
+            view.connection, who, from_us=from_us, to_us=to_us, by=names, after=place.after,
+            limit=limit + 1, client_id=client_id, project_id=project_id,
+            end_user_ref=end_user_ref, model=model,
+        )  # fmt: skip
+        return call.page(view, place, rows, limit, lambda row: row.key, lambda row: _used(row, by))
+
+
+def _used(row: usage_hours.Used, by: str) -> UsedTold:
+    bucket: dict[str, Any] = {by.split(",")[0]: moment_or_none(row.bucket_us)}
+    return UsedTold(
+        **(bucket if row.bucket_us is not None else {}), client_id=row.client_id,
+        project_id=row.project_id, end_user_ref=row.end_user_ref, model=row.model,
+        accruals=row.accruals, gpu_us=str(row.gpu_us), gpu_us_max=str(row.gpu_us_max),
+        charge=credits_(row.charge), charge_max=credits_(row.charge_max),
+    )  # fmt: skip

@@ -1,0 +1,334 @@
+"""Compute clients: parties of their own, whose instances bring jobs with keys of their own.
+
+The operator registers and suspends a client; the client binds keys to its instances and takes them
+back. A key of a client's account that is bound to no instance submits nothing: 403, and no fact.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import Path, Response
+from pydantic import Field
+
+from api.door.auth import with_scope
+from api.door.call import After, Call, Caller
+from api.door.models import (
+    AccountId,
+    AccountInPath,
+    Asked,
+    Count,
+    KeyId,
+    KeyInPath,
+    Moment,
+    Nothing,
+    Position,
+    Told,
+    Told_at,
+    moment,
+    moment_or_none,
+    page_of,
+    with_examples,
+)
+from api.door.operation import Resource
+from api.door.paging import LIST_LIMIT, Cursor, Limit
+from api.parties.accounts import id_of_key, issuing, new_key
+from domain.parties.account import RevokeApiKey, existing_account
+from domain.parties.client import (
+    AddClientKey,
+    RegisterComputeClient,
+    ResumeClient,
+    RevokeClientKey,
+    SetClientFloor,
+    SuspendClient,
+    client_stream,
+)
+from domain.pools.quota import GPU_PPM_MAX, SetQuota, client_quota
+from domain.pools.quota import stream_of as quota_stream
+from domain.refusal import Reason, Refused
+from projections.parties import demand
+from projections.parties.demand import DEMAND
+
+resource = Resource("clients")
+
+OPERATOR = with_scope("operator")
+ADMIN = with_scope("account:admin", "operator")
+READ = with_scope("account", "client", "operator", "audit:read")
+InstanceInPath = Annotated[str, Path(pattern=r"^[0-9A-Za-z_.-]{1,64}$")]
+Floor = Annotated[int, Field(ge=0, le=1_000_000)]
+GpuPpm = Annotated[
+    int,
+    Field(ge=0, le=GPU_PPM_MAX, description="GPUs held at once; a whole one is 1,000,000"),
+]
+PoolId = Annotated[str, Field(pattern=r"^[0-9A-Za-z_.-]{1,100}$")]
+
+
+class NewClient(Asked):
+    """An account of the kind `client`. `min_reputation_ppm`: no node below it runs its jobs."""
+
+    client_id: AccountId
+    min_reputation_ppm: Floor | None = None
+
+    model_config = with_examples({"client_id": "acct_" + "3" * 32, "min_reputation_ppm": 700_000})
+
+
+class ClientKeyTold(Told):
+    """A key of an instance; the key itself is there only in the answer that makes it."""
+
+    key_id: KeyId
+    instance_id: str
+    bound_at: Told_at
+    revoked_at: Told_at | None = None
+    key: str | None = None
+    position: Position | None = None
+
+
+class ClientQuotaTold(Told):
+    """`pool_id` absent: everywhere. `gpu_ppm_max` absent: counted, and not limited."""
+
+    pool_id: PoolId | None = None
+    gpu_ppm_max: Count | None = None
+    used_ppm: Count | None = None
+    position: Position | None = None
+
+
+class ComputeClientTold(Told):
+    client_id: AccountId
+    min_reputation_ppm: Floor | None = None
+    suspended: bool
+    registered_at: Told_at | None = None
+    keys: list[ClientKeyTold] | None = None
+    quotas: list[ClientQuotaTold] | None = None
+    position: Position | None = None
+
+
+class NewClientKey(Asked):
+    """A key with the scope `client`, for one instance."""
+
+    expires_at: Moment | None = None
+
+    model_config = with_examples({}, {"expires_at": "2030-01-01T00:00:00Z"})
+
+
+class ClientPolicy(Asked):
+    """`min_reputation_ppm` absent: no floor."""
+
+    min_reputation_ppm: Floor | None = None
+
+    model_config = with_examples({"min_reputation_ppm": 800_000})
+
+
+class NewClientQuota(Asked):
+    """`pool_id` absent: of everything it leases. `gpu_ppm_max` absent: no limit any more."""
+
+    pool_id: PoolId | None = None
+    gpu_ppm_max: GpuPpm | None = None
+
+    model_config = with_examples({"gpu_ppm_max": 64_000_000})
+
+
+@resource.post(
+    "/v1/clients", OPERATOR, ComputeClientTold, status=201,
+    problems=[Reason.NOT_PERMITTED, Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED],
+)  # fmt: skip
+def register_client(body: NewClient, call: Caller) -> Response:
+    """Registers an account that may bring jobs as a compute client. A second call changes nothing."""
+
+    def command() -> RegisterComputeClient:
+        _operator(call)
+        return RegisterComputeClient(
+            client_id=body.client_id, min_reputation_ppm=body.min_reputation_ppm,
+            by=call.principal.member_id, at_us=call.now_us,
+        )  # fmt: skip
+
+    return call.record(command, lambda after: _told(after, body.client_id))
+
+
+@resource.get("/v1/clients", READ, page_of(ComputeClientTold), problems=["cursor_invalid"])
+def list_clients(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None) -> Response:
+    """Lists compute clients in order of registration: yourself, or all for operators and auditors."""
+    place = call.place(cursor, [0])
+    with call.read(DEMAND) as view:
+        rows = demand.read_clients(
+            view.connection, client_id=call.principal.only, after=place.after[0], limit=limit + 1
+        )
+        return call.page(view, place, rows, limit, lambda row: [row.position], _row)
+
+
+@resource.get("/v1/clients/{client_id}", READ, ComputeClientTold, problems=[Reason.CLIENT_UNKNOWN])
+def read_client(client_id: AccountInPath, call: Caller) -> Response:
+    """Returns a client with the keys of its instances and its quotas."""
+    _visible(call, client_id)
+    with call.read(DEMAND) as view:
+        rows = demand.read_clients(view.connection, client_id=client_id, limit=1)
+        if not rows:
+            raise Refused(Reason.CLIENT_UNKNOWN, client_id=client_id)
+        told = _row(rows[0]).model_copy(
+            update={
+                "keys": [
+                    ClientKeyTold(
+                        key_id=one.key_id, instance_id=one.instance_id, bound_at=moment(one.at_us),
+                        revoked_at=moment_or_none(one.revoked_at_us),
+                    )
+                    for one in demand.read_client_keys(view.connection, client_id)
+                ],
+                "quotas": [
+                    ClientQuotaTold(
+                        pool_id=one.pool_id or None, gpu_ppm_max=one.gpu_ppm_max,
+                        used_ppm=one.used_ppm,
+                    )
+                    for one in demand.read_client_quotas(view.connection, client_id)
+                ],
+            }
+        )  # fmt: skip
+        return call.answer(view, told)
+
+
+@resource.post(
+    "/v1/clients/{client_id}/instances/{instance_id}/keys", ADMIN, ClientKeyTold, status=201,
+    problems=[Reason.CLIENT_UNKNOWN, Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED,
+              Reason.COUNT_OUT_OF_RANGE],
+)  # fmt: skip
+def add_client_key(
+    client_id: AccountInPath, instance_id: InstanceInPath, body: NewClientKey, call: Caller
+) -> Response:
+    """Issues a key for an instance of a client, shown once."""
+    key = new_key(call)
+
+    def commands() -> list[Any]:
+        _own(call, client_id)
+        account = existing_account(call.service.ledger.world(), client_id)
+        member = call.principal.member_id
+        if member not in account.members:
+            member = account.owners[0]
+        issue = issuing(call, client_id, member, key, ("client",), body.expires_at)
+        bind = AddClientKey(
+            client_id=client_id, instance_id=instance_id, key_id=id_of_key(key),
+            by=call.principal.member_id, at_us=call.now_us,
+        )  # fmt: skip
+        return [issue, bind]
+
+    told = ClientKeyTold(
+        key_id=id_of_key(key), instance_id=instance_id, bound_at=moment(call.now_us)
+    )
+    return call.record(commands, lambda _after: told, reveal=lambda: {"key": key})
+
+
+@resource.delete(
+    "/v1/clients/{client_id}/keys/{key_id}", ADMIN, ComputeClientTold,
+    problems=[Reason.CLIENT_UNKNOWN, Reason.API_KEY_UNKNOWN],
+)  # fmt: skip
+def revoke_client_key(client_id: AccountInPath, key_id: KeyInPath, call: Caller) -> Response:
+    """Revokes an instance's key at once. A second call changes nothing."""
+
+    def commands() -> list[Any]:
+        _own(call, client_id)
+        by: dict[str, Any] = {"by": call.principal.member_id, "at_us": call.now_us}
+        return [
+            RevokeClientKey(client_id=client_id, key_id=key_id, **by),
+            RevokeApiKey(account_id=client_id, key_id=key_id, **by),
+        ]
+
+    return call.record(commands, lambda after: _told(after, client_id))
+
+
+@resource.post(
+    "/v1/clients/{client_id}/policy", ADMIN, ComputeClientTold, problems=[Reason.CLIENT_UNKNOWN]
+)  # fmt: skip
+def set_client_policy(client_id: AccountInPath, body: ClientPolicy, call: Caller) -> Response:
+    """Sets the least reputation of the nodes that run the client's jobs."""
+
+    def command() -> SetClientFloor:
+        _own(call, client_id)
+        return SetClientFloor(
+            client_id=client_id, min_reputation_ppm=body.min_reputation_ppm,
+            by=call.principal.member_id, at_us=call.now_us,
+        )  # fmt: skip
+
+    return call.record(command, lambda after: _told(after, client_id))
+
+
+@resource.post(
+    "/v1/clients/{client_id}/suspend", OPERATOR, ComputeClientTold, problems=[Reason.CLIENT_UNKNOWN]
+)  # fmt: skip
+def suspend_client(client_id: AccountInPath, body: Nothing, call: Caller) -> Response:
+    """Suspends a client. Nothing is submitted for it until it is resumed; its leases go on."""
+    del body
+
+    def command() -> SuspendClient:
+        _operator(call)
+        return SuspendClient(client_id=client_id, by=call.principal.member_id, at_us=call.now_us)
+
+    return call.record(command, lambda after: _told(after, client_id))
+
+
+@resource.post(
+    "/v1/clients/{client_id}/resume", OPERATOR, ComputeClientTold, problems=[Reason.CLIENT_UNKNOWN]
+)  # fmt: skip
+def resume_client(client_id: AccountInPath, body: Nothing, call: Caller) -> Response:
+    """Resumes a client, which may submit again."""
+    del body
+
+    def command() -> ResumeClient:
+        _operator(call)
+        return ResumeClient(client_id=client_id, by=call.principal.member_id, at_us=call.now_us)
+
+    return call.record(command, lambda after: _told(after, client_id))
+
+
+@resource.post(
+    "/v1/clients/{client_id}/quotas", OPERATOR, ClientQuotaTold, problems=[Reason.CLIENT_UNKNOWN]
+)  # fmt: skip
+def set_client_quota(client_id: AccountInPath, body: NewClientQuota, call: Caller) -> Response:
+    """Sets how many GPUs a client holds at once, in one pool or in all; counted from now on."""
+    quota_id = client_quota(client_id, body.pool_id or "")
+
+    def command() -> SetQuota:
+        _operator(call)
+        client = call.service.ledger.market.state_of(client_stream(client_id))
+        if not client.registered:
+            raise Refused(Reason.CLIENT_UNKNOWN, client_id=client_id)
+        return SetQuota(
+            quota_id=quota_id, gpu_ppm_max=body.gpu_ppm_max, by=call.principal.member_id,
+            at_us=call.now_us,
+        )  # fmt: skip
+
+    def told(after: After) -> Told:
+        used_ppm = after.state(quota_stream(quota_id)).used_ppm
+        return ClientQuotaTold(
+            pool_id=body.pool_id, gpu_ppm_max=body.gpu_ppm_max, used_ppm=used_ppm
+        )
+
+    return call.record(command, told)
+
+
+def _operator(call: Call) -> None:
+    """Raises Refused: CLIENT_UNKNOWN, as for one that does not exist."""
+    if not call.principal.is_operator:
+        raise Refused(Reason.CLIENT_UNKNOWN)
+
+
+def _own(call: Call, client_id: str) -> None:
+    """Raises Refused: CLIENT_UNKNOWN, for another party's client as for none at all."""
+    if not (call.principal.owns(client_id) or call.principal.is_operator):
+        raise Refused(Reason.CLIENT_UNKNOWN, client_id=client_id)
+
+
+def _visible(call: Call, client_id: str) -> None:
+    """Raises Refused: CLIENT_UNKNOWN."""
+    if not call.principal.may_see(client_id):
+        raise Refused(Reason.CLIENT_UNKNOWN, client_id=client_id)
+
+
+def _told(after: After, client_id: str) -> ComputeClientTold:
+    state = after.state(client_stream(client_id))
+    return ComputeClientTold(
+        client_id=client_id, min_reputation_ppm=state.min_reputation_ppm, suspended=state.suspended
+    )
+
+
+def _row(row: demand.Client) -> ComputeClientTold:
+    return ComputeClientTold(
+        client_id=row.client_id, min_reputation_ppm=row.min_reputation_ppm,
+        suspended=row.suspended, registered_at=moment(row.at_us),
+    )  # fmt: skip

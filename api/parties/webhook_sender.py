@@ -1,0 +1,301 @@
+"""Tells endpoints what was recorded: signed, in order, at least once, and never to our own network.
+
+    webhook-id = hash of endpoint and position        so a repeated telling is recognisable
+    signature  = v1,base64(HMAC-SHA-256(secret, id.timestamp.body))             Standard Webhooks
+
+One fact at a time per endpoint: the next is told when this one was taken. A name is resolved once,
+every address it has must be public, and the connection goes to the address that was checked, so an
+endpoint cannot point into the network of the server. Redirects are not followed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import hmac
+import ipaddress
+import json
+import logging
+import socket
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+
+from api.door.models import moment
+from api.process import secret_files
+from domain.duration import SECOND_US
+from domain.parties.webhook import DisableWebhook
+from ledger.beside import webhook_deliveries
+from ledger.log.handle import LOG_AWAY
+from projections.audit import audit_index
+from projections.audit.audit_index import AUDIT_INDEX
+from projections.parties import webhooks
+from projections.parties.webhooks import WEBHOOKS, Endpoint
+from projections.runner import Connection
+
+logger = logging.getLogger(__name__)
+
+RETRIES_US = tuple(
+    seconds * SECOND_US
+    for seconds in (0, 5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400)
+)
+"""Waits before each attempt, after the one before; after the last the endpoint is disabled."""
+TIMEOUT_SECONDS = 15.0
+BODY_BYTES_MAX = 20_000
+PER_ROUND_MAX = 50
+"""Facts told to one endpoint in one round of the job."""
+SLOW_DOWN = (429, 502, 504)
+GONE = 410
+
+# What leaves the network unasked is less than what its reader may ask for.
+WITHHELD = frozenset(
+    {"blind", "key_sha256", "code_sha256", "token_sha256", "message", "signature", "saved_method"}
+)
+"""Of every fact: what credentials, links of wallets and saved cards are made of."""
+RENTERS_ALONE = frozenset({"project_id", "end_user_ref", "escrow", "drawn", "counted"})
+"""Not told to the provider: for whom a renter works, whose money pays, and which budgets."""
+PROVIDERS_ALONE = frozenset({"owners"})
+"""Told to the provider alone: who shares what it earns, and how much of it."""
+WITHHELD_OF = {"adjustment.booked.v1": frozenset({"lines"})}
+"""By type: balances of others stand in these lines; each party reads its own."""
+
+
+class AddressRefused(Exception):
+    """The host of an endpoint has an address that is not public."""
+
+
+Resolve = Callable[[str, int], Sequence[str]]
+
+
+def addresses_of(host: str, port: int) -> list[str]:
+    """Every address of a host, as text. Raises OSError."""
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+
+
+def public_address(host: str, port: int, resolve: Resolve = addresses_of) -> str:
+    """The address to connect to. Raises AddressRefused when any of them is not public."""
+    found = resolve(host, port)
+    for address in found:
+        plain = ipaddress.ip_address(address.partition("%")[0])
+        mapped = getattr(plain, "ipv4_mapped", None)
+        if not (mapped or plain).is_global or plain.is_multicast:
+            raise AddressRefused(f"{host} has the address {address}")
+    if not found:
+        raise AddressRefused(f"{host} has no address")
+    return found[0]
+
+
+def secret_of(server_key: bytes, endpoint_id: str, generation: int) -> str:
+    """`whsec_` and base64 of 32 bytes; equal whenever it is asked for."""
+    derived = secret_files.derive(server_key, "webhook/v1", endpoint_id, str(generation))
+    return "whsec_" + base64.b64encode(derived[:32]).decode()
+
+
+def signature(secret: str, message_id: str, timestamp: int, body: bytes) -> str:
+    """`v1,` and base64 of the HMAC over `{id}.{timestamp}.{body}`."""
+    key = base64.b64decode(secret.removeprefix("whsec_"))
+    told = f"{message_id}.{timestamp}.".encode() + body
+    return "v1," + base64.b64encode(hmac.digest(key, told, hashlib.sha256)).decode()
+
+
+def message_id(endpoint_id: str, position: int) -> str:
+    """The same for every attempt at telling one fact to one endpoint."""
+    return "msg_" + hashlib.sha256(f"{endpoint_id}/{position}".encode()).hexdigest()[:32]
+
+
+def fields_for(account_id: str, event: audit_index.Event) -> dict[str, Any]:
+    """The fields of a fact that are told to an account's endpoint: all but those withheld."""
+    facts = event.body
+    is_provider = facts.get("provider_account_id") == account_id != facts.get("account_id")
+    withheld = WITHHELD | (RENTERS_ALONE if is_provider else frozenset())
+    if facts.get("provider_account_id") != account_id:
+        withheld |= PROVIDERS_ALONE
+    withheld |= WITHHELD_OF.get(event.topic, frozenset())
+    fields = {name: value for name, value in facts.items() if name not in withheld}
+    if event.topic in audit_index.LISTED:
+        rewards = fields["rewards"]
+        fields["rewards"] = [one for one in rewards if one["account_id"] == account_id]
+    return fields
+
+
+def body_of(event: audit_index.Event, moment: str, account_id: str) -> bytes:
+    """What is told of a fact: `fields_for`, or only where it stands when that is too long."""
+    told: dict[str, Any] = {
+        "type": event.topic, "timestamp": moment, "position": event.position,
+        "data": fields_for(account_id, event),
+    }  # fmt: skip
+    body = json.dumps(told, separators=(",", ":"), ensure_ascii=False).encode()
+    if len(body) <= BODY_BYTES_MAX:
+        return body
+    told["data"] = {"too_long": True}
+    return json.dumps(told, separators=(",", ":")).encode()
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """How one attempt went: the HTTP status, or what kept it from being answered."""
+
+    status: int | None
+    error: str | None
+
+    @property
+    def is_taken(self) -> bool:
+        return self.status is not None and 200 <= self.status < 300
+
+
+def post(url: str, body: bytes, headers: dict[str, str], resolve: Resolve = addresses_of) -> Sent:
+    """One attempt, to the address that was checked."""
+    parts = urlsplit(url)
+    host, port = parts.hostname or "", parts.port or 443
+    try:
+        address = public_address(host, port, resolve)
+        target = httpx.URL(url).copy_with(host=address)
+        named = host if port == 443 else f"{host}:{port}"
+        told = {**headers, "Host": named}
+        return Sent(asyncio.run(_status(target, body, told, host)), None)
+    except AddressRefused:
+        return Sent(None, "address_not_public")
+    except (TimeoutError, httpx.TimeoutException):
+        return Sent(None, "timed_out")
+    except (OSError, UnicodeError):  # a label too long, or none between two dots
+        return Sent(None, "name_not_resolved")
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        return Sent(None, type(error).__name__)
+
+
+async def _status(target: httpx.URL, body: bytes, headers: dict[str, str], host: str) -> int:
+    """The status of the answer. Raises TimeoutError: the whole of it has `TIMEOUT_SECONDS`, however
+    slowly it comes in; a timeout of the client counts from the last byte.
+    """
+    async with (
+        asyncio.timeout(TIMEOUT_SECONDS),
+        httpx.AsyncClient(timeout=TIMEOUT_SECONDS, trust_env=False) as http,
+    ):
+        request = http.build_request(
+            "POST", target, content=body, headers=headers, extensions={"sni_hostname": host}
+        )
+        answer = await http.send(request, stream=True, follow_redirects=False)
+        await answer.aclose()  # whatever it says beside its status is nobody's business here
+        return answer.status_code
+
+
+# --- the job -----------------------------------------------------------------------------------
+
+Post = Callable[[str, bytes, dict[str, str]], Sent]
+
+
+def run(service: Any, connection: Connection, now_us: int, send: Post = post) -> int:
+    """Tell every enabled endpoint what is due; how many facts were taken.
+
+    Raises WebhooksStopped naming the first endpoint that failed, after all others.
+    """
+    service.follow(connection, [AUDIT_INDEX, WEBHOOKS], service.head(connection))
+    done = after = 0
+    stopped: list[str] = []
+    while rows := webhooks.read_endpoints(connection, enabled=True, after=after, limit=200):
+        after = rows[-1].position
+        for endpoint in rows:
+            try:
+                done += _tell(service, connection, endpoint, now_us, send)
+            except LOG_AWAY:
+                raise  # it is no endpoint's fault, and the next one would wait as long
+            except Exception:
+                logger.exception("telling webhook %s stops", endpoint.endpoint_id)
+                stopped.append(endpoint.endpoint_id)
+    if stopped:
+        raise WebhooksStopped(f"{len(stopped)} endpoints stop, the first is {stopped[0]}")
+    return done
+
+
+class WebhooksStopped(Exception):
+    """Some endpoints could not be told; the others were."""
+
+
+def _tell(service: Any, connection: Connection, endpoint: Endpoint, now_us: int, send: Post) -> int:
+    taken, began_s = 0, time.monotonic()
+    for position, attempts in _due(connection, endpoint, now_us):
+        if time.monotonic() - began_s >= TIMEOUT_SECONDS:
+            return taken  # a slow one goes on in the next round: others wait for this one
+        sent = _attempt(service, connection, endpoint, position, now_us, send)
+        attempts += 1
+        ended = sent.is_taken or sent.status == GONE or attempts >= len(RETRIES_US)
+        wait_us = 0 if ended else RETRIES_US[attempts]
+        if sent.status in SLOW_DOWN:
+            wait_us = max(wait_us, RETRIES_US[2])
+        webhook_deliveries.record(
+            connection, endpoint.endpoint_id, position, attempts=attempts,
+            outcome="delivered" if sent.is_taken else "failed" if ended else "waiting",
+            answer=sent.status, error=sent.error, now_us=now_us,
+            next_at_us=None if ended else now_us + wait_us,
+        )  # fmt: skip
+        if sent.is_taken:
+            taken += 1
+            continue
+        if ended:
+            _disable(service, endpoint, position, now_us, gone=sent.status == GONE)
+        return taken
+    return taken
+
+
+def _due(connection: Connection, endpoint: Endpoint, now_us: int) -> list[tuple[int, int]]:
+    """(position, attempts so far) of what is to be told now, in order."""
+    endpoint_id = endpoint.endpoint_id
+    again = webhook_deliveries.read_due(connection, endpoint_id, now_us, PER_ROUND_MAX)
+    if again:
+        return [(one.position, one.attempts) for one in again]
+    last = webhook_deliveries.read_last(connection, endpoint_id)
+    if last is not None and last.outcome == "waiting":
+        return []
+    after = endpoint.position if last is None else last.position
+    return [(found, 0) for found in webhooks.read_due(connection, endpoint, after, PER_ROUND_MAX)]
+
+
+def _attempt(
+    service: Any, connection: Connection, endpoint: Endpoint, position: int, now_us: int, send: Post
+) -> Sent:
+    event = audit_index.read_event(connection, position)
+    assert event is not None, position
+    body = body_of(event, moment(event.recorded_us), endpoint.account_id)
+    named = message_id(endpoint.endpoint_id, position)
+    return send(endpoint.url, body, _headers(service.server_key, endpoint, named, now_us, body))
+
+
+def _headers(
+    server_key: bytes, endpoint: Endpoint, named: str, now_us: int, body: bytes
+) -> dict[str, str]:
+    """The headers of the scheme; while a rotated secret still counts, both sign."""
+    timestamp = now_us // SECOND_US
+    generations = [endpoint.generation]
+    if endpoint.generation > 1 and now_us < endpoint.overlap_until_us:
+        generations.append(endpoint.generation - 1)
+    secrets = [secret_of(server_key, endpoint.endpoint_id, one) for one in generations]
+    return {
+        "Content-Type": "application/json",
+        "User-Agent": "tallystick",
+        "webhook-id": named,
+        "webhook-timestamp": str(timestamp),
+        "webhook-signature": " ".join(signature(one, named, timestamp, body) for one in secrets),
+    }
+
+
+def send_test(server_key: bytes, endpoint: Endpoint, now_us: int, send: Post = post) -> Sent:
+    """Tell an endpoint that it is one, now. It is nothing that was recorded."""
+    told = {"type": "webhook.test", "timestamp": moment(now_us), "data": {}}
+    body = json.dumps(told, separators=(",", ":")).encode()
+    named = message_id(endpoint.endpoint_id, 0)
+    return send(endpoint.url, body, _headers(server_key, endpoint, named, now_us, body))
+
+
+def _disable(service: Any, endpoint: Endpoint, position: int, now_us: int, *, gone: bool) -> None:
+    command = DisableWebhook(
+        endpoint_id=endpoint.endpoint_id, account_id=None, reason="gone" if gone else "failed",
+        position=position, by="job", at_us=now_us,
+    )  # fmt: skip
+    service.ledger.handle(command, key=None, now_us=now_us)
+    logger.warning("webhook %s is disabled at position %d", endpoint.endpoint_id, position)

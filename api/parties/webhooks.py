@@ -1,0 +1,285 @@
+"""Webhooks: endpoints that are told what is recorded about an account, and how the telling went."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import Path, Response
+from pydantic import Field
+
+from api.door.auth import with_scope
+from api.door.call import After, Call, Caller, View
+from api.door.models import (
+    AccountId,
+    Asked,
+    Count,
+    Nothing,
+    Position,
+    Short,
+    Told,
+    Told_at,
+    moment,
+    moment_or_none,
+    page_of,
+    with_examples,
+)
+from api.door.operation import Resource
+from api.door.paging import LIST_LIMIT, Cursor, Limit
+from api.parties import webhook_sender
+from domain.parties.webhook import (
+    TYPES_MAX,
+    URL_MAX,
+    AddWebhook,
+    DisableWebhook,
+    EnableWebhook,
+    RotateWebhookSecret,
+    WebhookState,
+    webhook_stream,
+)
+from domain.refusal import Reason, Refused
+from ledger.beside import webhook_deliveries
+from projections.parties import webhooks
+from projections.parties.webhooks import WEBHOOKS, Endpoint
+
+resource = Resource("webhooks")
+
+WRITE = with_scope("account:admin")
+READ = with_scope("account", "account:admin")
+EndpointId = Annotated[str, Field(pattern=r"^hook_[0-9a-f]{32}$")]
+EndpointInPath = Annotated[str, Path(pattern=r"^hook_[0-9a-f]{32}$")]
+TypePrefix = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_.]{0,63}$", examples=["lease."])]
+REPLAY_MAX = 1_000
+_ONE = {"from_position": 1, "to_position": 2}
+
+
+class NewWebhook(Asked):
+    """`types`: prefixes of fact types, such as `lease.` or `payment.`; none: all of them."""
+
+    url: Annotated[str, Field(min_length=9, max_length=URL_MAX)]
+    types: Annotated[list[TypePrefix], Field(max_length=TYPES_MAX)] = Field(default_factory=list)
+
+    model_config = with_examples({"url": "https://hooks.example.com/tally", "types": ["lease."]})
+
+
+class WebhookTold(Told):
+    """`secret` is there only in the answer that makes it, also when that is asked for again."""
+
+    endpoint_id: EndpointId
+    account_id: AccountId
+    url: str
+    types: list[str]
+    enabled: bool
+    disabled_reason: Literal["owner", "gone", "failed"] | None = None
+    added_at: Told_at
+    secret: str | None = None
+    position: Position | None = None
+
+
+class DeliveryTold(Told):
+    """The delivery of one fact; `answer`: the last HTTP status of the endpoint."""
+
+    webhook_id: str
+    outcome: Literal["waiting", "delivered", "failed"]
+    attempts: Count
+    answer: Count | None = None
+    error: Short | None = None
+    first_at: Told_at
+    last_at: Told_at
+    next_at: Told_at | None = None
+    position: Position
+
+
+class Replay(Asked):
+    """Facts whose deliveries are repeated, delivered or given up: [from_position, to_position]."""
+
+    from_position: Annotated[int, Field(ge=1, le=9_007_199_254_740_991)]
+    to_position: Annotated[int, Field(ge=1, le=9_007_199_254_740_991)]
+
+    model_config = with_examples(_ONE)
+
+
+class ReplayedTold(Told):
+    """`count`: the number of facts that are delivered again, in order, before anything new."""
+
+    endpoint_id: EndpointId
+    count: Count
+
+
+class TestedTold(Told):
+    """The endpoint's answer to an event of type `webhook.test`."""
+
+    endpoint_id: EndpointId
+    delivered: bool
+    answer: Count | None = None
+    error: Short | None = None
+
+
+@resource.post(
+    "/v1/webhooks", WRITE, WebhookTold, status=201,
+    problems=[Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED, Reason.WEBHOOK_URL,
+              Reason.COUNT_OUT_OF_RANGE],
+)  # fmt: skip
+def add_webhook(body: NewWebhook, call: Caller) -> Response:
+    """Adds an HTTPS endpoint that receives everything recorded about your account from now on."""
+    endpoint_id = call.id("hook")
+    command = AddWebhook(
+        endpoint_id=endpoint_id, account_id=call.principal.account_id, url=body.url,
+        types=tuple(body.types), by=call.principal.member_id, at_us=call.now_us,
+    )  # fmt: skip
+    return call.record(
+        lambda: command, _told(endpoint_id), reveal=lambda: _secret(call, endpoint_id, 1)
+    )
+
+
+@resource.get("/v1/webhooks", READ, page_of(WebhookTold), problems=["cursor_invalid"])
+def list_webhooks(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None) -> Response:
+    """Lists your endpoints, in the order in which they were added."""
+    place = call.place(cursor, [0])
+    with call.read(WEBHOOKS) as view:
+        rows = webhooks.read_endpoints(
+            view.connection, account_id=call.principal.account_id, after=place.after[0],
+            limit=limit + 1,
+        )  # fmt: skip
+        return call.page(view, place, rows, limit, lambda row: [row.position], _endpoint)
+
+
+@resource.post(
+    "/v1/webhooks/{endpoint_id}/rotate", WRITE, WebhookTold, problems=[Reason.WEBHOOK_UNKNOWN]
+)
+def rotate_webhook(endpoint_id: EndpointInPath, body: Nothing, call: Caller) -> Response:
+    """Creates a new secret. The old one signs beside it for 24 hours."""
+    del body
+    command = RotateWebhookSecret(
+        endpoint_id=endpoint_id, account_id=call.principal.account_id,
+        by=call.principal.member_id, at_us=call.now_us,
+    )  # fmt: skip
+
+    def reveal() -> dict[str, Any]:
+        return _secret(call, endpoint_id, _state(call, endpoint_id).generation)
+
+    return call.record(lambda: command, _told(endpoint_id), reveal=reveal)
+
+
+@resource.post(
+    "/v1/webhooks/{endpoint_id}/stop", WRITE, WebhookTold, problems=[Reason.WEBHOOK_UNKNOWN]
+)
+def stop_webhook(endpoint_id: EndpointInPath, body: Nothing, call: Caller) -> Response:
+    """Stops deliveries to an endpoint until it is started again."""
+    del body
+    with call.read(WEBHOOKS) as view:
+        position = view.position
+    command = DisableWebhook(
+        endpoint_id=endpoint_id, account_id=call.principal.account_id, reason="owner",
+        position=position, by=call.principal.member_id, at_us=call.now_us,
+    )  # fmt: skip
+    return call.record(lambda: command, _told(endpoint_id, reason="owner"))
+
+
+@resource.post(
+    "/v1/webhooks/{endpoint_id}/start", WRITE, WebhookTold, problems=[Reason.WEBHOOK_UNKNOWN]
+)
+def start_webhook(endpoint_id: EndpointInPath, body: Nothing, call: Caller) -> Response:
+    """Starts deliveries to an endpoint again, from where they were stopped."""
+    del body
+    command = EnableWebhook(
+        endpoint_id=endpoint_id, account_id=call.principal.account_id,
+        by=call.principal.member_id, at_us=call.now_us,
+    )  # fmt: skip
+    return call.record(lambda: command, _told(endpoint_id))
+
+
+@resource.post(
+    "/v1/webhooks/{endpoint_id}/test", WRITE, TestedTold, records=False,
+    problems=[Reason.WEBHOOK_UNKNOWN],
+)  # fmt: skip
+def test_webhook(endpoint_id: EndpointInPath, body: Nothing, call: Caller) -> Response:
+    """Sends an event of type `webhook.test` now, and returns the result."""
+    del body
+    with call.read(WEBHOOKS) as view:
+        endpoint = _own(call, view, endpoint_id)
+        sent = webhook_sender.send_test(call.service.server_key, endpoint, call.now_us)
+        told = TestedTold(
+            endpoint_id=endpoint_id, delivered=sent.is_taken, answer=sent.status, error=sent.error
+        )
+        return call.answer(view, told)
+
+
+@resource.post(
+    "/v1/webhooks/{endpoint_id}/replay", WRITE, ReplayedTold, records=False,
+    problems=[Reason.WEBHOOK_UNKNOWN, Reason.COUNT_OUT_OF_RANGE],
+)  # fmt: skip
+def replay_webhook(endpoint_id: EndpointInPath, body: Replay, call: Caller) -> Response:
+    """Delivers events to an endpoint again, delivered ones and given-up ones."""
+    with call.read(WEBHOOKS) as view:
+        _own(call, view, endpoint_id)
+        count = webhook_deliveries.tell_again(
+            view.connection, endpoint_id, body.from_position, body.to_position, call.now_us,
+            REPLAY_MAX,
+        )  # fmt: skip
+        if count > REPLAY_MAX:
+            raise Refused(Reason.COUNT_OUT_OF_RANGE, at_most=REPLAY_MAX)
+        return call.answer(view, ReplayedTold(endpoint_id=endpoint_id, count=count))
+
+
+@resource.get(
+    "/v1/webhooks/{endpoint_id}/deliveries", READ, page_of(DeliveryTold),
+    problems=[Reason.WEBHOOK_UNKNOWN, "cursor_invalid"],
+)  # fmt: skip
+def list_deliveries(
+    endpoint_id: EndpointInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
+) -> Response:
+    """Lists the deliveries of each fact and their results, in order."""
+    place = call.place(cursor, [0])
+    with call.read(WEBHOOKS) as view:
+        _own(call, view, endpoint_id)
+        rows = webhook_deliveries.read(view.connection, endpoint_id, place.after[0], limit + 1)
+        return call.page(view, place, rows, limit, lambda row: [row.position], _delivery)
+
+
+def _own(call: Call, view: View, endpoint_id: str) -> Endpoint:
+    """Raises Refused: WEBHOOK_UNKNOWN, also for another account's."""
+    found = webhooks.read_endpoints(
+        view.connection, endpoint_id=endpoint_id, account_id=call.principal.account_id, limit=1
+    )
+    if not found:
+        raise Refused(Reason.WEBHOOK_UNKNOWN, endpoint_id=endpoint_id)
+    return found[0]
+
+
+def _state(call: Call, endpoint_id: str) -> WebhookState:
+    return call.service.ledger.market.state_of(webhook_stream(endpoint_id))
+
+
+def _secret(call: Call, endpoint_id: str, generation: int) -> dict[str, Any]:
+    return {"secret": webhook_sender.secret_of(call.service.server_key, endpoint_id, generation)}
+
+
+def _told(endpoint_id: str, reason: Any = None) -> Any:
+    def told(after: After) -> Told:
+        state = after.state(webhook_stream(endpoint_id))
+        added = state.added
+        assert added is not None
+        return WebhookTold(
+            endpoint_id=endpoint_id, account_id=added.account_id, url=added.url,
+            types=list(added.types), enabled=state.is_enabled, disabled_reason=reason,
+            added_at=moment(added.at_us),
+        )  # fmt: skip
+
+    return told
+
+
+def _endpoint(row: Endpoint) -> WebhookTold:
+    reason: Any = row.disabled_reason
+    return WebhookTold(
+        endpoint_id=row.endpoint_id, account_id=row.account_id, url=row.url, types=row.types,
+        enabled=row.enabled, disabled_reason=reason, added_at=moment(row.at_us),
+    )  # fmt: skip
+
+
+def _delivery(row: webhook_deliveries.Delivery) -> DeliveryTold:
+    return DeliveryTold(
+        webhook_id=webhook_sender.message_id(row.endpoint_id, row.position), outcome=row.outcome,
+        attempts=row.attempts, answer=row.answer, error=row.error,
+        first_at=moment(row.first_at_us), last_at=moment(row.last_at_us),
+        next_at=moment_or_none(row.next_at_us), position=row.position,
+    )  # fmt: skip

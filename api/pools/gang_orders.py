@@ -1,0 +1,95 @@
+"""What reserves a gang: the commands of one append, for as many members as there is room for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from api.market.matching import missing_of, places, short_of, wish_of
+from api.market.placing import within_quotas
+from api.process.lease_desk import Round
+from api.process.lease_desk import streams_read as streams_read
+from api.process.service import Service
+from domain.jobs.gang import GangRequested, GangState, GrowGang, RequestGang, ReserveGang
+from domain.jobs.gang_places import place
+from domain.jobs.job import JobSubmitted, SubmitJob, job_stream
+from domain.lease.lease import RequestLease
+from domain.leasing.taking import reserving
+from domain.refusal import Reason, Refused
+from domain.stream import derive_id
+
+Asked = RequestGang | GangRequested
+
+
+def reservation(
+    service: Service, asked: Asked, now_us: int, spec: SubmitJob | JobSubmitted | None = None
+) -> list[Any]:
+    """Reserve every member, at least as many as it needs.
+
+    Raises Refused: NO_MATCH, MATCH_IMPOSSIBLE.
+
+    `spec`: the job, where it is not recorded yet.
+    """
+    leases, commands = _members(
+        service, asked, spec or _job(service, asked.job_id), now_us, 0, asked.members,
+        asked.min_members,
+    )  # fmt: skip
+    return [*commands, ReserveGang(gang_id=asked.gang_id, lease_ids=leases, at_us=now_us)]
+
+
+def growth(service: Service, gang: GangState, now_us: int) -> list[Any]:
+    """Reserve more of the members an open gang wished for. Raises Refused: NO_MATCH."""
+    asked = gang.requested
+    assert asked is not None
+    missing = asked.members - len(gang.lease_ids)
+    if gang.status != "open" or missing < 1:
+        return []
+    leases, commands = _members(
+        service, asked, _job(service, asked.job_id), now_us, len(gang.lease_ids), missing, 1
+    )
+    return [*commands, GrowGang(gang_id=asked.gang_id, lease_ids=leases, at_us=now_us)]
+
+
+def _members(
+    service: Service,
+    asked: Asked,
+    spec: SubmitJob | JobSubmitted,
+    now_us: int,
+    first: int,
+    members: int,
+    min_members: int,
+) -> tuple[tuple[str, ...], list[Any]]:
+    one = within_quotas(service.ledger.world(), _member(asked, now_us, first), spec, leases=members)
+    here = Round.of_one(service.ledger.world(), now_us, members)
+    found = places(service, wish_of(one, spec, here), here)
+    matches = place(found.need, found.nodes, members=members, min_members=min_members)
+    if not matches:
+        short = short_of(service, found.need, min_members)
+        raise Refused(
+            Reason.MATCH_IMPOSSIBLE if short.is_lasting else Reason.NO_MATCH,
+            gang_id=asked.gang_id, members=members, min_members=min_members,
+            gpus_per_member=spec.gpu_count, dimension=short.dimension, required=short.required,
+            at_most=short.at_most, missing=missing_of(short),
+        )  # fmt: skip
+    leases, commands = [], list[Any]()
+    for number, matched in enumerate(matches, first):
+        request = replace(_member(asked, now_us, number), overflow=one.overflow)
+        leases.append(request.lease_id)
+        commands += [request, reserving(request.lease_id, found.place(matched), now_us)]
+    return tuple(leases), commands
+
+
+def _member(asked: Asked, now_us: int, number: int) -> RequestLease:
+    """The request of one member."""
+    return RequestLease(
+        lease_id=derive_id("lease", asked.account_id, asked.gang_id, number),
+        job_id=asked.job_id, account_id=asked.account_id, term_us=asked.term_us,
+        funds=asked.funds, at_us=now_us, settlement=asked.settlement, key_id=asked.key_id,
+        gang_id=asked.gang_id, start_timeout_us=asked.timeout_us,
+    )  # fmt: skip
+
+
+def _job(service: Service, job_id: str) -> JobSubmitted:
+    job = service.ledger.market.state_of(job_stream(job_id))
+    assert job.submitted is not None
+    return job.submitted

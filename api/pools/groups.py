@@ -1,0 +1,366 @@
+"""Groups with quotas, what a project does when one is full, and with whom an account deals.
+
+A quota is a number of GPUs held at the same time, a whole one being 1,000,000 ppm; the streams
+enforce it, so no interleaving of calls passes it. Budgets of money are in `api/funds/funding.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from fastapi import Path, Response
+from pydantic import Field
+
+from api.door.auth import with_scope
+from api.door.call import After, Caller
+from api.door.models import (
+    AccountId,
+    AccountInPath,
+    Asked,
+    Count,
+    Position,
+    Ref,
+    Told,
+    Told_at,
+    moment,
+    page_of,
+    with_examples,
+)
+from api.door.operation import Resource
+from api.door.paging import LIST_LIMIT, Cursor, Limit
+from api.parties.accounts import own, visible
+from api.parties.clients import GpuPpm, PoolId
+from domain.parties.counterparty import SetCounterparty
+from domain.pools.group import (
+    AddGroupMember,
+    CreateGroup,
+    RemoveGroupMember,
+    SetProjectOverflow,
+    group_stream,
+)
+from domain.pools.quota import SetQuota
+from domain.pools.quota import stream_of as quota_stream
+from domain.refusal import Reason, Refused
+from projections.parties import demand
+from projections.parties.demand import DEMAND
+
+resource = Resource("groups")
+
+ADMIN = with_scope("account:admin")
+READ = with_scope("account", "billing:read", "operator", "audit:read")
+GroupId = Annotated[str, Field(pattern=r"^group_[0-9A-Za-z]{1,64}$")]
+GroupInPath = Annotated[str, Path(pattern=r"^group_[0-9A-Za-z]{1,64}$")]
+MemberKind = Literal["project", "member", "account"]
+Target = Annotated[str, Field(pattern=r"^[0-9A-Za-z_.:@/-]{1,100}$")]
+Verdict = Literal["allow", "deny", "none"]
+Overflow = Literal["refuse", "rent"]
+
+
+class NewGroup(Asked):
+    """Of projects and members of your account, or with `pool_id` of accounts in a pool of yours.
+    `parent_id`: what it holds counts there too. `gpu_ppm_max` absent: counted, and not limited.
+    """
+
+    pool_id: PoolId | None = None
+    parent_id: GroupId | None = None
+    gpu_ppm_max: GpuPpm | None = None
+
+    model_config = with_examples({"gpu_ppm_max": 16_000_000})
+
+
+class GroupQuota(Asked):
+    """`gpu_ppm_max` absent: no limit any more. Lowered: what runs goes on."""
+
+    gpu_ppm_max: GpuPpm | None = None
+
+    model_config = with_examples({"gpu_ppm_max": 8_000_000})
+
+
+class NewGroupMember(Asked):
+    """A project or a member of your account, or in a group of a pool an account."""
+
+    kind: MemberKind
+    target: Target
+
+    model_config = with_examples({"kind": "project", "target": "train-7b"})
+
+
+class GroupMemberTold(Told):
+    kind: MemberKind
+    target: str
+    since: Told_at
+
+
+class GroupTold(Told):
+    """`used_ppm`: what its leases hold now."""
+
+    group_id: GroupId
+    account_id: AccountId
+    pool_id: PoolId | None = None
+    parent_id: GroupId | None = None
+    gpu_ppm_max: Count | None = None
+    used_ppm: Count
+    created_at: Told_at
+    members: list[GroupMemberTold] | None = None
+    position: Position | None = None
+
+
+class GroupMemberAddedTold(Told):
+    group_id: GroupId
+    kind: MemberKind
+    target: str
+    position: Position | None = None
+
+
+class ProjectPolicy(Asked):
+    """What happens when a quota that a project counts in is full: its next lease is refused, or
+    rented elsewhere and not counted.
+    """
+
+    project_id: Ref
+    overflow: Overflow
+
+    model_config = with_examples({"project_id": "train-7b", "overflow": "rent"})
+
+
+class ProjectTold(Told):
+    project_id: str
+    overflow: Overflow
+    position: Position | None = None
+
+
+class ProjectsTold(Told):
+    """Projects that have a policy; all others are refused."""
+
+    data: list[ProjectTold]
+    position: Position
+
+
+class CounterpartyAsked(Asked):
+    """`deny`: never deal with it. `allow`: deal with those that are allowed alone. `none`: off the
+    list.
+    """
+
+    counterparty_id: AccountId
+    verdict: Verdict
+
+    model_config = with_examples({"counterparty_id": "acct_" + "4" * 32, "verdict": "deny"})
+
+
+class CounterpartyTold(Told):
+    counterparty_id: AccountId
+    verdict: Verdict
+    since: Told_at
+    position: Position | None = None
+
+
+# --- groups ----------------------------------------------------------------------------------
+
+
+@resource.post(
+    "/v1/groups", ADMIN, GroupTold, status=201,
+    problems=[Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED, Reason.POOL_UNKNOWN,
+              Reason.GROUP_UNKNOWN, Reason.GROUP_EXISTS, Reason.COUNT_OUT_OF_RANGE],
+)  # fmt: skip
+def create_group(body: NewGroup, call: Caller) -> Response:
+    """Creates a group that shares a quota of GPUs."""
+    group_id, who = call.id("group"), call.principal.account_id
+
+    def command() -> CreateGroup:
+        return CreateGroup(
+            group_id=group_id, account_id=who, pool_id=body.pool_id, parent_id=body.parent_id,
+            gpu_ppm_max=body.gpu_ppm_max, by=call.principal.member_id, at_us=call.now_us,
+        )  # fmt: skip
+
+    told = GroupTold(
+        group_id=group_id, account_id=who, pool_id=body.pool_id, parent_id=body.parent_id,
+        gpu_ppm_max=body.gpu_ppm_max, used_ppm=0, created_at=moment(call.now_us),
+    )  # fmt: skip
+    return call.record(command, lambda _after: told)
+
+
+@resource.get("/v1/groups", READ, page_of(GroupTold), problems=["cursor_invalid"])
+def list_groups(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None) -> Response:
+    """Lists groups in order of creation: your own, or all for operators and auditors."""
+    place = call.place(cursor, [0])
+    with call.read(DEMAND) as view:
+        rows = demand.read_groups(
+            view.connection, account_id=call.principal.only, after=place.after[0], limit=limit + 1
+        )
+        return call.page(view, place, rows, limit, lambda row: [row.position], _group)
+
+
+@resource.get("/v1/groups/{group_id}", READ, GroupTold, problems=[Reason.GROUP_UNKNOWN])
+def read_group(group_id: GroupInPath, call: Caller) -> Response:
+    """Returns a group, its members, and how much of its quota is in use."""
+    with call.read(DEMAND) as view:
+        rows = demand.read_groups(
+            view.connection, account_id=call.principal.only, group_id=group_id, limit=1
+        )
+        if not rows:
+            raise Refused(Reason.GROUP_UNKNOWN, group_id=group_id)
+        members = [_member(one) for one in demand.read_members(view.connection, group_id)]
+        return call.answer(view, _group(rows[0]).model_copy(update={"members": members}))
+
+
+@resource.post(
+    "/v1/groups/{group_id}/quota", ADMIN, GroupTold, problems=[Reason.GROUP_UNKNOWN]
+)  # fmt: skip
+def set_group_quota(group_id: GroupInPath, body: GroupQuota, call: Caller) -> Response:
+    """Changes how many GPUs a group holds at once."""
+
+    def command() -> SetQuota:
+        _own_group(call, group_id)
+        return SetQuota(
+            quota_id=group_id, gpu_ppm_max=body.gpu_ppm_max, by=call.principal.member_id,
+            at_us=call.now_us,
+        )  # fmt: skip
+
+    def told(after: After) -> Told:
+        created = after.state(group_stream(group_id)).created
+        assert created is not None, group_id
+        return GroupTold(
+            group_id=group_id, account_id=created.account_id, pool_id=created.pool_id,
+            parent_id=created.parent_id, gpu_ppm_max=body.gpu_ppm_max,
+            used_ppm=after.state(quota_stream(group_id)).used_ppm,
+            created_at=moment(created.at_us),
+        )  # fmt: skip
+
+    return call.record(command, told)
+
+
+@resource.post(
+    "/v1/groups/{group_id}/members", ADMIN, GroupMemberAddedTold, status=201,
+    problems=[Reason.GROUP_UNKNOWN, Reason.GROUP_EXISTS, Reason.UNKNOWN_MODE],
+)  # fmt: skip
+def add_group_member(group_id: GroupInPath, body: NewGroupMember, call: Caller) -> Response:
+    """Adds a member to a group. Its later leases count in the group."""
+
+    def command() -> AddGroupMember:
+        return AddGroupMember(
+            group_id=group_id, account_id=call.principal.account_id, kind=body.kind,
+            target=body.target, by=call.principal.member_id, at_us=call.now_us,
+        )  # fmt: skip
+
+    told = GroupMemberAddedTold(group_id=group_id, kind=body.kind, target=body.target)
+    return call.record(command, lambda _after: told)
+
+
+@resource.post(
+    "/v1/groups/{group_id}/members/remove", ADMIN, GroupMemberAddedTold,
+    problems=[Reason.GROUP_UNKNOWN],
+)  # fmt: skip
+def remove_group_member(group_id: GroupInPath, body: NewGroupMember, call: Caller) -> Response:
+    """Removes a member from a group. Its later leases do not count; running ones still do."""
+
+    def command() -> RemoveGroupMember:
+        return RemoveGroupMember(
+            group_id=group_id, account_id=call.principal.account_id, kind=body.kind,
+            target=body.target, by=call.principal.member_id, at_us=call.now_us,
+        )  # fmt: skip
+
+    told = GroupMemberAddedTold(group_id=group_id, kind=body.kind, target=body.target)
+    return call.record(command, lambda _after: told)
+
+
+def _own_group(call: Caller, group_id: str) -> None:
+    """Raises Refused: GROUP_UNKNOWN."""
+    state = call.service.ledger.market.state_of(group_stream(group_id))
+    if state.created is None or not call.principal.owns(state.created.account_id):
+        raise Refused(Reason.GROUP_UNKNOWN, group_id=group_id)
+
+
+# --- projects --------------------------------------------------------------------------------
+
+
+@resource.post(
+    "/v1/accounts/{account_id}/projects", ADMIN, ProjectTold,
+    problems=[Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED],
+)  # fmt: skip
+def set_project_policy(account_id: AccountInPath, body: ProjectPolicy, call: Caller) -> Response:
+    """Sets what a project does when a quota is full: own the base, rent the burst, or refuse."""
+
+    def command() -> SetProjectOverflow:
+        own(call.principal, account_id)
+        return SetProjectOverflow(
+            account_id=account_id, project_id=body.project_id, overflow=body.overflow,
+            by=call.principal.member_id, at_us=call.now_us,
+        )  # fmt: skip
+
+    told = ProjectTold(project_id=body.project_id, overflow=body.overflow)
+    return call.record(command, lambda _after: told)
+
+
+@resource.get(
+    "/v1/accounts/{account_id}/projects", READ, ProjectsTold, problems=[Reason.ACCOUNT_UNKNOWN]
+)  # fmt: skip
+def list_project_policies(account_id: AccountInPath, call: Caller) -> Response:
+    """Lists what the projects of an account do when a quota is full."""
+    visible(call.principal, account_id)
+    with call.read(DEMAND) as view:
+        rows = demand.read_projects(view.connection, account_id)
+        data = [{"project_id": row.project_id, "overflow": row.overflow} for row in rows]
+        return call.answer(view, {"data": data})
+
+
+# --- counterparties --------------------------------------------------------------------------
+
+
+@resource.post(
+    "/v1/accounts/{account_id}/counterparties", ADMIN, CounterpartyTold,
+    problems=[Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED, Reason.DUPLICATE_ID,
+              Reason.COUNT_OUT_OF_RANGE],
+)  # fmt: skip
+def set_counterparty(account_id: AccountInPath, body: CounterpartyAsked, call: Caller) -> Response:
+    """Allows or denies another account, as renter, client or provider. Running leases go on."""
+
+    def command() -> SetCounterparty:
+        own(call.principal, account_id)
+        return SetCounterparty(
+            account_id=account_id, counterparty_id=body.counterparty_id, verdict=body.verdict,
+            by=call.principal.member_id, at_us=call.now_us,
+        )  # fmt: skip
+
+    told = CounterpartyTold(
+        counterparty_id=body.counterparty_id, verdict=body.verdict, since=moment(call.now_us)
+    )
+    return call.record(command, lambda _after: told)
+
+
+@resource.get(
+    "/v1/accounts/{account_id}/counterparties", READ, page_of(CounterpartyTold),
+    problems=[Reason.ACCOUNT_UNKNOWN, "cursor_invalid"],
+)  # fmt: skip
+def list_counterparties(
+    account_id: AccountInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
+) -> Response:
+    """Lists the accounts that an account allows and denies, in the order of listing."""
+    visible(call.principal, account_id)
+    place = call.place(cursor, [0])
+    with call.read(DEMAND) as view:
+        rows = demand.read_counterparties(
+            view.connection, account_id, after=place.after[0], limit=limit + 1
+        )
+        return call.page(view, place, rows, limit, lambda row: [row.position], _listed)
+
+
+def _listed(row: demand.Counterparty) -> CounterpartyTold:
+    verdict: Verdict = "allow" if row.verdict == "allow" else "deny"
+    return CounterpartyTold(
+        counterparty_id=row.counterparty_id, verdict=verdict, since=moment(row.at_us)
+    )
+
+
+def _member(row: demand.Member) -> GroupMemberTold:
+    kinds: dict[str, MemberKind] = {
+        "project": "project", "member": "member", "account": "account",
+    }  # fmt: skip
+    return GroupMemberTold(kind=kinds[row.kind], target=row.target, since=moment(row.at_us))
+
+
+def _group(row: demand.Group) -> GroupTold:
+    return GroupTold(
+        group_id=row.group_id, account_id=row.account_id, pool_id=row.pool_id,
+        parent_id=row.parent_id, gpu_ppm_max=row.gpu_ppm_max, used_ppm=row.used_ppm,
+        created_at=moment(row.at_us),
+    )  # fmt: skip

@@ -1,0 +1,248 @@
+"""The price of a TOKEN over HTTP: what its sources say, prices as they are published, snapshots."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import Response
+from pydantic import Field
+
+from api.door.auth import everybody, with_scope
+from api.door.call import After, Caller
+from api.door.models import (
+    Asked,
+    Count,
+    Moment,
+    Position,
+    Short,
+    Told,
+    Told_at,
+    moment,
+    moment_or_none,
+    page_of,
+    with_examples,
+)
+from api.door.operation import Resource
+from api.door.paging import LIST_LIMIT, Cursor, Limit
+from domain.duration import SECOND_US
+from domain.prices.oracle import LIMITS
+from domain.prices.price_feed import (
+    FEED,
+    NAME_MAX,
+    PRICE_MAX,
+    SOURCES_MAX,
+    Feed,
+    ObservePrice,
+    PriceSnapshotTaken,
+    SetPriceSources,
+    SourceReading,
+    TakePriceSnapshot,
+    reading_of,
+    sources_of,
+)
+from domain.refusal import Reason
+from projections.epochs.rewards import REWARDS, read_snapshots
+
+resource = Resource("oracle")
+WRITE = with_scope("operator", "oracle:write")
+
+SourceName = Annotated[str, Field(min_length=1, max_length=NAME_MAX, examples=["exchange-a"])]
+MicroUsd = Annotated[int, Field(ge=0, le=PRICE_MAX, description="Micro-dollars per whole TOKEN")]
+
+
+class NewSources(Asked):
+    """All sources that count from now on. Prices of other sources are not kept."""
+
+    sources: Annotated[list[SourceName], Field(max_length=SOURCES_MAX)]
+
+    model_config = with_examples({"sources": ["exchange-a", "exchange-b", "exchange-c"]})
+
+
+class NewObservation(Asked):
+    """`published_at`: the source's own time; `observed_at`: when it was seen, or now."""
+
+    source: SourceName
+    price_micro_usd: MicroUsd
+    published_at: Moment
+    observed_at: Moment | None = None
+
+    model_config = with_examples(
+        {"source": "exchange-a", "price_micro_usd": 1_870_000,
+         "published_at": "2026-11-20T08:00:00Z"}
+    )  # fmt: skip
+
+
+class NewSnapshot(Asked):
+    """No fields: `{}`."""
+
+    model_config = with_examples({})
+
+
+class SourcesTold(Told):
+    sources: list[SourceName]
+    position: Position | None = None
+
+
+class ObservationTold(Told):
+    """The newest price of the source; it may be another one than was sent."""
+
+    source: SourceName
+    price_micro_usd: MicroUsd
+    published_at: Told_at
+    observed_at: Told_at
+    position: Position | None = None
+
+
+class PriceSourceTold(Told):
+    """A source: its average over the window while it is fresh, and its newest price."""
+
+    source: SourceName
+    stale: bool
+    twap_micro_usd: MicroUsd | None = None
+    price_micro_usd: MicroUsd | None = None
+    published_at: Told_at | None = None
+    observed_at: Told_at | None = None
+
+
+class ReadingTold(Told):
+    """Usable while `health` is healthy; else nothing is burned, and `health` is the reason."""
+
+    health: Literal["healthy", "too_few_sources", "deviation"]
+    median_micro_usd: MicroUsd | None = None
+    deviation_bps: Count | None = None
+    sources: list[PriceSourceTold]
+    window_seconds: Count
+    max_age_seconds: Count
+    max_deviation_bps: Count
+    min_sources: Count
+    at: Told_at
+
+
+class SnapshotTold(ReadingTold):
+    """What the sources said when a price was needed; burns refer to `snapshot`."""
+
+    snapshot: Count
+    by: Short
+    position: Position | None = None
+
+
+class PriceTold(ReadingTold):
+    """What the sources say now, and the last snapshot that was taken."""
+
+    last_snapshot: SnapshotTold | None = None
+    position: Position | None = None
+
+
+@resource.get("/v1/oracle", everybody(), PriceTold)
+def read_price(call: Caller) -> Response:
+    """Returns the price of a TOKEN now: each source, the median, or why there is no price."""
+    feed = call.service.ledger.market.state_of(FEED)
+    with call.read() as view:
+        return call.answer(view, _price(feed, call.now_us))
+
+
+@resource.post(
+    "/v1/oracle/sources", with_scope("governance"), SourcesTold,
+    problems=[Reason.PRICE_SOURCES_INVALID],
+)  # fmt: skip
+def set_price_sources(body: NewSources, call: Caller) -> Response:
+    """Sets the price sources that count."""
+    command = SetPriceSources(
+        sources=tuple(body.sources), by=call.principal.member_id, at_us=call.now_us
+    )
+    return call.record(
+        lambda: command, lambda after: SourcesTold(sources=sorted(after.state(FEED).seen))
+    )
+
+
+@resource.post(
+    "/v1/oracle/observations", WRITE, ObservationTold, status=201,
+    problems=[Reason.PRICE_SOURCE_UNKNOWN, Reason.PRICE_TIMES, Reason.PRICE_TOO_LOW,
+              Reason.AMOUNT_OUT_OF_RANGE, Reason.COUNT_OUT_OF_RANGE],
+)  # fmt: skip
+def report_price(body: NewObservation, call: Caller) -> Response:
+    """Records a price that a source published. The same price again changes nothing."""
+    observed_us = call.now_us if body.observed_at is None else body.observed_at
+    command = ObservePrice(
+        source=body.source, price_micro_usd=body.price_micro_usd, published_at_us=body.published_at,
+        observed_at_us=observed_us, by=call.principal.member_id, at_us=call.now_us,
+    )  # fmt: skip
+
+    def told(after: After) -> Told:
+        newest = after.state(FEED).seen[body.source][-1]
+        return ObservationTold(
+            source=body.source, price_micro_usd=newest.price_micro_usd,
+            published_at=moment(newest.published_at_us), observed_at=moment(newest.observed_at_us),
+        )  # fmt: skip
+
+    return call.record(lambda: command, told)
+
+
+@resource.get(
+    "/v1/oracle/snapshots", everybody(), page_of(SnapshotTold), problems=["cursor_invalid"]
+)
+def list_price_snapshots(
+    call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
+) -> Response:
+    """Lists every snapshot in order: all sources at each burn or seal that needed a price."""
+    place = call.place(cursor, [0])
+    with call.read(REWARDS) as view:
+        rows = read_snapshots(view.connection, after=place.after[0], limit=limit + 1)
+        market = call.service.ledger.market
+        return call.page(
+            view, place, rows, limit, lambda row: [row.number],
+            lambda row: _snapshot(market.read_facts(row.position - 1, 1)[0].fact),
+        )  # fmt: skip
+
+
+@resource.post("/v1/oracle/snapshots", WRITE, SnapshotTold, status=201)
+def take_price_snapshot(_body: NewSnapshot, call: Caller) -> Response:
+    """Records the sources' prices now, usable or not."""
+    command = TakePriceSnapshot(by=call.principal.member_id, at_us=call.now_us)
+
+    def told(after: After) -> SnapshotTold:
+        last = after.state(FEED).last
+        assert last is not None
+        return _snapshot(last)
+
+    return call.record(lambda: command, told)
+
+
+def _price(feed: Feed, now_us: int) -> PriceTold:
+    reading = reading_of(feed, now_us)
+    return PriceTold(
+        **_limits(LIMITS), health=_word(reading.health), median_micro_usd=reading.median,
+        deviation_bps=reading.deviation_bps, at=moment(now_us),
+        sources=[_source(one) for one in sources_of(feed, reading, now_us)],
+        last_snapshot=None if feed.last is None else _snapshot(feed.last),
+    )  # fmt: skip
+
+
+def _snapshot(taken: PriceSnapshotTaken) -> SnapshotTold:
+    return SnapshotTold(
+        **_limits(taken), snapshot=taken.number, by=taken.by, at=moment(taken.at_us),
+        health=_word(taken.health), median_micro_usd=taken.median_micro_usd,
+        deviation_bps=taken.deviation_bps, sources=[_source(one) for one in taken.sources],
+    )  # fmt: skip
+
+
+def _limits(limits: Any) -> dict[str, Any]:
+    """Of the network, or as a snapshot was taken under them."""
+    return {
+        "window_seconds": limits.window_us // SECOND_US,
+        "max_age_seconds": limits.max_age_us // SECOND_US,
+        "max_deviation_bps": limits.max_deviation_bps,
+        "min_sources": limits.min_sources,
+    }
+
+
+def _word(health: str) -> Any:
+    return health
+
+
+def _source(one: SourceReading) -> PriceSourceTold:
+    return PriceSourceTold(
+        source=one.source, stale=one.is_stale, twap_micro_usd=one.twap_micro_usd,
+        price_micro_usd=one.price_micro_usd, published_at=moment_or_none(one.published_at_us),
+        observed_at=moment_or_none(one.observed_at_us),
+    )  # fmt: skip

@@ -1,0 +1,265 @@
+"""Tariffs: what is published, which version is in force, and the operator's next one."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import Response
+from pydantic import Field
+
+from api.door.amounts import Money, Units, money
+from api.door.auth import everybody, with_scope
+from api.door.call import After, Caller
+from api.door.models import (
+    Asked,
+    Count,
+    Moment,
+    Position,
+    Short,
+    Told,
+    Told_at,
+    moment,
+    with_examples,
+)
+from api.door.operation import Resource
+from domain.duration import SECOND_US
+from domain.money import Amount
+from domain.prices.tariff import (
+    NETWORK,
+    FederatedFees,
+    MeterRate,
+    PublishTariff,
+    SlaClass,
+    SlaTier,
+    Split,
+    SplitShare,
+    TariffPublished,
+    UsageFee,
+)
+from domain.refusal import Reason
+
+resource = Resource("tariffs")
+
+GpuClass = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_.-]{0,31}$")]
+Bucket = Literal["provider", "client", "platform", "burn"]
+Meter = Literal["cpu", "memory", "storage", "network"]
+Share = Annotated[int, Field(ge=0, le=1_000_000, description="Parts per million")]
+Rows = Annotated[int, Field(ge=1, le=1_000_000)]
+NoticeSeconds = Annotated[int, Field(ge=0, le=366 * 86_400)]
+_EXAMPLE: dict[str, Any] = {
+    "version": 2,
+    "usage_fees": [
+        {"gpu_class": "datacenter", "per_gpu_hour": {"asset": "CREDIT", "units": "250000"}}
+    ],
+    "provider_share_ppm": 500_000,
+    "effective_from": "2027-01-01T00:00:00Z",
+    "sla": [{"name": "gold", "tiers": [{"below_ppm": 990_000, "credit_ppm": 100_000}]}],
+}
+
+
+class UsageFeeRow(Asked):
+    gpu_class: GpuClass
+    per_gpu_hour: Money
+
+
+class SplitShareRow(Asked):
+    bucket: Bucket
+    share_ppm: Share
+
+
+class SplitRow(Asked):
+    """What remains after the usage fee, peeled in this order; `residual` gets the rest."""
+
+    shares: Annotated[list[SplitShareRow], Field(max_length=4)]
+    residual: Bucket
+
+
+class FederatedRow(Asked):
+    inference_per_hour: Money
+    training_per_hour: Money
+    unit: Literal["worker", "job"]
+
+
+class MeterRow(Asked):
+    """floor(quantity x price / per) micro-credits; the meter's own unit."""
+
+    meter: Meter
+    price: Money
+    per: Units
+
+
+class SlaTierRow(Asked):
+    below_ppm: Rows
+    credit_ppm: Rows
+
+
+class SlaRow(Asked):
+    name: Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,32}$")]
+    tiers: Annotated[list[SlaTierRow], Field(min_length=1, max_length=32)]
+
+
+class NewTariff(Asked):
+    """The next version, whole: a row that is left out costs nothing under it."""
+
+    version: Annotated[int, Field(ge=1, le=1_000_000)]
+    usage_fees: Annotated[list[UsageFeeRow], Field(max_length=32)]
+    provider_share_ppm: Share
+    burn_share_ppm: Share = 0
+    effective_from: Moment
+    split: SplitRow | None = None
+    federated: FederatedRow | None = None
+    device_fee_per_month: Money | None = None
+    storage_node_per_hour: Money | None = None
+    meters: Annotated[list[MeterRow], Field(max_length=4)] | None = None
+    sla: Annotated[list[SlaRow], Field(max_length=32)] | None = None
+    notice_seconds: NoticeSeconds | None = None
+
+    model_config = with_examples(_EXAMPLE)
+
+
+class TariffTold(Told):
+    """`in_force`: the version that a lease reserved now would keep."""
+
+    version: Count
+    usage_fees: list[UsageFeeRow]
+    provider_share_ppm: Share
+    burn_share_ppm: Share
+    effective_from: Told_at
+    published_at: Told_at
+    by: Short
+    in_force: bool
+    split: SplitRow | None = None
+    federated: FederatedRow | None = None
+    device_fee_per_month: Money | None = None
+    storage_node_per_hour: Money | None = None
+    meters: list[MeterRow] | None = None
+    sla: list[SlaRow] | None = None
+    notice_seconds: NoticeSeconds | None = None
+    position: Position | None = None
+
+
+class TariffsTold(Told):
+    """Every version ever published, oldest first."""
+
+    data: list[TariffTold]
+    position: Position
+
+
+@resource.get("/v1/tariffs", everybody(), TariffsTold)
+def list_tariffs(call: Caller) -> Response:
+    """Lists every version of the tariff, oldest first."""
+    with call.read() as view:
+        told = _told(_published(call), call.now_us)
+        return call.answer(view, TariffsTold(data=told, position=view.position))
+
+
+@resource.post(
+    "/v1/tariffs", with_scope("governance"), TariffTold, status=201,
+    problems=[Reason.TARIFF_VERSION, Reason.TARIFF_NOTICE, Reason.SHARE_OUT_OF_RANGE,
+              Reason.DUPLICATE_ID, Reason.AMOUNT_OUT_OF_RANGE, Reason.COUNT_OUT_OF_RANGE,
+              Reason.UNKNOWN_MODE],
+)  # fmt: skip
+def publish_tariff(body: NewTariff, call: Caller) -> Response:
+    """Publishes the next version. Leases that are reserved already keep theirs."""
+
+    def told(after: After) -> Told:
+        published = after.state(NETWORK).published
+        return _told(published, call.now_us)[body.version - 1]
+
+    return call.record(lambda: _command(body, call), told)
+
+
+def _published(call: Caller) -> tuple[TariffPublished, ...]:
+    return call.service.ledger.market.state_of(NETWORK).published
+
+
+def _command(body: NewTariff, call: Caller) -> PublishTariff:
+    return PublishTariff(
+        version=body.version,
+        usage_fees=tuple(
+            UsageFee(row.gpu_class, row.per_gpu_hour.amount()) for row in body.usage_fees
+        ),
+        provider_share_ppm=body.provider_share_ppm,
+        burn_share_ppm=body.burn_share_ppm,
+        effective_from_us=body.effective_from,
+        by=call.principal.member_id,
+        at_us=call.now_us,
+        split=_split(body.split),
+        federated=_federated(body.federated),
+        device_fee_per_month=_amount(body.device_fee_per_month),
+        storage_node_per_hour=_amount(body.storage_node_per_hour),
+        meters=tuple(
+            MeterRate(row.meter, row.price.amount(), int(row.per)) for row in body.meters or ()
+        ),
+        sla=tuple(
+            SlaClass(row.name, tuple(SlaTier(t.below_ppm, t.credit_ppm) for t in row.tiers))
+            for row in body.sla or ()
+        ),
+        notice_us=(body.notice_seconds or 0) * SECOND_US,
+    )  # fmt: skip
+
+
+def _amount(given: Money | None) -> Amount | None:
+    return None if given is None else given.amount()
+
+
+def _split(row: SplitRow | None) -> Split | None:
+    if row is None:
+        return None
+    shares = tuple(SplitShare(share.bucket, share.share_ppm) for share in row.shares)
+    return Split(shares, row.residual)
+
+
+def _federated(row: FederatedRow | None) -> FederatedFees | None:
+    if row is None:
+        return None
+    return FederatedFees(row.inference_per_hour.amount(), row.training_per_hour.amount(), row.unit)
+
+
+def _told(published: tuple[TariffPublished, ...], now_us: int) -> list[TariffTold]:
+    started = [row.version for row in published if row.effective_from_us <= now_us]
+    return [_one(row, is_in_force=row.version == max(started, default=0)) for row in published]
+
+
+def _one(row: TariffPublished, *, is_in_force: bool) -> TariffTold:
+    plain: dict[str, Any] = {
+        "version": row.version,
+        "usage_fees": [
+            {"gpu_class": fee.gpu_class, "per_gpu_hour": money(fee.per_gpu_hour)}
+            for fee in row.usage_fees
+        ],
+        "provider_share_ppm": row.provider_share_ppm, "burn_share_ppm": row.burn_share_ppm,
+        "effective_from": moment(row.effective_from_us), "published_at": moment(row.at_us),
+        "by": row.by, "in_force": is_in_force,
+    }  # fmt: skip
+    if row.split is not None:
+        shares = [{"bucket": one.bucket, "share_ppm": one.share_ppm} for one in row.split.shares]
+        plain["split"] = {"shares": shares, "residual": row.split.residual}
+    if row.federated is not None:
+        plain["federated"] = {
+            "inference_per_hour": money(row.federated.inference_per_hour),
+            "training_per_hour": money(row.federated.training_per_hour),
+            "unit": row.federated.unit,
+        }
+    for name in ("device_fee_per_month", "storage_node_per_hour"):
+        if getattr(row, name) is not None:
+            plain[name] = money(getattr(row, name))
+    if row.meters:
+        plain["meters"] = [
+            {"meter": one.meter, "price": money(one.price), "per": str(one.per)}
+            for one in row.meters
+        ]
+    if row.sla:
+        plain["sla"] = [
+            {
+                "name": one.name,
+                "tiers": [
+                    {"below_ppm": tier.below_ppm, "credit_ppm": tier.credit_ppm}
+                    for tier in one.tiers
+                ],
+            }
+            for one in row.sla
+        ]
+    if row.notice_us:
+        plain["notice_seconds"] = row.notice_us // SECOND_US
+    return TariffTold.model_validate(plain)

@@ -1,0 +1,51 @@
+"""Advisory locks of the jobs: one leader of each among all processes, and a way to keep one out.
+
+    at most one session holds the lock of a job;   it ends with the session, however that ends
+
+Knows the jobs by name only; what they do is in `api/timers.py`. Connections must be in autocommit
+mode and stay open while the lock is held.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+
+Connection = psycopg.Connection[Any]
+
+
+@contextmanager
+def leading(connection: Connection, job: str) -> Generator[bool, None, None]:
+    """Whether this session leads the job just now; it does not wait."""
+    row = connection.execute("SELECT pg_try_advisory_lock(%s)", (_key(job),)).fetchone()
+    assert row is not None
+    leads = bool(row[0])
+    try:
+        yield leads
+    finally:
+        if leads:
+            _release(connection, job)
+
+
+@contextmanager
+def keeping_out(connection: Connection, job: str) -> Generator[None, None, None]:
+    """Wait until nobody leads the job, and let nobody lead it meanwhile."""
+    connection.execute("SELECT pg_advisory_lock(%s)", (_key(job),))
+    try:
+        yield
+    finally:
+        _release(connection, job)
+
+
+def _release(connection: Connection, job: str) -> None:
+    if not connection.closed:
+        connection.execute("SELECT pg_advisory_unlock(%s)", (_key(job),))
+
+
+def _key(job: str) -> int:
+    digest = hashlib.sha256(b"tallystick/job/v1" + job.encode()).digest()
+    return int.from_bytes(digest[:8], "big", signed=True)

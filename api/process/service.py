@@ -1,0 +1,273 @@
+"""One process of the service: its database, its logs, its clock and its keys, wired in one place.
+
+Opened by `serve`, by the jobs, by the demo and by tests; knows nothing of HTTP. No rule is here,
+and nothing here appends: commands go through `ledger.log.handle`.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Generator, Iterable
+from contextlib import ExitStack, contextmanager
+from types import TracebackType
+
+import psycopg
+from nacl.signing import SigningKey
+from psycopg.rows import TupleRow
+from psycopg_pool import ConnectionPool
+
+from api.ingest.door import Limits, UsageIngest
+from api.ingest.node_keys import NodeKeyCache
+from api.process import pricing_plugins, secret_files
+from api.process.clock import Clock, SimulatedClock, WallClock
+from api.process.embedded_postgres import EmbeddedPostgres
+from api.process.fleet_memory import FleetMemory
+from api.process.lease_desk import LeaseDesk
+from api.process.waiting import ProjectionBehind
+from api.processors.configured import processors_of
+from api.processors.seam import Processor
+from api.settings import Settings
+from contracts import deployment as deployments
+from contracts.signers import EMBEDDED_CHAIN_ID
+from ledger import migrate
+from ledger.log.handle import Ledger
+from ledger.log.usage import UsageLog
+from ledger.tree.checkpoint import Signer, VerifierKey
+from projections import runner, tables
+from projections.fleet.fleet import FLEET
+from projections.runner import Connection, Projection
+
+__all__ = ["Clock", "ProjectionBehind", "Service", "SimulatedClock", "WallClock"]
+
+logger = logging.getLogger(__name__)
+
+PROJECTIONS_ROLE = "tallystick_projections"
+READERS_MAX = 12
+WAITING_MAX = 200
+WAIT_SECONDS = 2.0
+STATEMENT_SECONDS_MAX = 10
+FOLLOW_PAUSE_SECONDS = 0.01
+
+
+class Service:
+    """Everything one process needs. `with Service.open(settings) as service`.
+
+    Attributes: `settings`, `conninfo`, `clock`, `ledger` (the door), `usage_log` and `ingest`
+    (started by whoever has an event loop: `create_app` does), `node_keys`, `server_key`,
+    `fleet` (what the matcher asks),
+    `processors` (who moves real money), `chain_id` (what wallets sign for: the deployment's, else
+    the embedded chain's).
+    """
+
+    def __init__(self, settings: Settings, conninfo: str, clock: Clock) -> None:
+        self.settings = settings
+        self.conninfo = conninfo
+        self.clock = clock
+        keys = secret_files.folder_of(settings.data_dir)
+        self.server_key = secret_files.read_or_make(keys / "server.key")
+        self.ledger = Ledger(
+            conninfo, blinding_key=secret_files.read_or_make(keys / "blinding.key")
+        )
+        self.lease_desk = LeaseDesk(self.ledger)
+        self.readers = ConnectionPool(
+            conninfo,
+            connection_class=psycopg.Connection[TupleRow],
+            kwargs={"autocommit": True},
+            configure=_configure_reader,
+            min_size=1,
+            max_size=READERS_MAX,
+            max_waiting=WAITING_MAX,
+            timeout=WAIT_SECONDS,
+            open=True,
+        )
+        self.usage_log = UsageLog(conninfo, now_us=clock.now_us)
+        self.node_keys = NodeKeyCache()
+        self.ingest = UsageIngest(
+            self.usage_log,
+            self.node_keys,
+            Limits(
+                reports_per_second=settings.reports_per_second,
+                reports_burst=settings.reports_burst,
+            ),
+            now_us=clock.now_us,
+        )
+        self.chain_id = _chain_id(settings)
+        self.processors = processors_of(settings)
+        self.payout_processor: Processor = self.processors.get("stripe", self.processors["bank"])
+        self.fleet = FleetMemory()
+        self.forgetters: list[Callable[[], None]] = []
+        self._signer: Signer | None = None
+        self._signer_lock = threading.Lock()
+        self._stack = ExitStack()
+
+    @classmethod
+    def open(cls, settings: Settings, *, clock: Clock | None = None) -> Service:
+        """Find or start the database, bring it to this version and make the projections.
+
+        Without `database_url` the embedded server of `data_dir` is started, or joined if it runs.
+        """
+        assert __debug__, "assertions keep the books: do not run with python -O"
+        pricing_plugins.load()
+        settings.data_dir.mkdir(parents=True, exist_ok=True)
+        with ExitStack() as stack:
+            conninfo = settings.database_url
+            if conninfo is None:
+                conninfo = stack.enter_context(EmbeddedPostgres(settings.data_dir)).uri
+            migrate.migrate(conninfo)
+            service = cls(settings, conninfo, clock or WallClock())
+            stack.callback(service._close)
+            with service.connect() as connection:
+                tables.ensure(connection)
+                service.node_keys.refresh(connection)
+            service._stack = stack.pop_all()
+        return service
+
+    def close(self) -> None:
+        """Give back connections and keys; the last user of an embedded server stops it."""
+        self._stack.close()
+
+    def __enter__(self) -> Service:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def signer(self) -> Signer:
+        """Who signs the log's heads. One process at a time: raises BlockingIOError when another
+        one holds it.
+        """
+        with self._signer_lock:
+            if self._signer is None:
+                folder = secret_files.folder_of(self.settings.data_dir)
+                seed = secret_files.read_or_make(folder / "signer.key")
+                path = folder / "signed-heads"
+                self._signer = Signer(path, self.settings.log_origin, seed)
+            return self._signer
+
+    @property
+    def verifier_key(self) -> str:
+        """What others check the log's signed heads with."""
+        folder = secret_files.folder_of(self.settings.data_dir)
+        seed = secret_files.read_or_make(folder / "signer.key")
+        return str(VerifierKey(self.settings.log_origin, bytes(SigningKey(seed).verify_key)))
+
+    # --- connections -------------------------------------------------------------------------
+
+    @contextmanager
+    def connection(self) -> Generator[Connection, None, None]:
+        """A connection for reading and for stepping projections, from a bounded pool.
+
+        Autocommit, statements of at most 10 s. Raises psycopg_pool.TooManyRequests and
+        PoolTimeout when too many wait.
+        """
+        with self.readers.connection() as connection:
+            yield connection
+
+    def connect(self) -> Connection:
+        """A connection of one's own with the projections' role, for long work; close it."""
+        connection = psycopg.connect(self.conninfo, autocommit=True)
+        connection.execute(f"SET ROLE {PROJECTIONS_ROLE}".encode())
+        return connection
+
+    # --- views -------------------------------------------------------------------------------
+
+    def follow(
+        self,
+        connection: Connection,
+        projections: Iterable[Projection],
+        position: int | None = None,
+        *,
+        seconds: float = WAIT_SECONDS,
+    ) -> int:
+        """Bring views up to a position of the market log, by default to its present head.
+
+        Returns the least position they reflect. Raises ProjectionBehind after `seconds`.
+        """
+        wanted = self.head(connection) if position is None else position
+        ends = time.monotonic() + seconds
+        reached = [self._follow_one(connection, each, wanted, ends) for each in projections]
+        return min(reached, default=wanted)
+
+    def warm_up(self) -> None:
+        """Read the fleet before the first renter asks for it; later when that does not work now."""
+        try:
+            with self.connection() as connection:
+                self.follow(connection, [FLEET])
+                self.fleet.ask(connection, lambda _columns, _position: None)
+        except Exception as error:
+            logger.warning("the fleet is read with the first request: %s", error)
+
+    def keys_changed(self) -> None:
+        """Keys or nodes were recorded by this process: whoever remembers some asks again."""
+        for forget in self.forgetters:
+            forget()
+        with self.connection() as connection:
+            self.node_keys.refresh(connection)
+
+    def refresh_node_keys(self) -> bool:
+        """Learn of nodes other processes recorded; False when the database cannot be asked now."""
+        try:
+            with self.connection() as connection:
+                if self.node_keys.refresh(connection):
+                    for forget in self.forgetters:
+                        forget()
+        except psycopg.OperationalError:
+            return False
+        return True
+
+    def head(self, connection: Connection) -> int:
+        """The last position of the market log."""
+        row = connection.execute("SELECT pos FROM public.market_events_head").fetchone()
+        assert row is not None
+        return int(row[0])
+
+    def head_now(self) -> int:
+        """The last position of the market log, asked on a connection of the pool."""
+        with self.connection() as connection:
+            return self.head(connection)
+
+    def _follow_one(
+        self, connection: Connection, projection: Projection, wanted: int, ends: float
+    ) -> int:
+        while (reached := tables.position_of(connection, projection)) < wanted:
+            if time.monotonic() > ends:
+                raise ProjectionBehind(f"{projection.name} is at {reached} of {wanted}")
+            if not self._try(lambda: runner.step(connection, projection)):
+                time.sleep(FOLLOW_PAUSE_SECONDS)
+        return reached
+
+    def _try(self, step: Callable[[], int]) -> bool:
+        """Whether a step moved anything; another follower at the same view is no error."""
+        try:
+            return bool(step())
+        except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
+            return False
+
+    def _close(self) -> None:
+        if self._signer is not None:
+            self._signer.close()
+        self.lease_desk.close()
+        self.readers.close()
+        self.ledger.close()
+
+
+def _chain_id(settings: Settings) -> int:
+    """The chain wallets sign for."""
+    if settings.chain_deployment is None:
+        return EMBEDDED_CHAIN_ID
+    return deployments.read(settings.chain_deployment).chain_id
+
+
+def _configure_reader(connection: Connection) -> None:
+    connection.execute(
+        f"SET ROLE {PROJECTIONS_ROLE};"
+        f" SET statement_timeout = '{STATEMENT_SECONDS_MAX}s'; SET lock_timeout = '2s'".encode()
+    )

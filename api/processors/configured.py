@@ -1,0 +1,29 @@
+"""Which processors this installation has, by the way somebody pays. Wiring, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from api.processors.seam import Bank, Processor
+from api.processors.stripe_cards import Stripe
+from api.settings import Settings
+
+
+def processors_of(settings: Settings) -> Mapping[str, Processor]:
+    """By name: `bank` always, `stripe` with its keys."""
+    found: dict[str, Processor] = {"bank": Bank(settings.bank_instructions)}
+    if settings.stripe_secret_key is not None:
+        assert settings.stripe_webhook_secret is not None, "settings are checked"
+        assert settings.payment_return_url is not None, "settings are checked"
+        found["stripe"] = Stripe(
+            settings.stripe_secret_key,
+            settings.stripe_webhook_secret,
+            settings.payment_return_url,
+            url=settings.stripe_url,
+        )
+    return found
+
+
+def processor_for(method: str, processors: Mapping[str, Processor]) -> Processor | None:
+    """Who takes money this way: a bank transfer the bank, a card whoever takes cards."""
+    return processors.get("bank" if method == "bank" else "stripe")

@@ -1,0 +1,84 @@
+"""What refusals say: usage reports and the log they are stored in."""
+
+from __future__ import annotations
+
+from api.refusals.sentence import ANY, CONFLICT, INVALID, Sentence, sentence, when
+from domain.refusal import Reason
+
+SENTENCES: dict[Reason, Sentence] = {
+    Reason.ACCRUAL_NOT_DUE: sentence(
+        CONFLICT,
+        when(
+            "This hour of the lease ends at {due_us:time} and cannot be charged before. The "
+            "timer charges it then.",
+            due_us=ANY,
+        ),
+        when(
+            "The last part of the lease, up to {settles_at_us:time}, is charged when the lease "
+            "is settled. Nothing needs to be done.",
+            settles_at_us=ANY,
+        ),
+        when(
+            "The lease has finished hours that are not charged yet; {hour_index:count} are. The "
+            "timer charges them before it settles the lease.",
+            hour_index=ANY,
+        ),
+        "This hour of the lease cannot be charged yet. The timer charges it when it is over.",
+    ),
+    Reason.USAGE_POSITION_FELL: sentence(
+        CONFLICT,
+        when(
+            "Reports up to position {reached:count} are counted already. Count only later reports.",
+            reached=ANY,
+        ),
+        when(
+            "The log of the node {lane:text} has {size:count} entries in an earlier pin, more "
+            "than in this one. Read the log again.",
+            lane=ANY,
+        ),
+        "These reports are counted already. Count only later reports.",
+    ),
+    Reason.USAGE_INCOMPLETE: sentence(
+        CONFLICT,
+        when(
+            "The reports of the lease[ {lease_id:text}] do not reach {until_us:time} yet. Wait "
+            "until the node has sent them; the lease is settled after 24 hours in any case.",
+            until_us=ANY,
+        ),
+        "The reports of the lease are not complete yet. Wait until the node has sent them.",
+    ),
+    Reason.UNKNOWN_LOG: sentence(
+        INVALID,
+        "[There is no log {log:text}. ]The logs are those that the case format names.",
+    ),
+    Reason.WRONG_LANE: sentence(
+        INVALID,
+        "The entry belongs to another log[ than {log:text}]. Correct the case.",
+    ),
+    Reason.STREAM_MOVED: sentence(
+        CONFLICT,
+        "The object was changed by another request at the same moment. Send the request again.",
+    ),
+    Reason.COUNTERSIGN_TIME: sentence(
+        INVALID,
+        "The signed period must end after the lease was opened[ at {opened_at_us:time}] and not "
+        "in the future. Sign for the usage up to now.",
+        "The signed period must end after the lease was opened and not in the future. Sign for "
+        "the usage up to now.",
+    ),
+    Reason.COUNTERSIGN_FELL: sentence(
+        CONFLICT,
+        "Usage up to {until_us:time} ({gpu_us:gpu_hours}) is signed already, and a later "
+        "signature cannot sign for less. Sign for that much or more.",
+        "A later signature cannot sign for less than an earlier one. Sign for that much or more.",
+    ),
+    Reason.BAD_INTERVAL: sentence(
+        INVALID,
+        "An interval must begin before it ends[: {from_us:time} to {to_us:time}]. Correct the "
+        "times.",
+    ),
+    Reason.OVER_ALLOCATED: sentence(
+        INVALID,
+        "The leases hold more than the whole device[ at {at_us:time}]. Correct their shares.",
+    ),
+}

@@ -1,0 +1,175 @@
+"""How far a node is believed: the tier of each device, and every rule that keeps it from the next.
+
+Nothing here decides: `domain/trust/tiers.py` judges what the projection added up from signed reports and
+recorded facts, so anybody with the logs comes to the same tier.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Query, Response
+from pydantic import Field
+
+from api.door.auth import everybody, nodes_or_scope, with_scope
+from api.door.call import Caller
+from api.door.models import (
+    Asked,
+    Count,
+    DeviceId,
+    Hex32,
+    NodeId,
+    NodeInPath,
+    Position,
+    Short,
+    Told,
+    Told_at,
+    moment,
+    with_examples,
+)
+from api.door.operation import Resource
+from api.fleet.nodes import visible_node
+from domain.refusal import Reason, Refused
+from domain.trust import tiers as trust
+from domain.trust.record import ForgetDriverLibrary, KnowDriverLibrary
+from projections.fleet.fleet import FLEET
+from projections.trust import evidence as view_of
+from projections.trust.evidence import TRUST
+
+resource = Resource("trust")
+
+READ_OR_NODE = nodes_or_scope("provider", "operator", "audit:read")
+Tier = Annotated[int, Field(ge=0, le=4)]
+
+
+class FindingTold(Told):
+    """A rule that does not hold: the device stays below tier `denies`. The evidence is a report of
+    a usage lane, or without `lane` a fact of the market log.
+    """
+
+    rule: Short
+    denies: Tier
+    detail: str
+    lane: Annotated[int, Field(ge=0, le=63)] | None = None
+    evidence_position: Count | None = None
+
+
+class DeviceTrustTold(Told):
+    """One device in the epoch; `simulated`: its driver says so itself."""
+
+    device_id: DeviceId
+    tier: Tier
+    simulated: bool
+    rows: Count
+    available_us: Count
+    energy_mj: Count
+    findings: list[FindingTold]
+
+
+class NodeTrustTold(Told):
+    """Without `epoch` there is none yet, and all that was reported counts."""
+
+    node_id: NodeId
+    epoch: Count | None = None
+    start: Told_at | None = None
+    end: Told_at | None = None
+    devices: list[DeviceTrustTold]
+    position: Position
+
+
+class LibraryAsked(Asked):
+    """The file `libnvidia-ml.so` of a driver version, by its SHA-256."""
+
+    driver: Annotated[str, Field(min_length=1, max_length=64)]
+    sha256: Hex32
+
+    model_config = with_examples({"driver": "580.95.05", "sha256": "5e" * 32})
+
+
+class LibraryTold(Told):
+    driver: str
+    sha256: Hex32
+    known: bool
+    position: Position | None = None
+
+
+class LibrariesTold(Told):
+    data: list[LibraryTold]
+    position: Position
+
+
+@resource.get(
+    "/v1/nodes/{node_id}/trust", READ_OR_NODE, NodeTrustTold,
+    problems=[Reason.NODE_UNKNOWN, Reason.EPOCH_UNKNOWN],
+)  # fmt: skip
+def read_node_trust(
+    node_id: NodeInPath,
+    call: Caller,
+    epoch: Annotated[int | None, Query(ge=1, le=1_000_000)] = None,
+) -> Response:
+    """Returns the trust tier of each device of a node in an epoch, by default the newest."""
+    with call.read(FLEET, TRUST) as view:
+        visible_node(call, view, node_id)
+        span = view_of.read_span(view.connection, epoch)
+        if span is None:
+            raise Refused(Reason.EPOCH_UNKNOWN, epoch=epoch)
+        libraries = set(view_of.read_libraries(view.connection))
+        development = call.service.settings.environment == "development"
+        told = NodeTrustTold(
+            node_id=node_id, epoch=span.epoch,
+            start=None if span.epoch is None else moment(span.from_us),
+            end=None if span.epoch is None else moment(span.to_us),
+            devices=[
+                _device(one, trust.standing(one, libraries, development=development))
+                for one in view_of.read_evidence(view.connection, node_id, span)
+            ],
+            position=view.position,
+        )  # fmt: skip
+        return call.answer(view, told)
+
+
+def _device(evidence: trust.Evidence, standing: trust.Standing) -> DeviceTrustTold:
+    metered = evidence.metered
+    return DeviceTrustTold(
+        device_id=evidence.device_id, tier=standing.tier, simulated=standing.is_simulated,
+        rows=metered.rows, available_us=metered.available_us, energy_mj=metered.energy_mj,
+        findings=[
+            FindingTold(
+                rule=one.rule, denies=one.denies, detail=one.detail[:500], lane=one.place.lane,
+                evidence_position=one.place.position,
+            )
+            for one in standing.findings
+        ],
+    )  # fmt: skip
+
+
+@resource.get("/v1/trust/libraries", everybody(), LibrariesTold)
+def list_driver_libraries(call: Caller) -> Response:
+    """Lists the driver libraries that the operator trusts. A device under another fails tier 2."""
+    with call.read(TRUST) as view:
+        known = view_of.read_libraries(view.connection)
+        data = [LibraryTold(driver=one, sha256=digest, known=True) for one, digest in known]
+        return call.answer(view, LibrariesTold(data=data, position=view.position))
+
+
+@resource.post(
+    "/v1/trust/libraries", with_scope("operator"), LibraryTold, status=201,
+    problems=[Reason.REFERENCE_INVALID],
+)  # fmt: skip
+def add_driver_library(body: LibraryAsked, call: Caller) -> Response:
+    """Adds a driver library to the trusted ones."""
+    command = KnowDriverLibrary(
+        driver=body.driver, sha256=body.sha256, by=call.principal.member_id, at_us=call.now_us
+    )
+    told = LibraryTold(driver=body.driver, sha256=body.sha256, known=True)
+    return call.record(lambda: command, lambda _after: told)
+
+
+@resource.post("/v1/trust/libraries/forget", with_scope("operator"), LibraryTold)
+def remove_driver_library(body: LibraryAsked, call: Caller) -> Response:
+    """Removes a driver library from the trusted ones."""
+    command = ForgetDriverLibrary(
+        driver=body.driver, sha256=body.sha256, by=call.principal.member_id, at_us=call.now_us
+    )
+    told = LibraryTold(driver=body.driver, sha256=body.sha256, known=False)
+    return call.record(lambda: command, lambda _after: told)

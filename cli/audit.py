@@ -1,0 +1,340 @@
+"""`tallystick audit`: take the log out, check it without a server, prove one event.
+
+Only wiring: what is checked is said in `ledger/bundle/verify.py`, `ledger/tree/proof.py` and
+`api/audit/replay.py`. `replay`, and `verify` of a folder or a proof file, need no database and no
+network.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cli.remote import ApiKey, Remote, Url
+from cli.settings import ConfigFile, DataDir, opened
+from cli.terminal import EXIT_NO, AsJson, InputUnusable, facts, group, note, tell
+
+if TYPE_CHECKING:
+    from api.process.service import Service
+    from ledger.bundle.verify import VerifyReport
+    from ledger.tree.checkpoint import VerifierKey
+
+LANE_MAX = 63
+
+app = group("Export the log, verify an export, prove one event.", "tallystick audit verify bundle")
+
+
+@app.command(epilog="Example: tallystick audit export bundle")
+def export(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="New folder for the bundle.")],
+    last: Annotated[
+        int | None, typer.Option(min=1, help="Export under the last signed head up to this fact.")
+    ] = None,
+    config: ConfigFile = None,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write both logs under one signed head into a new folder.
+
+    Reads this machine's data. Where no server runs, the present head is signed first; where a
+    server runs, its last signed head is used.
+    """
+    from ledger.bundle.export import export_bundle, read_epoch_files
+
+    if directory.exists():
+        raise InputUnusable(f"{directory} is there already: name a new folder")
+    with opened(config, data_dir=data_dir) as service:
+        _sign_head(service)
+        data_dir = service.settings.data_dir
+        made = export_bundle(
+            service.conninfo,
+            directory,
+            _log_key(service),
+            _code_version(),
+            last=last,
+            epochs=read_epoch_files(data_dir / "epochs"),
+            payouts=read_epoch_files(data_dir / "payouts"),
+        )
+        key = str(_log_key(service))
+    result = {
+        "directory": str(directory),
+        "origin": made.checkpoint.origin,
+        "facts": made.facts,
+        "reports": made.reports,
+        "cut_position": made.cut_position,
+        "root": made.checkpoint.root.hex(),
+        "files": len(made.files),
+        "log_key": key,
+    }
+    lines = facts(result)
+    tell(result, [*lines, f"Check it: tallystick audit verify {directory}"], as_json=as_json)
+
+
+@app.command(epilog="Example: tallystick audit verify bundle --root checkpoint.txt")
+def verify(
+    what: Annotated[
+        str,
+        typer.Argument(metavar="DIR|URL", help="Folder of an export, .tlog-proof file, or server."),
+    ],
+    root: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A head from another source.")
+    ] = None,
+    key: Annotated[
+        str | None, typer.Option(help="The log's verifier key, from another source.")
+    ] = None,
+    api_key: ApiKey = None,
+    as_json: AsJson = False,
+) -> None:
+    """Recompute an export, or check one proof, without server, database or network.
+
+    Exit 1 when anything differs. Give `--key` and `--root` from another source: without them a
+    complete false history with another signature would verify. Of a server only its last signed
+    head is checked and, with an API key that can read it, that the newest fact is under it.
+    """
+    if what.startswith(("http://", "https://")):
+        _check_server(Remote(what, api_key), root, key, as_json=as_json)
+        return
+    path = Path(what)
+    if path.is_dir():
+        from ledger.bundle.verify import verify_bundle
+
+        report = verify_bundle(path, root, key)
+        tell(_told(report), str(report).split("\n"), as_json=as_json)
+        if not report.ok:
+            raise typer.Exit(EXIT_NO)
+    elif path.is_file():
+        _check_proof(path, key, as_json=as_json)
+    else:
+        raise InputUnusable(f"{path} is not there: give the folder of an export or a proof file")
+
+
+@app.command(epilog="Example: tallystick audit replay bundle --root checkpoint.txt")
+def replay(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of an export.")],
+    root: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A head from another source.")
+    ] = None,
+    key: Annotated[
+        str | None, typer.Option(help="The log's verifier key, from another source.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Verify an export, then settle its epochs again and build their payout roots again.
+
+    Needs neither server nor database nor network. Exit 1 at any difference; the first one is named
+    with the position of its fact. The command does not derive the nodes of an epoch file from the
+    reports in the log again.
+    """
+    from api.audit.replay import replay_bundle
+
+    if not directory.is_dir():
+        raise InputUnusable(f"{directory} is not there: give the folder of an export")
+    found = replay_bundle(directory, root, key)
+    told: dict[str, Any] = {
+        "replayed": found.ok,
+        "verified": found.verified.ok,
+        "facts": found.verified.facts,
+        "epochs": found.epochs,
+        "payout_roots": found.roots,
+        "accounts": found.accounts,
+        "result_root": found.result_root,
+        "code_version": _code_version(),
+        "first_difference": None if found.first is None else str(found.first),
+        "problems": [str(problem) for problem in (*found.verified.problems, *found.problems)],
+    }
+    lines = facts({name: value for name, value in told.items() if name != "problems"})
+    tell(told, [*lines, *told["problems"]], as_json=as_json)
+    if not found.ok:
+        raise typer.Exit(EXIT_NO)
+
+
+@app.command(epilog="Example: tallystick audit prove 12/3 --out report.tlog-proof")
+def prove(
+    event: Annotated[
+        str, typer.Argument(metavar="EVENT", help="A fact's position, or a report's LANE/POSITION.")
+    ],
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the proof here.")] = None,
+    check: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write nothing: check that this file proves EVENT."),
+    ] = None,
+    key: Annotated[str | None, typer.Option(help="The log's verifier key, for --check.")] = None,
+    url: Url = None,
+    api_key: ApiKey = None,
+    config: ConfigFile = None,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write the receipt of one fact or one usage report, which anyone can check offline.
+
+    Reads this machine's data, or with `--url` a server. Without `--out` the proof itself is the
+    output. `--check` needs neither: it is `audit verify FILE`, and exit 1 too when the file proves
+    another event.
+    """
+    first, second = _event(event)
+    if check is not None:
+        if out is not None:
+            raise InputUnusable("--check or --out: one of them")
+        if not check.is_file():
+            raise InputUnusable(f"{check} is not there: give a proof file")
+        _check_proof(check, key, as_json=as_json, event=(first, second))
+        return
+    if key is not None:
+        raise InputUnusable("--key is for --check: a proof is written under the log's own key")
+    if url is None:
+        key, text = _prove_here(event, config, data_dir)
+    else:
+        remote = Remote(url, api_key)
+        key = remote.ask(lambda c: c.read_log_key())["verifier_key"]
+        if second is None:
+            text = remote.ask(lambda c: c.read_proof(first))
+        else:
+            text = remote.ask(lambda c: c.read_usage_proof(first, second))
+    if out is not None:
+        out.write_text(text, encoding="utf-8")
+        note(f"written; check it: tallystick audit verify {out} --key '{key}'")
+    shown = [] if out is not None else text.rstrip("\n").split("\n")
+    tell({"event": event, "log_key": key, "proof": text}, shown, as_json=as_json)
+
+
+def _event(text: str) -> tuple[int, int | None]:
+    """A position of the market log, or a lane and a position in it. Raises InputUnusable."""
+    form = re.fullmatch(r"([0-9]{1,15})(?:/([0-9]{1,15}))?", text)
+    if form is None or (form[2] is not None and int(form[1]) > LANE_MAX):
+        raise InputUnusable(
+            f"EVENT {text!r}: needed a position like 42, or a lane and position like 12/3"
+        )
+    return int(form[1]), None if form[2] is None else int(form[2])
+
+
+def _prove_here(event: str, config: Path | None, data_dir: Path | None) -> tuple[str, str]:
+    from ledger.tree.prove import prove as prove_event
+
+    with opened(config, data_dir=data_dir) as service:
+        return str(_log_key(service)), prove_event(service.conninfo, event)
+
+
+def _sign_head(service: Service) -> None:
+    """Sign the present head, unless a running server holds the signer: then it does that."""
+    from ledger.tree import trees
+
+    with service.connect() as connection:
+        trees.follow_all(connection)
+        if trees.head(connection).size:
+            with suppress(BlockingIOError):
+                trees.publish_checkpoint(connection, service.signer, service.clock.now_us())
+
+
+def _log_key(service: Service) -> VerifierKey:
+    from nacl.signing import SigningKey
+
+    from api.process import secret_files
+    from ledger.tree.checkpoint import VerifierKey
+
+    seed = secret_files.read_or_make(
+        secret_files.folder_of(service.settings.data_dir) / "signer.key"
+    )
+    return VerifierKey(service.settings.log_origin, bytes(SigningKey(seed).verify_key))
+
+
+def _code_version() -> str:
+    from importlib.metadata import version
+
+    return version("tallystick")
+
+
+def _told(report: VerifyReport) -> dict[str, Any]:
+    first = report.first_bad
+    told: dict[str, Any] = {
+        "verified": report.ok,
+        "facts": report.facts,
+        "reports": report.reports,
+        "nodes": report.nodes,
+        "pins": report.pins,
+        "key_given": report.key_given,
+        "checked_against_published_root": report.against is not None,
+        "problems": [str(problem) for problem in report.problems],
+    }
+    if report.checkpoint is not None:
+        told |= {"origin": report.checkpoint.origin, "root": report.checkpoint.root.hex()}
+    if first is not None:
+        told["first_bad"] = {
+            "where": first.where,
+            "position": first.position,
+            "what": first.what,
+        }
+    return told
+
+
+def _check_server(remote: Remote, root: Path | None, given: str | None, *, as_json: bool) -> None:
+    """The last signed head, against the key, a head kept before, and the newest fact."""
+    from ledger.tree.checkpoint import (
+        NoteInvalid,
+        open_checkpoint,
+        parse_checkpoint,
+        parse_verifier_key,
+    )
+    from ledger.tree.proof import ProofInvalid, check
+
+    key = parse_verifier_key(
+        remote.ask(lambda c: c.read_log_key())["verifier_key"] if given is None else given
+    )
+    told: dict[str, Any] = {"key_given": given is not None, "newest_fact_checked": False}
+    problems: list[str] = []
+    try:
+        head = open_checkpoint(remote.ask(lambda c: c.read_checkpoint()), key)
+        told |= {"origin": head.origin, "facts": head.size, "root": head.root.hex()}
+        if root is not None:
+            text = root.read_text(encoding="utf-8")
+            kept = open_checkpoint(text, key) if "\n\n" in text else parse_checkpoint(text)
+            same_root = head.size != kept.size or head.root == kept.root
+            if kept.origin != head.origin or head.size < kept.size or not same_root:
+                problems.append(f"not a later head than the one kept, of {kept.size} facts")
+        if remote.has_key:
+            check(remote.ask(lambda c: c.read_proof(head.size)), key)
+            told["newest_fact_checked"] = True
+    except (NoteInvalid, ProofInvalid) as invalid:
+        problems.append(str(invalid))
+    told = {"verified": not problems, **told, "problems": problems}
+    tell(told, facts(told), as_json=as_json)
+    if problems:
+        raise typer.Exit(EXIT_NO)
+
+
+def _check_proof(
+    path: Path,
+    key: str | None,
+    *,
+    as_json: bool,
+    event: tuple[int, int | None] | None = None,
+) -> None:
+    """One proof file, of this event if one is named. Exit 1 when it does not prove it."""
+    from ledger.tree.checkpoint import parse_verifier_key
+    from ledger.tree.proof import ProofInvalid, check
+
+    if key is None:
+        raise InputUnusable("a proof is checked against the log's key: give --key")
+    try:
+        checked = check(path.read_text(encoding="utf-8"), parse_verifier_key(key))
+        report = checked.report
+        proved = (checked.position, None) if report is None else (report.lane, report.position)
+        if event not in (None, proved):
+            raise ProofInvalid(f"this proves another event: {checked}")
+    except (ProofInvalid, UnicodeDecodeError) as invalid:
+        said = {"verified": False, "problems": [str(invalid)]}
+        tell(said, [f"NOT VERIFIED: {invalid}"], as_json=as_json)
+        raise typer.Exit(EXIT_NO) from None
+    told: dict[str, Any] = {
+        "verified": True,
+        "origin": checked.checkpoint.origin,
+        "facts": checked.checkpoint.size,
+        "position": checked.position,
+        "name": checked.entry.name,
+    }
+    if checked.report is not None:
+        told |= {"node_id": checked.report.node_id, "node_seq": checked.report.node_seq}
+    tell(told, [str(checked), "verified"], as_json=as_json)

@@ -1,0 +1,335 @@
+"""`tallystick statement | usage | earnings | forecast | invoice`: what a party reads about money.
+
+Thin clients of the API: every sum is the server's, and every line names the position it comes from.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from cli.arguments import AccountId
+from cli.remote import Limit, Remote, credits_of, reads, records
+from cli.terminal import InputUnusable, amount, columns, facts, group, top_level
+
+commands = top_level()
+usage = group("Usage: what your leases used.", "tallystick usage summary --by day,project_id")
+
+Account = Annotated[
+    str | None, typer.Option("--account", metavar="ACCOUNT", help="Default: the key's own account.")
+]
+From = Annotated[
+    str | None, typer.Option("--from", metavar="TIME", help="Like 2026-11-01T00:00:00Z.")
+]
+To = Annotated[
+    str | None, typer.Option("--to", metavar="TIME", help="Up to this moment, not included.")
+]
+Group = Literal["client_id", "project_id", "end_user_ref", "lease_id"]
+
+
+@commands.command(
+    epilog="Example: tallystick statement --from 2026-11-01T00:00:00Z --by project_id"
+)
+@reads
+def statement(
+    remote: Remote,
+    from_: From = None,
+    to: To = None,
+    as_of: Annotated[
+        str | None,
+        typer.Option(metavar="TIME|POSITION", help="As it stood at that moment."),
+    ] = None,
+    by: Annotated[Group | None, typer.Option(help="Sum the usage by this field.")] = None,
+    kind: Annotated[str | None, typer.Option(help="Only lines of this kind, like usage.")] = None,
+    account: Account = None,
+    limit: Limit = 50,
+) -> None:
+    """What an account had, what moved and for what, and what is not billed yet.
+
+    Each line names the position of its fact: /v1/accounts/ACCOUNT/statements/lines/POSITION leads
+    on to the signed reports behind it.
+    """
+    who = account or _own(remote)
+    asked: dict[str, Any] = {"from_": from_, "to": to, "by": by, "kind": kind}
+    asked |= {} if as_of is None else _moment(as_of)
+    told: dict[str, Any] = {}
+    lines: list[Any] = []
+    cursor: str | None = None
+    while not told or (cursor is not None and len(lines) < limit):
+        page: Any = _page(remote, who, min(100, limit - len(lines)), cursor, asked)
+        told = told or dict(page)
+        lines += page["lines"]
+        cursor = page.get("next_cursor")
+    told |= {"lines": lines, "has_more": cursor is not None}
+    told.pop("next_cursor", None)
+    remote.tell(told, _statement(told))
+
+
+def _page(remote: Remote, who: str, size: int, cursor: str | None, asked: dict[str, Any]) -> Any:
+    return remote.ask(lambda c: c.read_account_statement(who, limit=size, cursor=cursor, **asked))
+
+
+def _statement(told: dict[str, Any]) -> list[str]:
+    """Balances, sums by kind, the lines, and what is still to come."""
+    parts = {one["part"]: amount(one["balance"]) for one in told["opening"]}
+    balances = [
+        {"part": one["part"], "opening": parts.get(one["part"]), "closing": amount(one["balance"])}
+        for one in told["closing"]
+    ]
+    kinds = [{**one, "movement": amount(one["movement"])} for one in told["kinds"]]
+    lines = [{**one, "movement": amount(one["movement"])} for one in told["lines"]]
+    shown = [
+        *columns(balances, ("part", "opening", "closing")),
+        "",
+        *columns(kinds, ("kind", "part", "lines", "movement")),
+        "",
+        *columns(lines, ("position", "at", "kind", "part", "movement", "lease_id")),
+    ]
+    used = told.get("usage")
+    if used is not None:
+        groups = [{**one, "charge": amount(one["charge"])} for one in used["groups"]]
+        shown += ["", *columns(groups, ("group", "gpu_us", "charge", "accruals")), ""]
+        said = ("matched", "unconfirmed", "contested", "disputed")
+        shown += facts({name: f"{used[f'{name}_gpu_us']} GPU-us" for name in said})
+    estimate = told.get("unbilled_estimate")
+    if estimate is not None:
+        shown += ["", f"not billed yet, from reports received so far: {amount(estimate['charge'])}"]
+    return shown
+
+
+@usage.command("summary", epilog="Example: tallystick usage summary --by day,model --json")
+@reads
+def usage_summary(
+    remote: Remote,
+    by: Annotated[
+        str, typer.Option(help="hour or day; client_id, project_id, end_user_ref, model.")
+    ] = "day",
+    from_: From = None,
+    to: To = None,
+    project: Annotated[str | None, typer.Option(help="Only of this project.")] = None,
+    account: Account = None,
+    limit: Limit = 100,
+) -> None:
+    """Show GPU time and charge by hour, day, client, project, end user and model."""
+    found = remote.list(
+        lambda c, size, cursor: c.list_usage_summary(
+            by=by, from_=from_, to=to, project_id=project, account_id=account, limit=size,
+            cursor=cursor,
+        ),
+        limit,
+    )  # fmt: skip
+    rows = [
+        {**row, "charge": amount(row["charge"]), "charge_max": amount(row["charge_max"])}
+        for row in found["data"]
+    ]
+    names = (*by.split(","), "accruals", "gpu_us", "gpu_us_max", "charge", "charge_max")
+    remote.tell(found, columns(rows, names))
+
+
+@commands.command(epilog="Example: tallystick earnings --by hour --json")
+@reads
+def earnings(
+    remote: Remote,
+    by: Annotated[str, typer.Option(help="node_id, lease_id, hour, epoch.")] = "node_id,epoch",
+    from_: From = None,
+    to: To = None,
+    explain: Annotated[
+        int | None,
+        typer.Option(metavar="POSITION", help="One accrual, step by step, instead of sums."),
+    ] = None,
+    account: Account = None,
+    limit: Limit = 100,
+) -> None:
+    """What was earned, by node, lease, hour and epoch; or why one accrual was shared as it was."""
+    if explain is not None:
+        told: Any = remote.ask(lambda c: c.explain_earning(explain))
+        remote.tell(told, _explained(told))
+        return
+    found = remote.list(
+        lambda c, size, cursor: c.list_earnings(
+            by=by, from_=from_, to=to, account_id=account, limit=size, cursor=cursor
+        ),
+        limit,
+    )
+    money = ("charge", "fee", "provider", "platform", "burn", "client", "earned")
+    rows = [{**row, **{name: amount(row[name]) for name in money}} for row in found["data"]]
+    names = (*by.split(","), "accruals", "gpu_us", "charge", "fee", "provider", "earned")
+    remote.tell(found, columns(rows, names))
+
+
+def _explained(told: dict[str, Any]) -> list[str]:
+    terms = {
+        name: told[name]
+        for name in ("position", "lease_id", "node_id", "until", "tariff_version", "gpu_class")
+    }
+    moved = [{**one, "movement": amount(one["movement"])} for one in told["entry"]]
+    return [
+        *facts(terms), "",
+        *columns(told["steps"], ("name", "before", "after", "new", "formula")), "",
+        *columns(moved, ("name", "movement")),
+    ]  # fmt: skip
+
+
+@commands.command(epilog="Example: tallystick forecast --json")
+@reads
+def forecast(remote: Remote, account: Account = None) -> None:
+    """The second when the funds of each lease end, and until when the balance would last."""
+    who = account or _own(remote)
+    told: Any = remote.ask(lambda c: c.read_forecast(who))
+    leases = [
+        {**one, "held": amount(one["held"]), "charge_per_hour": amount(one["charge_per_hour"])}
+        for one in told["leases"]
+    ]
+    balances = [
+        {**one, "spendable": amount(one["spendable"]),
+         "charge_per_hour": amount(one["charge_per_hour"])}
+        for one in told["balances"]
+    ]  # fmt: skip
+    names = ("lease_id", "settlement", "held", "charge_per_hour", "ends_at")
+    lines = [
+        *columns(leases, names), "",
+        *columns(balances, ("settlement", "spendable", "charge_per_hour", "lasts_until")),
+    ]  # fmt: skip
+    remote.tell(told, lines)
+
+
+def _own(remote: Remote) -> str:
+    """The account of the key. Raises InputUnusable for a key that sees several."""
+    found = remote.list(lambda c, size, cursor: c.list_accounts(limit=size, cursor=cursor), 2)
+    ids: list[str] = [one["account_id"] for one in found["data"]]
+    if len(ids) != 1:
+        raise InputUnusable("this key sees more than one account: give --account")
+    return ids[0]
+
+
+def _moment(text: str) -> dict[str, Any]:
+    return {"as_of_position": int(text)} if text.isdecimal() else {"as_of": text}
+
+
+# --- invoice -----------------------------------------------------------------------------------
+
+invoice = group("Invoices and credit notes.", "tallystick invoice list acct_1f0c...")
+
+Number = Annotated[str, typer.Argument(metavar="NUMBER", help="INV-000001")]
+Kind = Literal["charges", "earnings"]
+
+
+@invoice.command("list", epilog="Example: tallystick invoice list acct_1f0c...")
+@reads
+def list_invoices(remote: Remote, account_id: AccountId, limit: Limit = 50) -> None:
+    """List invoices and credit notes of an account, oldest first."""
+    found = remote.list(
+        lambda c, size, cursor: c.list_invoices(account_id, limit=size, cursor=cursor), limit
+    )
+    rows = [{**row, "number": row["written_number"], "total": amount(row["total"])}
+            for row in found["data"]]  # fmt: skip
+    names = ("number", "document", "kind", "period", "corrects", "total", "issued_at")
+    remote.tell(found, columns(rows, names))
+
+
+@invoice.command(
+    "show", epilog="Example: tallystick invoice show acct_1f0c... INV-000001 --out i.pdf"
+)
+@reads
+def show_invoice(
+    remote: Remote,
+    account_id: AccountId,
+    number: Number,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write it here: .pdf, .html or .json.")
+    ] = None,
+) -> None:
+    """Show one document: its lines, taxes and total. With `--out`, save the paper itself.
+
+    A `.json` file is the text that the SHA-256 in the ledger was made from.
+    """
+    if out is not None:
+        if out.exists():
+            raise InputUnusable(f"{out} is there already: name a new file")
+        if out.suffix not in (".pdf", ".html", ".json"):
+            raise InputUnusable(f"{out}: a name that ends with .pdf, .html or .json")
+    found = remote.ask(lambda c: c.read_invoice(account_id, number))
+    if out is not None:
+        out.write_bytes(_file(remote, account_id, number, out.suffix, found["canonical"]))
+    told: dict[str, Any] = {
+        "number": found["written_number"],
+        "document": found["document"],
+        "kind": found["kind"],
+        "period": found.get("period"),
+        "corrects": found.get("corrects"),
+        "net": amount(found["net"]),
+        **{tax["name"]: amount(tax["tax"]) for tax in found["taxes"]},
+        "total": amount(found["total"]),
+        "sha256": found["document_sha256"],
+        "written": None if out is None else str(out),
+    }
+    lines = [
+        {**line, "amount": amount(line["amount"]), "credited": amount(line.get("credited"))}
+        for line in found["lines"]
+    ]
+    table = columns(lines, ("what", "detail", "quantity", "unit", "amount", "credited"))
+    remote.tell(found, [*facts(told), "", *table])
+
+
+def _file(remote: Remote, account_id: str, number: str, suffix: str, canonical: str) -> bytes:
+    if suffix == ".json":
+        return canonical.encode()
+    if suffix == ".html":
+        return remote.ask(lambda c: c.read_invoice_html(account_id, number))
+    return remote.ask(lambda c: c.read_invoice_pdf(account_id, number))
+
+
+@invoice.command("issue", epilog="Example: tallystick invoice issue acct_1f0c... 2026-11")
+@records
+def issue_invoice(
+    remote: Remote,
+    account_id: AccountId,
+    period: Annotated[str, typer.Argument(metavar="MONTH", help="2026-11")],
+    kind: Annotated[Kind, typer.Option(help="Kind: its charges, or its earnings.")] = "charges",
+) -> None:
+    """Issue the invoice of one closed month now (operator). The monthly job issues all others."""
+    told = remote.ask(
+        lambda c: c.issue_invoice(
+            account_id, {"period": period, "kind": kind}, idempotency_key=remote.key
+        )
+    )
+    remote.tell(told, facts(told))
+
+
+@invoice.command(
+    "credit",
+    epilog="Example: tallystick invoice credit acct_1f0c... INV-000001 --line 1=2.50"
+    " --cause adjustment:812 --reason Outage",
+)
+@records
+def credit_invoice(
+    remote: Remote,
+    account_id: AccountId,
+    number: Number,
+    line: Annotated[
+        list[str], typer.Option("--line", metavar="LINE=CREDITS", help="May be repeated.")
+    ],
+    cause: Annotated[str, typer.Option(help="Reference of the repayment; one note for each.")],
+    reason: Annotated[str, typer.Option(help="Text on the credit note.")],
+) -> None:
+    """Credit lines of an invoice, with a credit note of its own number (operator)."""
+    lines: list[Any] = [_credited(text) for text in line]
+    told = remote.ask(
+        lambda c: c.issue_credit_note(
+            account_id,
+            number,
+            {"lines": lines, "cause": cause, "reason": reason},
+            idempotency_key=remote.key,
+        )
+    )
+    remote.tell(told, facts(told))
+
+
+def _credited(text: str) -> dict[str, Any]:
+    form = re.fullmatch(r"([0-9]{1,3})=(.+)", text)
+    if form is None:
+        raise InputUnusable(f"--line {text!r}: the line's number and credits, like 1=2.50")
+    return {"line": int(form[1]), "amount": credits_of(form[2])}

@@ -1,0 +1,163 @@
+"""`tallystick cash-out`: earned credits as money, and what keeps them. Thin clients of the API."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from cli.arguments import AccountId
+from cli.remote import Limit, Remote, credits_of, reads, records
+from cli.terminal import amount, columns, facts, group
+
+if TYPE_CHECKING:
+    from tallystick_client.forms import NewCashOut, NewPaymentMode
+
+app = group(
+    "Cash-outs: earned credits that leave as money.", "tallystick cash-out request acct_1f0c..."
+)
+
+CashOutId = Annotated[str, typer.Argument(metavar="CASH_OUT", help="cashout_...")]
+Mode = Literal["credits", "cash"]
+_NAMES = ("cash_out_id", "amount", "state", "requested_at", "reference", "reason")
+
+
+@app.command("request", epilog="Example: tallystick cash-out request acct_1f0c... --credits 25")
+@records
+def request(
+    remote: Remote,
+    account_id: AccountId,
+    credits: Annotated[
+        str | None, typer.Option(help="Credits, like 25 or 25.50; default: everything earned.")
+    ] = None,
+) -> None:
+    """Request a cash-out of earned credits, to the destination that `mode` names."""
+    body: NewCashOut = {} if credits is None else {"amount": credits_of(credits)}
+    told = remote.ask(lambda c: c.submit_cash_out(account_id, body, idempotency_key=remote.key))
+    remote.tell(told, facts(told))
+
+
+@app.command("list", epilog="Example: tallystick cash-out list acct_1f0c... --json")
+@reads
+def list_(remote: Remote, account_id: AccountId, limit: Limit = 50) -> None:
+    """List the cash-outs of an account, oldest first."""
+    found = remote.list(
+        lambda c, size, cursor: c.list_account_cash_outs(account_id, limit=size, cursor=cursor),
+        limit,
+    )
+    rows = [{**row, "amount": amount(row["amount"])} for row in found["data"]]
+    remote.tell(found, columns(rows, _NAMES))
+
+
+@app.command("show", epilog="Example: tallystick cash-out show acct_1f0c... cashout_77ab...")
+@reads
+def show(remote: Remote, account_id: AccountId, cash_out_id: CashOutId) -> None:
+    """Show one cash-out, with the processor's reference or the transfer the operator must make."""
+    told = remote.ask(lambda c: c.read_cash_out(account_id, cash_out_id))
+    remote.tell(told, facts(told))
+
+
+@app.command("cancel", epilog="Example: tallystick cash-out cancel acct_1f0c... cashout_77ab...")
+@records
+def cancel(remote: Remote, account_id: AccountId, cash_out_id: CashOutId) -> None:
+    """Cancel a cash-out that the processor was not yet asked to pay."""
+    told = remote.ask(
+        lambda c: c.cancel_cash_out(account_id, cash_out_id, {}, idempotency_key=remote.key)
+    )
+    remote.tell(told, facts(told))
+
+
+@app.command("paid", epilog="Example: tallystick cash-out paid acct_1f0c... cashout_77ab...")
+@records
+def paid(remote: Remote, account_id: AccountId, cash_out_id: CashOutId) -> None:
+    """Confirm that a bank transfer was made (operator)."""
+    told = remote.ask(
+        lambda c: c.confirm_cash_out(account_id, cash_out_id, {}, idempotency_key=remote.key)
+    )
+    remote.tell(told, facts(told))
+
+
+@app.command("hold", epilog="Example: tallystick cash-out hold acct_1f0c... --reason identity")
+@records
+def hold(
+    remote: Remote,
+    account_id: AccountId,
+    reason: Annotated[str, typer.Option(help="Why; the account reads it.")],
+) -> None:
+    """Hold all cash-outs of an account (operator)."""
+    told = remote.ask(
+        lambda c: c.add_cash_out_hold(account_id, {"reason": reason}, idempotency_key=remote.key)
+    )
+    remote.tell(told, _hold_facts(told))
+
+
+@app.command("release", epilog="Example: tallystick cash-out release acct_1f0c...")
+@records
+def release(
+    remote: Remote,
+    account_id: AccountId,
+    hold_id: Annotated[
+        str, typer.Option(help="Id of another hold than the operator's.")
+    ] = "operator",
+) -> None:
+    """Release a hold; others stay (operator)."""
+    told = remote.ask(
+        lambda c: c.remove_cash_out_hold(
+            account_id, {"hold_id": hold_id}, idempotency_key=remote.key
+        )
+    )
+    remote.tell(told, _hold_facts(told))
+
+
+@app.command("mode", epilog="Example: tallystick cash-out mode acct_1f0c... cash --to acct_1NX...")
+@records
+def mode(
+    remote: Remote,
+    account_id: AccountId,
+    paid_as: Annotated[
+        Mode | None,
+        typer.Argument(
+            metavar="[credits|cash]", help="The mode to set; default: show the present one."
+        ),
+    ] = None,
+    to: Annotated[
+        str | None,
+        typer.Option(
+            help="Destination of cash: your account at the payment processor, like acct_1NX..."
+        ),
+    ] = None,
+    billing_account: Annotated[
+        str | None, typer.Option(help="The account that gets the credits; else your own.")
+    ] = None,
+) -> None:
+    """Show or set how an account is paid: as credits, or in cash every day."""
+    if paid_as is None:
+        told = remote.ask(lambda c: c.read_payment_mode(account_id))
+    else:
+        body: NewPaymentMode = {"mode": paid_as}
+        if to is not None:
+            body["destination"] = to
+        if billing_account is not None:
+            body["billing_account_id"] = billing_account
+        told = remote.ask(
+            lambda c: c.set_payment_mode(account_id, body, idempotency_key=remote.key)
+        )
+    remote.tell(told, facts(told))
+
+
+@app.command("earnings", epilog="Example: tallystick cash-out earnings acct_1f0c...")
+@reads
+def earnings(remote: Remote, account_id: AccountId) -> None:
+    """Show what is held back, payable and earned, and what matures when."""
+    told: Any = remote.ask(lambda c: c.read_maturity(account_id))
+    rows = [{**row, "amount": amount(row["amount"])} for row in told["upcoming"]]
+    parts = ("held_back", "payable", "earned", "matured", "reduced", "swept")
+    shown = {name: amount(told[name]) for name in parts}
+    holds = [f"held: {row['hold_id']}: {row['reason']}" for row in told["holds"]]
+    remote.tell(
+        told, [*facts(shown), *holds, *columns(rows, ("matures_at", "amount", "at_position"))]
+    )
+
+
+def _hold_facts(told: Any) -> list[str]:
+    return facts({**told, "hold_ids": ", ".join(told["hold_ids"]) or "none"})

@@ -1,0 +1,180 @@
+"""`tallystick dispute`: contest charges, answer, rule. Thin clients of the API."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal
+
+import typer
+
+from cli.arguments import LeaseId
+from cli.remote import Limit, Remote, credits_of, reads, records
+from cli.terminal import InputUnusable, amount, columns, facts, group
+
+dispute = group(
+    "Disputes: charges that should not have been charged.", "tallystick dispute list --json"
+)
+
+DisputeId = Annotated[str, typer.Argument(metavar="DISPUTE", help="dispute_...")]
+ClaimCode = Literal[
+    "not_running", "unreachable", "too_slow", "wrong_hardware", "overcharged", "other"
+]
+Outcome = Literal["upheld", "rejected", "split"]
+EvidenceOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--evidence",
+        help="report:LANE/POSITION, fact:POSITION or sha256:HEX; may be repeated.",
+    ),
+]
+
+
+@dispute.command(
+    "open", epilog="Example: tallystick dispute open lease_1f0c... --line 42 --why not_running"
+)
+@records
+def open_dispute(
+    remote: Remote,
+    lease_id: LeaseId,
+    line: Annotated[
+        list[str],
+        typer.Option(help="POSITION of a charge (tallystick lease charges), or POSITION=CREDITS."),
+    ],
+    why: Annotated[ClaimCode, typer.Option(help="Reason of the dispute.")],
+    claim: Annotated[
+        str | None, typer.Option(help="Your statement; its text can be erased later.")
+    ] = None,
+    evidence: EvidenceOption = None,
+) -> None:
+    """Open a dispute over charges of a lease. The provider's part is held inside their window."""
+    body: Any = {
+        "lease_id": lease_id,
+        "lines": [_line(each) for each in line],
+        "claim_code": why,
+        "evidence": _evidence(evidence),
+    }
+    if claim is not None:
+        body["claim"] = claim
+    told = remote.ask(lambda c: c.open_dispute(body, idempotency_key=remote.key))
+    remote.tell(told, facts(told))
+
+
+@dispute.command("list", epilog="Example: tallystick dispute list --state open")
+@reads
+def list_disputes(
+    remote: Remote,
+    lease: Annotated[str | None, typer.Option(metavar="LEASE", help="Of this lease only.")] = None,
+    state: Annotated[
+        Literal["open", "resolved"] | None, typer.Option(help="Only leases in this state.")
+    ] = None,
+    limit: Limit = 50,
+) -> None:
+    """List disputes of which you are a party; all of them for governance."""
+    found = remote.list(
+        lambda c, size, cursor: c.list_disputes(
+            lease_id=lease, state=state, limit=size, cursor=cursor
+        ),
+        limit,
+    )
+    rows = [{**row, "claimed": amount(row["claimed"])} for row in found["data"]]
+    names = ("dispute_id", "lease_id", "opened_by", "state", "claimed", "expires_at")
+    remote.tell(found, columns(rows, names))
+
+
+@dispute.command("show", epilog="Example: tallystick dispute show dispute_1f0c...")
+@reads
+def show_dispute(remote: Remote, dispute_id: DisputeId) -> None:
+    """Show a dispute with its charges, its evidence and its statements."""
+    told = remote.ask(lambda c: c.read_dispute(dispute_id))
+    whole: Any = dict(told)
+    lines = [
+        {**row, **{name: amount(row[name]) for name in ("charge", "claimed", "upheld")
+                   if name in row}}
+        for row in whole.pop("lines")
+    ]  # fmt: skip
+    said = [
+        {"side": one["side"], "at": one["at"], "evidence": len(one["evidence"]),
+         "text": one.get("text", one.get("sha256", ""))}
+        for one in whole.pop("statements")
+    ]  # fmt: skip
+    shown = [
+        *facts(whole),
+        *columns(lines, ("position", "charge", "claimed", "upheld", "adjustment_id")),
+        *columns(said, ("side", "at", "evidence", "text")),
+    ]
+    remote.tell(told, shown)
+
+
+@dispute.command(
+    "answer", epilog="Example: tallystick dispute answer dispute_1f0c... --evidence report:17/204"
+)
+@records
+def answer_dispute(
+    remote: Remote,
+    dispute_id: DisputeId,
+    statement: Annotated[str | None, typer.Option(help="In words.")] = None,
+    evidence: EvidenceOption = None,
+) -> None:
+    """Add a statement or evidence to a dispute, as either side, until the ruling."""
+    body: Any = {"evidence": _evidence(evidence)}
+    if statement is not None:
+        body["statement"] = statement
+    told = remote.ask(lambda c: c.answer_dispute(dispute_id, body, idempotency_key=remote.key))
+    remote.tell(told, facts(told))
+
+
+@dispute.command(
+    "rule", epilog="Example: tallystick dispute rule dispute_1f0c... split --renter-ppm 500000"
+)
+@records
+def rule_dispute(
+    remote: Remote,
+    dispute_id: DisputeId,
+    outcome: Annotated[
+        Outcome, typer.Argument(help="In favour of the renter, the provider, or split.")
+    ],
+    renter_ppm: Annotated[
+        int | None, typer.Option(min=1, max=999_999, help="Of a split: the renter's part.")
+    ] = None,
+    reason: Annotated[str | None, typer.Option(help="In words.")] = None,
+) -> None:
+    """Rule on a dispute, as governance. The ruling is final and booked as adjustments."""
+    body: Any = {"outcome": outcome}
+    if renter_ppm is not None:
+        body["upheld_ppm"] = renter_ppm
+    if reason is not None:
+        body["reason"] = reason
+    told = remote.ask(lambda c: c.rule_dispute(dispute_id, body, idempotency_key=remote.key))
+    remote.tell(told, facts(told))
+
+
+def _line(text: str) -> dict[str, Any]:
+    """`42` or `42=1.5`. Raises InputUnusable."""
+    position, _, claimed = text.partition("=")
+    if re.fullmatch(r"[1-9][0-9]{0,15}", position) is None:
+        raise InputUnusable(f"{text!r} is no charge: a position like 42, or 42=1.50 credits of it")
+    told: dict[str, Any] = {"position": int(position)}
+    if claimed:
+        told["claimed"] = credits_of(claimed)
+    return told
+
+
+def _evidence(given: list[str] | None) -> list[dict[str, Any]]:
+    """Raises InputUnusable."""
+    found: list[dict[str, Any]] = []
+    for text in given or ():
+        report = re.fullmatch(r"report:([0-9]{1,2})/([1-9][0-9]{0,15})", text)
+        fact = re.fullmatch(r"fact:([1-9][0-9]{0,15})", text)
+        digest = re.fullmatch(r"sha256:([0-9a-f]{64})", text)
+        if report:
+            found.append({"kind": "usage_report", "lane": int(report[1]),
+                          "position": int(report[2])})  # fmt: skip
+        elif fact:
+            found.append({"kind": "market_fact", "position": int(fact[1])})
+        elif digest:
+            found.append({"kind": "statement", "sha256": digest[1]})
+        else:
+            raise InputUnusable(
+                f"{text!r} is no evidence: report:LANE/POSITION, fact:POSITION or sha256:HEX"
+            )
+    return found

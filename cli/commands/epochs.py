@@ -1,0 +1,272 @@
+"""`tallystick epoch | reward`: epochs, and what is changed in their rewards by hand.
+
+for whoever has the data, and asks the same gate as the background job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cli.arguments import NodeId
+from cli.commands.governance import tokens_of
+from cli.remote import Limit, Remote, Url, reads, records
+from cli.settings import ConfigFile, DataDir, opened
+from cli.terminal import AnswerIsNo, AsJson, InputUnusable, amount, columns, facts, group, tell
+
+if TYPE_CHECKING:
+    from api.process.service import Service
+    from tallystick_client.forms import NewAdjustment, NewSlash
+
+epoch = group("Reward epochs: list, preview, close, explain.", "tallystick epoch list")
+
+MONEY = (
+    "emission", "compute_pool", "availability_pool", "treasury_pool", "compute_carry_before",
+    "compute_carry", "rewards", "minted", "unissued", "recyclable", "release", "returned",
+    "returned_release", "availability_carry_before", "availability_carry",
+)  # fmt: skip
+REWARDS_MAX = 100_000
+
+
+@epoch.command("list", epilog="Example: tallystick epoch list --json")
+def list_epochs(limit: Limit = 50, url: Url = None, as_json: AsJson = False) -> None:
+    """List epochs in order, with the emission and rewards of each. Needs no key."""
+    found = Remote(url, None).list(
+        lambda c, size, cursor: c.list_epochs(limit=size, cursor=cursor), limit
+    )
+    rows = [{**row, **_amounts(row)} for row in found["data"]]
+    names = ("epoch", "state", "start", "end", "emission", "rewards", "recipients")
+    tell(found, columns(rows, names), as_json=as_json)
+
+
+@epoch.command(epilog="Example: tallystick epoch preview")
+def preview(
+    epoch: Annotated[
+        int | None, typer.Argument(min=1, metavar="[EPOCH]", help="Default: the open epoch.")
+    ] = None,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the weights by which the open epoch's rewards would be split now. Needs no key."""
+    told = Remote(url, None).ask(lambda c: c.preview_epoch(epoch=epoch))
+    lines = facts({"epoch": told["epoch"], "is_final": told["is_final"]})
+    lines += columns(told["weights"], ("account_id", "burned", "gpu_us"))
+    lines += columns(told["nodes"], ("node_id", "account_id", "source", "burned", "gpu_us"))
+    tell(told, lines, as_json=as_json)
+
+
+@epoch.command(epilog="Example: tallystick epoch explain 3 node_1f0c...")
+def explain(
+    epoch: Annotated[int, typer.Argument(min=1, metavar="EPOCH", help="Its number.")],
+    node_id: NodeId,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Explain a node's reward in a sealed epoch: inputs, formula, result. Needs no key."""
+    told = Remote(url, None).ask(lambda c: c.explain_epoch(epoch, node_id))
+    tell(told, _explanation(told), as_json=as_json)
+
+
+SHARE = ("pool", "weight", "all_weight", "share", "cap", "paid")
+
+
+def _explanation(told: Mapping[str, Any]) -> list[str]:
+    """What a person reads; `--json` has every number."""
+    head = ("node_id", "account_id", "paid", "policy_version", "cut_position", "bonus_ppm")
+    lines = facts({name: told[name] for name in head})
+    lines += told["reasons"]
+    pools = [{"kind": kind, **_amounts(told[kind])} for kind in ("compute", "availability")]
+    lines += ["", "share = floor(pool x weight / all_weight); paid = share, or cap if lower"]
+    lines += columns(pools, ("kind", *SHARE))
+    if told["uses"]:
+        lines += ["", *columns(told["uses"], ("source", "burned", "gpu_us", "weight_ppm"))]
+    if told["devices"]:
+        names = ("hardware_class", "tier", "attested_us", "promised_us", "rating_ppm", "reason")
+        lines += ["", *columns(told["devices"], names)]
+    raised = ", ".join(told["signals"]["raised"])
+    return [*lines, "", f"looks like wash trade: {raised or 'no'}"]
+
+
+@epoch.command("signals", epilog="Example: tallystick epoch signals 3")
+@reads
+def list_signals(
+    remote: Remote,
+    epoch: Annotated[int, typer.Argument(min=1, metavar="EPOCH", help="Its number.")],
+    renters: Annotated[
+        bool, typer.Option("--renters", help="Signals of renters; for auditors.")
+    ] = False,
+    limit: Limit = 50,
+) -> None:
+    """Show how much of each node's use came from one renter, or from related ones."""
+    told = remote.list(
+        lambda c, size, cursor: (
+            c.list_renter_signals(epoch, limit=size, cursor=cursor)
+            if renters
+            else c.list_wash_signals(epoch, limit=size, cursor=cursor)
+        ),
+        limit,
+    )
+    names = ("subject_id", "gpu_us", "counterparties", "largest_ppm", "related_ppm", "raised")
+    remote.tell(told, columns(told["data"], names))
+
+
+@epoch.command(epilog="Example: tallystick epoch close 3")
+def close(
+    epoch: Annotated[int, typer.Argument(min=1, metavar="EPOCH", help="Its number.")],
+    override: Annotated[
+        str | None,
+        typer.Option(metavar="REASON", help="Close though the gate waits; the reason is recorded."),
+    ] = None,
+    config: ConfigFile = None,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Close, seal and credit an epoch that is over, on this machine's data.
+
+    The background jobs do this by themselves. Exit 1 while the gate waits, naming what is missing:
+    leases not accrued, nodes without reports up to its end, a chain not final, no price, or too
+    early.
+    """
+    from domain.refusal import Reason, Refused
+
+    with opened(config, data_dir=data_dir) as service:
+        try:
+            told = _close(service, epoch, override)
+        except Refused as refused:
+            if refused.reason is not Reason.CUT_INCOMPLETE:
+                raise
+            raise AnswerIsNo(
+                f"epoch {epoch} waits: {refused.facts}; let the jobs run, or give --override",
+                {"refused": refused.reason.value, "facts": _texts(refused.facts)},
+            ) from None
+    tell(told, facts({**told, **_amounts(told)}), as_json=as_json)
+
+
+def _close(service: Service, epoch: int, override: str | None) -> dict[str, Any]:
+    from api.epochs import closing as settlement
+    from api.process.leading import keeping_out
+
+    ledger, now_us = service.ledger, service.clock.now_us()
+    with service.connect() as connection, keeping_out(connection, "epochs"):
+        cut = settlement.close_epoch(
+            ledger, connection, epoch, now_us, "operator", override=override
+        )
+        how: Any = {
+            "data_dir": service.settings.data_dir,
+            "development": service.settings.environment == "development",
+        }
+        sealed = settlement.seal_epoch(ledger, connection, epoch, now_us, **how)
+        settlement.mature_rewards(ledger, connection, epoch, now_us, **how)
+    return {
+        "epoch": epoch,
+        "cut_position": cut,
+        "emission": {"asset": "TOKEN", "units": str(sealed.emission.units)},
+        "file_sha256": sealed.file_sha256,
+    }
+
+
+def _texts(given: Any) -> dict[str, str]:
+    return {name: str(value) for name, value in given.items()}
+
+
+def _amounts(row: Mapping[str, Any]) -> dict[str, str | None]:
+    return {name: amount(row[name]) for name in MONEY if name in row}
+
+
+# --- reward ------------------------------------------------------------------------------------
+
+reward = group("Rewards: slashes and adjustments.", "tallystick reward corrections")
+
+Epoch = Annotated[
+    int, typer.Argument(min=1, metavar="EPOCH", help="The epoch of the wrong reward.")
+]
+Account = Annotated[str, typer.Argument(metavar="ACCOUNT", help="acct_...")]
+Why = Annotated[str, typer.Option(help="Why; it is recorded.")]
+Evidence = Annotated[
+    int | None, typer.Option(min=1, metavar="POSITION", help="A fact of the log that shows it.")
+]
+
+
+@reward.command(
+    epilog='Example: tallystick reward slash 3 acct_1f0c... 12.5 --reason "No such GPU was there"'
+)
+@records
+def slash(
+    remote: Remote,
+    epoch: Epoch,
+    account_id: Account,
+    tokens: Annotated[str, typer.Argument(metavar="TOKEN", help="Like 12.5.")],
+    reason: Why,
+    evidence: Evidence = None,
+) -> None:
+    """Propose to slash the unmatured part of a reward (governance). A second person accepts."""
+    body: NewSlash = {"account_id": account_id, "amount": tokens_of(tokens), "reason": reason}
+    if evidence is not None:
+        body["evidence_position"] = evidence
+    told = remote.ask(lambda c: c.propose_slash(epoch, body, idempotency_key=remote.key))
+    remote.tell(told, _lines(told))
+
+
+@reward.command(
+    epilog='Example: tallystick reward adjust 3 acct_1f0c... --give 2.5 --reason "It came late"'
+)
+@records
+def adjust(
+    remote: Remote,
+    epoch: Epoch,
+    account_id: Account,
+    reason: Why,
+    give: Annotated[str | None, typer.Option(metavar="TOKEN", help="TOKEN to add.")] = None,
+    take: Annotated[str | None, typer.Option(metavar="TOKEN", help="TOKEN to deduct.")] = None,
+    evidence: Evidence = None,
+) -> None:
+    """Propose to add or deduct in the open epoch (governance). A second person accepts it."""
+    if (give is None) == (take is None):
+        raise InputUnusable("either --give or --take")
+    units = tokens_of(give or take or "")["units"]
+    body: NewAdjustment = {
+        "account_id": account_id,
+        "delta": units if take is None else f"-{units}",
+        "reason": reason,
+    }
+    if evidence is not None:
+        body["evidence_position"] = evidence
+    told = remote.ask(
+        lambda c: c.propose_reward_adjustment(epoch, body, idempotency_key=remote.key)
+    )
+    remote.tell(told, _lines(told))
+
+
+@reward.command(epilog="Example: tallystick reward accept correction_1f0c...")
+@records
+def accept(
+    remote: Remote,
+    correction_id: Annotated[str, typer.Argument(metavar="CORRECTION", help="correction_...")],
+) -> None:
+    """Accept a proposal of another member of the governance. It takes effect now."""
+    told = remote.ask(
+        lambda c: c.accept_reward_correction(correction_id, {}, idempotency_key=remote.key)
+    )
+    remote.tell(told, _lines(told))
+
+
+@reward.command(epilog="Example: tallystick reward corrections --json")
+@reads
+def corrections(remote: Remote, limit: Limit = 50) -> None:
+    """List every slash and adjustment, and its result."""
+    found = remote.list(
+        lambda c, size, cursor: c.list_reward_corrections(limit=size, cursor=cursor), limit
+    )
+    names = ("correction_id", "kind", "state", "epoch", "account_id", "delta", "slashed")
+    remote.tell(found, columns([_shown(row) for row in found["data"]], names))
+
+
+def _lines(told: Mapping[str, Any]) -> list[str]:
+    return facts(_shown(told))
+
+
+def _shown(told: Mapping[str, Any]) -> dict[str, Any]:
+    taken = {"slashed": amount(told["slashed"])} if "slashed" in told else {}
+    return {**told, **taken}

@@ -1,0 +1,342 @@
+"""`tallystick account | offer | quote | explain`: accounts, offers, what a job would get and why.
+
+Thin clients of the API.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from cli.arguments import AccountId, JobId, KeyFile, OfferId
+from cli.remote import Limit, Remote, credits_of, ppm_of, reads, records
+from cli.terminal import amount, columns, facts, group, note, top_level
+from cli.work_options import MaxPrice, Share, words_of
+
+if TYPE_CHECKING:
+    from tallystick_client.forms import Demands, JobQuoteAsked, NewDeposit, NewJob, NewOffer
+
+account = group("Accounts of renters and providers.", "tallystick account create")
+commands = top_level()
+offer = group("Offers: GPUs for rent, and their price.", "tallystick offer list")
+
+AccountKind = Literal["party", "client", "auditor"]
+Source = Literal["cash", "card"]
+Settlement = Literal["cash", "burn"]
+Mode = Literal["whole", "mig", "mps", "time_slice", "memory"]
+Isolation = Literal["process", "container", "vm", "machine"]
+Setting = Literal["edge", "datacenter"]
+
+Memory = Annotated[int | None, typer.Option(min=1, metavar="MIB", help="Of each GPU, at least.")]
+Vendor = Annotated[str | None, typer.Option(help="Like nvidia.")]
+Model = Annotated[str | None, typer.Option(help="Only this model.")]
+Gpus = Annotated[int, typer.Option(min=1, max=64, help="GPUs of one node.")]
+SettingOption = Annotated[Setting | None, typer.Option(help="Where the node stands.")]
+IsolationOption = Annotated[Isolation | None, typer.Option(help="This level, or a stronger one.")]
+Capability = Annotated[str | None, typer.Option(help="Like docker, cudnn or pytorch.")]
+Cores = Annotated[int | None, typer.Option(min=1, help="CPU cores, at least.")]
+Ram = Annotated[int | None, typer.Option(min=1, metavar="MIB", help="At least.")]
+Storage = Annotated[int | None, typer.Option(min=1, metavar="GIB", help="At least.")]
+Arch = Annotated[str | None, typer.Option(help="Like x86_64.")]
+Kernel = Annotated[str | None, typer.Option(metavar="VERSION", help="At least, like 5.10.")]
+NetworkClass = Annotated[
+    Literal["internet", "local", "switched"] | None, typer.Option(help="This one, or a better one.")
+]
+Substrate = Annotated[str | None, typer.Option(help="Like bare_metal, esxi or kubernetes.")]
+Tier = Annotated[int | None, typer.Option(min=0, max=9, help="Security tier, at least.")]
+Reputation = Annotated[int | None, typer.Option(min=0, max=1_000_000, metavar="PPM")]
+
+
+# --- accounts --------------------------------------------------------------------------------
+
+
+@account.command("create", epilog="Example: tallystick account create --kind party")
+@records
+def create_account(
+    remote: Remote, kind: Annotated[AccountKind, typer.Option(help="Kind of account.")] = "party"
+) -> None:
+    """Open an account and print its first API key, once (operator)."""
+    told = remote.ask(lambda c: c.create_account({"kind": kind}, idempotency_key=remote.key))
+    remote.tell(told, facts({**told, "scopes": ",".join(told["scopes"])}))
+    note("The key is not kept anywhere: give it to its owner now.")
+
+
+@account.command("list", epilog="Example: tallystick account list --json")
+@reads
+def list_accounts(remote: Remote, limit: Limit = 50) -> None:
+    """List your account; all of them for operators and auditors."""
+    found = remote.list(lambda c, size, cursor: c.list_accounts(limit=size, cursor=cursor), limit)
+    remote.tell(found, columns(found["data"], ("account_id", "kind", "opened_at")))
+
+
+@account.command("show", epilog="Example: tallystick account show acct_1f0c...")
+@reads
+def show_account(remote: Remote, account_id: AccountId) -> None:
+    """Show one account and its balances, from the books."""
+    found = remote.ask(lambda c: c.read_account(account_id))
+    balances = remote.ask(lambda c: c.read_balances(account_id))
+    told = {**found, "balances": balances["data"], "position": balances["position"]}
+    rows = [{"book": row["part"], "balance": amount(row["balance"])} for row in balances["data"]]
+    names = ("account_id", "kind", "opened_at", "closed_at")
+    shown = facts({name: told[name] for name in names if name in told})
+    remote.tell(told, [*shown, *columns(rows, ("book", "balance"))])
+
+
+@account.command(
+    "deposit", epilog="Example: tallystick account deposit acct_1f0c... 25 --reference 2026-17"
+)
+@records
+def deposit(
+    remote: Remote,
+    account_id: AccountId,
+    credits: Annotated[str, typer.Argument(metavar="CREDITS", help="Like 25 or 2.50.")],
+    reference: Annotated[str, typer.Option(help="The payment's own number: it counts once.")],
+    source: Annotated[Source, typer.Option(help="How the money arrived.")] = "cash",
+) -> None:
+    """Confirm money that arrived for an account (operator)."""
+    body: NewDeposit = {
+        "source": source,
+        "amount": credits_of(credits),
+        "reference": reference,
+    }
+    told = remote.ask(lambda c: c.create_deposit(account_id, body, idempotency_key=remote.key))
+    remote.tell(told, facts(told))
+
+
+@account.command("close", epilog="Example: tallystick account close acct_1f0c...")
+@records
+def close_account(remote: Remote, account_id: AccountId) -> None:
+    """Close an account for good, with every key of it.
+
+    Its leases must be settled, its nodes retired and its books empty.
+    """
+    told = remote.ask(lambda c: c.close_account(account_id, {}, idempotency_key=remote.key))
+    remote.tell(told, facts(told))
+
+
+@account.command(
+    "signing-key", epilog="Example: tallystick account signing-key acct_1f0c... --key-file me.key"
+)
+@records
+def signing_key(
+    remote: Remote, account_id: Annotated[str, typer.Argument(metavar="ACCOUNT")], key_file: KeyFile
+) -> None:
+    """Register the key in a file to sign for usage. The file is created if it is missing."""
+    from cli.countersigning import key_of
+
+    body: Any = {"public_key": bytes(key_of(key_file).verify_key).hex()}
+    told = remote.ask(lambda c: c.add_signing_key(account_id, body, idempotency_key=remote.key))
+    remote.tell(told, facts({name: told.get(name) for name in ("key_id", "public_key")}))
+
+
+# --- offers ----------------------------------------------------------------------------------
+
+
+@offer.command(
+    "create",
+    epilog="Example: tallystick offer create --provider prov_... --node node_... --price 2.50",
+)
+@records
+def create_offer(
+    remote: Remote,
+    provider: Annotated[str, typer.Option(metavar="PROVIDER", help="prov_...")],
+    node: Annotated[str, typer.Option(metavar="NODE", help="node_...")],
+    price: Annotated[str, typer.Option(metavar="CREDITS", help="Per GPU-hour, like 2.50.")],
+    settlement: Annotated[Settlement, typer.Option(help="How renters pay.")] = "cash",
+    fractions: Annotated[
+        bool, typer.Option("--fractions", help="Also rent out parts of a GPU.")
+    ] = False,
+    until: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="End of the offer, like 2030-01-01T00:00:00Z."),
+    ] = None,
+) -> None:
+    """Offer the GPUs of a node at a price."""
+    body: NewOffer = {
+        "provider_id": provider,
+        "node_id": node,
+        "price_per_gpu_hour": credits_of(price),
+        "settlement": settlement,
+        "fractions": fractions,
+        "available_until": until,
+    }
+    told = remote.ask(lambda c: c.publish_offer(body, idempotency_key=remote.key))
+    remote.tell(told, facts(told))
+
+
+@offer.command("list", epilog='Example: tallystick offer list --model "NVIDIA H200"')
+@reads
+def list_offers(
+    remote: Remote,
+    model: Annotated[str | None, typer.Option(help="Only this model.")] = None,
+    max_price: Annotated[
+        str | None, typer.Option(metavar="CREDITS", help="Highest price per GPU-hour.")
+    ] = None,
+    limit: Limit = 50,
+) -> None:
+    """List open offers, cheapest first. Needs no key."""
+    price_max = None if max_price is None else int(credits_of(max_price)["units"])
+    found = remote.list(
+        lambda c, size, cursor: c.search_offers(
+            model=model, price_max=price_max, limit=size, cursor=cursor
+        ),
+        limit,
+    )
+    rows = [{**row, "price": amount(row["price_per_gpu_hour"])} for row in found["data"]]
+    names = ("offer_id", "price", "settlement", "devices_free", "models", "node_id")
+    remote.tell(found, columns(rows, names))
+
+
+@offer.command("show", epilog="Example: tallystick offer show offer_1f0c...")
+@reads
+def show_offer(remote: Remote, offer_id: OfferId) -> None:
+    """Show one offer. Needs no key."""
+    told = remote.ask(lambda c: c.read_offer(offer_id))
+    remote.tell(told, facts(told))
+
+
+@offer.command("close", epilog="Example: tallystick offer close offer_1f0c...")
+@records
+def close_offer(remote: Remote, offer_id: OfferId) -> None:
+    """Close an offer. Leases opened from it keep their price."""
+    told = remote.ask(lambda c: c.withdraw_offer(offer_id, {}, idempotency_key=remote.key))
+    remote.tell(told, facts(told))
+
+
+@offer.command("search", epilog="Example: tallystick offer search --memory 80000 --setting edge")
+@reads
+def search(
+    remote: Remote,
+    model: Model = None,
+    vendor: Vendor = None,
+    memory: Memory = None,
+    gpus: Gpus = 1,
+    mode: Annotated[Mode | None, typer.Option(help="How GPUs are shared.")] = None,
+    setting: SettingOption = None,
+    isolation: IsolationOption = None,
+    capability: Capability = None,
+    cores: Cores = None,
+    ram: Ram = None,
+    storage: Storage = None,
+    arch: Arch = None,
+    kernel: Kernel = None,
+    network_class: NetworkClass = None,
+    substrate: Substrate = None,
+    tier: Tier = None,
+    reputation: Reputation = None,
+    max_price: Annotated[str | None, typer.Option(metavar="CREDITS", help="Per GPU-hour.")] = None,
+    limit: Limit = 50,
+) -> None:
+    """List open offers that meet every demand, cheapest first. Needs no key."""
+    price_max = None if max_price is None else int(credits_of(max_price)["units"])
+    found = remote.list(
+        lambda c, size, cursor: c.search_offers(
+            model=model, vendor=vendor, memory_mib=memory, gpu_count=gpus, mode=mode,
+            setting=setting, isolation=isolation, capability=capability, cpu_cores=cores,
+            ram_mib=ram, storage_gib=storage, arch=arch, security_tier=tier,
+            min_kernel=kernel, network_class=network_class, substrate=substrate,
+            min_reputation_ppm=reputation, price_max=price_max, limit=size, cursor=cursor,
+        ),
+        limit,
+    )  # fmt: skip
+    rows = [{**row, "price": amount(row["price_per_gpu_hour"])} for row in found["data"]]
+    names = ("offer_id", "price", "settlement", "devices_free", "models", "node_id")
+    remote.tell(found, columns(rows, names))
+
+
+# --- what a job would get ---------------------------------------------------------------------
+
+
+@commands.command("quote", epilog="Example: tallystick quote --max-price 3 --memory 80000")
+@reads
+def quote(
+    remote: Remote,
+    max_price: MaxPrice,
+    command: Annotated[str, typer.Option(help="What would run, as in a shell.")] = "true",
+    gpus: Gpus = 1,
+    share: Share = "1",
+    model: Model = None,
+    vendor: Vendor = None,
+    memory: Memory = None,
+    setting: SettingOption = None,
+    isolation: IsolationOption = None,
+    capability: Capability = None,
+    cores: Cores = None,
+    ram: Ram = None,
+    storage: Storage = None,
+    arch: Arch = None,
+    kernel: Kernel = None,
+    network_class: NetworkClass = None,
+    substrate: Substrate = None,
+    tier: Tier = None,
+    reputation: Reputation = None,
+    term: Annotated[int | None, typer.Option(min=1, metavar="SECONDS", help="Fixed term.")] = None,
+) -> None:
+    """What a job would get now, why, and if nothing, which demand to ease. Nothing is recorded."""
+    demands: Demands = {
+        "vendors": None if vendor is None else [vendor],
+        "memory_mib": memory,
+        "setting": setting,
+        "isolation": isolation,
+        "capabilities": None if capability is None else [capability],
+        "cpu_cores": cores,
+        "ram_mib": ram,
+        "storage_gib": storage,
+        "arch": arch,
+        "min_kernel": kernel,
+        "network_class": network_class,
+        "substrate": substrate,
+        "security_tier": tier,
+        "min_reputation_ppm": reputation,
+    }
+    job: NewJob = {
+        "command": words_of(command),
+        "gpu_count": gpus,
+        "share_ppm": ppm_of(share),
+        "models": [] if model is None else [model],
+        "max_price_per_gpu_hour": credits_of(max_price),
+        "constraints": demands,
+    }
+    body: JobQuoteAsked = {"job": job, "term_seconds": term}
+    told = remote.ask(lambda c: c.quote_job(body))
+    remote.tell(told, _quoted(told))
+
+
+@commands.command("explain", epilog="Example: tallystick explain job_1f0c...")
+@reads
+def explain(remote: Remote, job_id: JobId) -> None:
+    """Why the leases of a job are where they are, or why it has none. Exit 1: a record differs."""
+    told = remote.ask(lambda c: c.explain_job(job_id))
+    lines: list[str] = []
+    for match in told["matches"]:
+        shown = {name: match.get(name) for name in _MATCH if match.get(name) is not None}
+        lines += [*facts({**shown, "differences": ", ".join(match["differences"]) or "none"}), ""]
+        lines += [*_dimensions(match.get("dimensions") or []), ""]
+    now = told.get("now")
+    remote.tell(told, [*lines, *([] if now is None else _quoted(now))])
+    if any(match["differences"] for match in told["matches"]):
+        raise typer.Exit(1)
+
+
+_MATCH = ("lease_id", "node_id", "rule", "considered", "runner_up", "deciding", "recomputed")
+
+
+def _quoted(told: Mapping[str, Any]) -> list[str]:
+    offered = told.get("offered")
+    if offered is not None:
+        shown = {**offered, "price_per_gpu_hour": amount(offered["price_per_gpu_hour"])}
+        shown.pop("expected", None)
+        head = facts({**shown, "considered": told["considered"]})
+    else:
+        head = facts({"match": "none", "impossible": told.get("impossible") or "no"})
+        rows = [dict(one) for one in told["relaxations"]]
+        names = ("field", "required", "offered", "nodes", "distance_ppm")
+        head = [*head, "", "One of these alone would give a match:", *columns(rows, names)]
+    return [*head, "", *_dimensions(told["dimensions"])]
+
+
+def _dimensions(told: list[Any]) -> list[str]:
+    names = ("dimension", "required", "best_offered", "nodes_left", "nodes_refused")
+    return columns([{"best_offered": "", **one} for one in told], names)

@@ -1,0 +1,348 @@
+"""`tallystick pool | gang | utilisation | fragmentation`: pools, and how well nodes are used.
+
+Thin clients of the API.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from cli.arguments import NodeId
+from cli.commands.billing import From, To
+from cli.remote import Limit, Remote, credits_of, reads, records
+from cli.terminal import InputUnusable, columns, facts, group, top_level
+from cli.work_options import Image, MaxPrice, Models, work_of
+
+if TYPE_CHECKING:
+    from tallystick_client.forms import NewGang, NewPool, PoolPolicyForm
+
+pool = group("Pools: nodes under one scheduling policy.", "tallystick pool create research")
+gang = group(
+    "Gangs: leases that start together or not at all.",
+    'tallystick gang open --members 8 --command "torchrun train.py" --max-price 3',
+)
+
+PoolId = Annotated[str, typer.Argument(metavar="POOL", help="pool_...")]
+GangId = Annotated[str, typer.Argument(metavar="GANG", help="gang_...")]
+Scheduler = Literal["immediate", "first_come", "fair_share", "drf"]
+PolicyFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--policy", metavar="FILE", help="File with the whole policy as JSON, as in the API."
+    ),
+]
+SchedulerOption = Annotated[
+    Scheduler | None, typer.Option(help="Rule for the next request; default: first_come.")
+]
+
+
+# --- pools -----------------------------------------------------------------------------------
+
+
+@pool.command("create", epilog="Example: tallystick pool create research --scheduler drf")
+@records
+def create_pool(
+    remote: Remote,
+    name: Annotated[str, typer.Argument(help="A short name.")],
+    scheduler: SchedulerOption = None,
+    policy: PolicyFile = None,
+    controller: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Contract that answers for the pool.")
+    ] = None,
+) -> None:
+    """Create a pool of your own (provider or operator)."""
+    body: NewPool = {"name": name, "policy": _policy(scheduler, policy)}
+    if controller is not None:
+        body["controller_address"] = controller
+    told = remote.ask(lambda c: c.create_pool(body, idempotency_key=remote.key))
+    remote.tell(told, _pool_facts(told))
+
+
+@pool.command(
+    "set-policy", epilog="Example: tallystick pool set-policy pool_1f0c... --policy fair.json"
+)
+@records
+def set_policy(
+    remote: Remote, pool_id: PoolId, scheduler: SchedulerOption = None, policy: PolicyFile = None
+) -> None:
+    """Set the whole policy of a pool of yours. Settings that are left out get their default."""
+    body = _policy(scheduler, policy)
+    told = remote.ask(lambda c: c.set_pool_policy(pool_id, body, idempotency_key=remote.key))
+    remote.tell(told, _pool_facts(told))
+
+
+@pool.command("add", epilog="Example: tallystick pool add pool_1f0c... node_1f0c...")
+@records
+def add_node(remote: Remote, pool_id: PoolId, node_id: NodeId) -> None:
+    """Put a node of yours into a pool. A node is in one pool at most."""
+    told = remote.ask(
+        lambda c: c.add_pool_node(pool_id, {"node_id": node_id}, idempotency_key=remote.key)
+    )
+    remote.tell(told, facts(told))
+
+
+@pool.command("remove", epilog="Example: tallystick pool remove pool_1f0c... node_1f0c...")
+@records
+def remove_node(remote: Remote, pool_id: PoolId, node_id: NodeId) -> None:
+    """Remove a node from a pool. Leases that run there go on."""
+    told = remote.ask(
+        lambda c: c.remove_pool_node(pool_id, node_id, {}, idempotency_key=remote.key)
+    )
+    remote.tell(told, facts(told))
+
+
+@pool.command("list", epilog="Example: tallystick pool list")
+@reads
+def list_pools(remote: Remote, limit: Limit = 50) -> None:
+    """List every pool: how many nodes it has, and how many requests wait for it."""
+    found = remote.list(lambda c, size, cursor: c.list_pools(limit=size, cursor=cursor), limit)
+    rows = [{**row, "scheduler": row["policy"]["scheduler"]} for row in found["data"]]
+    names = ("pool_id", "name", "scheduler", "nodes", "waiting", "version")
+    remote.tell(found, columns(rows, names))
+
+
+@pool.command("show", epilog="Example: tallystick pool show pool_1f0c...")
+@reads
+def show_pool(remote: Remote, pool_id: PoolId) -> None:
+    """Show one pool: its policy, and how many accelerators of each kind it has."""
+    told = remote.ask(lambda c: c.read_pool(pool_id))
+    kinds = told.get("accelerators") or []
+    names = ("vendor", "model", "gpu_class", "devices", "whole_free", "memory_mib")
+    remote.tell(told, [*_pool_facts(told), *columns(kinds, names)])
+
+
+@pool.command("nodes", epilog="Example: tallystick pool nodes pool_1f0c...")
+@reads
+def list_nodes(remote: Remote, pool_id: PoolId, limit: Limit = 50) -> None:
+    """List the nodes of a pool, of all providers."""
+    found = remote.list(
+        lambda c, size, cursor: c.list_pool_nodes(pool_id, limit=size, cursor=cursor), limit
+    )
+    names = ("node_id", "provider_id", "phase", "models", "devices", "free")
+    remote.tell(found, columns(found["data"], names))
+
+
+@pool.command("queue", epilog="Example: tallystick pool queue pool_1f0c...")
+@reads
+def list_queue(remote: Remote, pool_id: PoolId, limit: Limit = 50) -> None:
+    """List the requests that wait for a pool, in order of arrival."""
+    found = remote.list(
+        lambda c, size, cursor: c.list_pool_queue(pool_id, limit=size, cursor=cursor), limit
+    )
+    rows = [{**row, "demand": _demand(row["demand"])} for row in found["data"]]
+    names = ("place", "request_id", "is_gang", "demand", "account_id", "waits_since")
+    remote.tell(found, columns(rows, names))
+
+
+@pool.command("decisions", epilog="Example: tallystick pool decisions pool_1f0c...")
+@reads
+def list_decisions(remote: Remote, pool_id: PoolId, limit: Limit = 50) -> None:
+    """List the scheduler's decisions: the chosen request, the rule and the position in the log."""
+    found = remote.list(
+        lambda c, size, cursor: c.list_pool_decisions(pool_id, limit=size, cursor=cursor), limit
+    )
+    names = ("position", "chosen", "rule", "policy_version", "waiting", "decided_at")
+    remote.tell(found, columns(found["data"], names))
+
+
+@pool.command("decision", epilog="Example: tallystick pool decision pool_1f0c... 4711")
+@reads
+def show_decision(
+    remote: Remote,
+    pool_id: PoolId,
+    position: Annotated[int, typer.Argument(min=1, help="Of the market log.")],
+) -> None:
+    """Show all inputs of one decision. Exit 1 unless its rule gives the same again (owner)."""
+    told = remote.ask(lambda c: c.read_pool_decision(pool_id, position))
+    rows = [{**row, "demand": _demand(row["demand"])} for row in told["waiting"]]
+    names = ("place", "request_id", "queue", "demand", "fits", "delays_first")
+    plain: dict[str, Any] = {
+        name: told[name] for name in ("chosen", "rule", "recomputed", "holds") if name in told
+    }  # fmt: skip
+    remote.tell(told, [*facts(plain), *columns(rows, names)])
+    if not told["holds"]:
+        raise typer.Exit(1)
+
+
+# --- gangs -----------------------------------------------------------------------------------
+
+
+@gang.command(
+    "open",
+    epilog='Example: tallystick gang open --members 8 --gpus 8 --command "train" --max-price 3',
+)
+@records
+def open_gang(
+    remote: Remote,
+    members: Annotated[int, typer.Option(min=1, max=128, help="Leases, each of one node.")],
+    max_price: MaxPrice,
+    min_members: Annotated[
+        int | None, typer.Option(min=1, max=128, help="Smallest number that starts; default: all.")
+    ] = None,
+    command: Annotated[str | None, typer.Option(help="What each runs, as in a shell.")] = None,
+    image: Image = None,
+    gpus: Annotated[int, typer.Option(min=1, max=64, help="GPUs of each member.")] = 1,
+    model: Models = None,
+    pool_id: Annotated[
+        str | None,
+        typer.Option("--pool", metavar="POOL", help="Only in this pool, waiting in its queue."),
+    ] = None,
+    term: Annotated[
+        int | None, typer.Option(min=1, metavar="SECONDS", help="Fixed term, else open end.")
+    ] = None,
+    funds: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CREDITS", help="Credits of each member; it ends when they are used up."
+        ),
+    ] = None,
+) -> None:
+    """Reserve every member at once, or none. A pool with a queue lets the gang wait."""
+    asked: Any = work_of(command, image, gpus, model, max_price)
+    if pool_id is not None:
+        asked["constraints"] = {"pool_id": pool_id}
+    body: NewGang = {
+        "job": asked,
+        "members": members,
+        "min_members": min_members,
+        "term_seconds": term,
+        "funds": None if funds is None else credits_of(funds),
+    }
+    told = remote.ask(lambda c: c.open_gang(body, idempotency_key=remote.key))
+    remote.tell(told, facts(told))
+
+
+@gang.command("list", epilog="Example: tallystick gang list")
+@reads
+def list_gangs(remote: Remote, limit: Limit = 50) -> None:
+    """List your gangs; all of them for operators and auditors."""
+    found = remote.list(lambda c, size, cursor: c.list_gangs(limit=size, cursor=cursor), limit)
+    names = ("gang_id", "state", "members", "min_members", "ready", "place", "requested_at")
+    remote.tell(found, columns(found["data"], names))
+
+
+@gang.command("show", epilog="Example: tallystick gang show gang_1f0c...")
+@reads
+def show_gang(remote: Remote, gang_id: GangId) -> None:
+    """Show one gang: its members and how many are ready, or its place in the queue."""
+    told = remote.ask(lambda c: c.read_gang(gang_id))
+    remote.tell(told, facts(told))
+
+
+@gang.command("cancel", epilog="Example: tallystick gang cancel gang_1f0c...")
+@records
+def cancel_gang(remote: Remote, gang_id: GangId) -> None:
+    """Cancel a gang before it has opened, at no charge."""
+    told = remote.ask(lambda c: c.cancel_gang(gang_id, {}, idempotency_key=remote.key))
+    remote.tell(told, facts(told))
+
+
+def _policy(scheduler: Scheduler | None, file: Path | None) -> PoolPolicyForm:
+    """The policy of a file, or the default one with another scheduler."""
+    policy: PoolPolicyForm = {}
+    if file is not None:
+        if scheduler is not None:
+            raise InputUnusable("--policy is the whole policy: give it or --scheduler")
+        try:
+            policy = json.loads(file.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise InputUnusable(f"{file}: {error}") from error
+    elif scheduler is not None:
+        policy = {"scheduler": scheduler}
+    return policy
+
+
+def _pool_facts(told: Any) -> list[str]:
+    policy = told["policy"]
+    names = ("pool_id", "name", "account_id", "version", "nodes", "waiting")
+    plain = {name: told[name] for name in names if name in told}
+    kept = {name: policy[name] for name in ("scheduler", "pricing", "rank") if name in policy}
+    return facts({**plain, **kept})
+
+
+def _demand(quantities: Any) -> str:
+    """`2 gpu`: the GPUs in whole ones, the rest as it is told."""
+    told = []
+    for one in quantities:
+        units = int(one["units"])
+        whole = f"{units / 1e6:g}" if one["resource"].startswith("gpu") else str(units)
+        told.append(f"{whole} {one['resource']}")
+    return ", ".join(told)
+
+
+# --- pool use ----------------------------------------------------------------------------------
+
+commands = top_level()
+
+WIDTH = 40
+MARKS = {"leased": "#", "idle": ".", "stranded": "x", "unavailable": "?"}
+_NAMES = ("hour", "day", "pool", "region", "model", "node")
+
+
+@commands.command(epilog="Example: tallystick utilisation --by day,pool")
+@reads
+def utilisation(
+    remote: Remote,
+    by: Annotated[str, typer.Option(help="hour or day first; pool, region, model, node.")] = "pool",
+    pool: Annotated[str | None, typer.Option(help="Only of this pool.")] = None,
+    from_: From = None,
+    to: To = None,
+    limit: Limit = 50,
+) -> None:
+    """Where the accelerators' time went.
+
+    In the last column # is leased, . is idle, x is stranded and ? is unavailable.
+    """
+    found = remote.list(
+        lambda c, size, cursor: c.list_utilisation(
+            by=by, pool_id=pool, from_=from_, to=to, limit=size, cursor=cursor
+        ),
+        limit,
+    )
+    rows = [{**row, "leased": _percent(row["leased_ppm"]), "time": bar(row)}
+            for row in found["data"]]  # fmt: skip
+    remote.tell(found, columns(rows, (*_told(rows), "asset", "leased", "time")))
+
+
+@commands.command(epilog="Example: tallystick fragmentation --by model --json")
+@reads
+def fragmentation(
+    remote: Remote,
+    by: Annotated[str, typer.Option(help="Some of pool, region, model.")] = "pool",
+    pool: Annotated[str | None, typer.Option(help="Only of this pool.")] = None,
+) -> None:
+    """What is free now, and how many requests for 1, 2, 4 or 8 whole devices of a node fit."""
+    found = remote.ask(lambda c: c.list_fragmentation(by=by, pool_id=pool))
+    rows = [
+        {**row, "free": f"{int(row['free_ppm']) / 1e6:.2f}",
+         "in parts": _percent(row["fragmented_ppm"])}
+        for row in found["data"]
+    ]  # fmt: skip
+    names = ("devices", "whole_free", "free", "in parts", "room_1", "room_2", "room_4", "room_8")
+    remote.tell(found, columns(rows, (*_told(rows), *names)))
+
+
+def bar(row: Mapping[str, Any], width: int = WIDTH) -> str:
+    """A line of marks whose lengths add up to the width; the last part takes what is left over."""
+    physical = int(row["physical"])
+    if not physical:
+        return ""
+    ends, total = [], 0
+    for name in MARKS:
+        total += int(row[name])
+        ends.append(total * width // physical)
+    lengths = [end - start for start, end in zip([0, *ends], ends, strict=False)]
+    return "".join(mark * length for mark, length in zip(MARKS.values(), lengths, strict=True))
+
+
+def _told(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    return [name for name in _NAMES if any(row.get(name) is not None for row in rows)]
+
+
+def _percent(ppm: int) -> str:
+    return f"{ppm / 10_000:.1f} %"

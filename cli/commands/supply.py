@@ -1,0 +1,351 @@
+"""`tallystick provider | node | maintenance`: how GPUs come into the market and stay there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from cli.arguments import NodeId, ProviderId, RegionId
+from cli.remote import Limit, Remote, reads, records
+from cli.terminal import AnswerIsNo, InputUnusable, columns, facts, group
+
+if TYPE_CHECKING:
+    from tallystick_client import Client
+
+provider = group("Providers: accounts that rent GPUs out.", "tallystick provider register")
+node = group("Nodes: machines with GPUs.", "tallystick node code REGION")
+
+
+ProviderKind = Literal["physical", "gcp"]
+Role = Literal["worker", "ingress", "control"]
+
+
+# --- providers -------------------------------------------------------------------------------
+
+
+@provider.command("register", epilog="Example: tallystick provider register --kind physical")
+@records
+def register_provider(
+    remote: Remote,
+    kind: Annotated[ProviderKind, typer.Option(help="Kind of owner of the machines.")] = "physical",
+) -> None:
+    """Register your account as a provider."""
+    told = remote.ask(lambda c: c.register_provider({"kind": kind}, idempotency_key=remote.key))
+    remote.tell(told, facts(told))
+
+
+@provider.command("list", epilog="Example: tallystick provider list --json")
+@reads
+def list_providers(remote: Remote, limit: Limit = 50) -> None:
+    """List your providers; all of them for operators and auditors."""
+    found = remote.list(lambda c, size, cursor: c.list_providers(limit=size, cursor=cursor), limit)
+    names = ("provider_id", "account_id", "kind", "registered_at")
+    remote.tell(found, columns(found["data"], names))
+
+
+@provider.command("show", epilog="Example: tallystick provider show prov_1f0c...")
+@reads
+def show_provider(remote: Remote, provider_id: ProviderId) -> None:
+    """Show one provider."""
+    told = remote.ask(lambda c: c.read_provider(provider_id))
+    remote.tell(told, facts(told))
+
+
+# --- nodes -----------------------------------------------------------------------------------
+
+
+@node.command("code", epilog="Example: tallystick node code region_1f0c...")
+@records
+def issue_code(remote: Remote, region_id: RegionId) -> None:
+    """Print a code that lets one machine join a region, once, within ten minutes.
+
+    On the machine: tallystick-node join URL CODE
+    """
+    told = remote.ask(
+        lambda c: c.create_join_code({"region_id": region_id}, idempotency_key=remote.key)
+    )
+    lines = [*facts(told), f"On the machine: tallystick-node join {remote.url} {told.get('code')}"]
+    remote.tell(told, lines)
+
+
+@node.command("list", epilog="Example: tallystick node list --region region_1f0c...")
+@reads
+def list_nodes(
+    remote: Remote,
+    region_id: Annotated[
+        str | None, typer.Option("--region", metavar="REGION", help="Only of this region.")
+    ] = None,
+    limit: Limit = 50,
+) -> None:
+    """List your nodes; all of them for operators and auditors."""
+    found = remote.list(
+        lambda c, size, cursor: c.list_nodes(region_id=region_id, limit=size, cursor=cursor), limit
+    )
+    rows = [
+        {**each, "state": _standing(each), "devices": len(_devices(each))} for each in found["data"]
+    ]
+    names = ("node_id", "state", "agent", "devices", "region_id", "joined_at")
+    remote.tell(found, columns(rows, names))
+
+
+@node.command("show", epilog="Example: tallystick node show node_1f0c...")
+@reads
+def show_node(remote: Remote, node_id: NodeId) -> None:
+    """Show one node and its devices."""
+    told = remote.ask(lambda c: c.read_node(node_id))
+    shown = {name: value for name, value in told.items() if name != "specs"}
+    lines = facts(_with_verdict(shown))
+    lines += columns(_devices(told), ("device_id", "vendor", "model", "memory_mib"))
+    remote.tell(told, lines)
+
+
+@node.command("trust", epilog="Example: tallystick node trust node_1f0c... --epoch 3")
+@reads
+def show_trust(
+    remote: Remote,
+    node_id: NodeId,
+    epoch: Annotated[
+        int | None, typer.Option(help="Of this epoch; the newest if left out.")
+    ] = None,
+) -> None:
+    """Show the trust tier of each device of a node, and what keeps it from a higher one."""
+    told = remote.ask(lambda c: c.read_node_trust(node_id, epoch=epoch))
+    lines = [f"epoch: {told.get('epoch', 'none')}"]
+    for device in told["devices"]:
+        mark = " (simulated)" if device["simulated"] else ""
+        lines.append(f"{device['device_id']}: tier {device['tier']}{mark}")
+        lines += [
+            f"  not tier {one['denies']}: {one['rule']}, {one['detail']}"
+            for one in device["findings"]
+        ]
+    remote.tell(told, lines)
+
+
+@node.command("usage", epilog="Example: tallystick node usage node_1f0c...")
+@reads
+def show_usage(remote: Remote, node_id: NodeId) -> None:
+    """Show a node's reports, and why some of them earned nothing: report by report, row by row."""
+    told = remote.ask(lambda c: c.read_node_usage(node_id))
+    lines = [f"{told['reports']} reports, {told['reports_flagged']} of them earn nothing"]
+    for one in told["flagged"]:
+        cost = "time not readable" if "claimed_us" not in one else _seconds(one["claimed_us"])
+        lines.append(f"report {one['seq']}: {one['rule']} ({one['detail']}), {cost}")
+    for hour in told["refused"]:
+        cost = _seconds(int(hour["microseconds"]))
+        lines.append(f"{hour['lease_id']} until {hour['until']}: {hour['rule']}, {cost}")
+        lines += [
+            f"  {row['device_id']} {row['start']} to {row['end']}:"
+            f" {_seconds(int(row['microseconds']))} of the report at {row['usage_position']}"
+            for row in hour["rows"]
+        ]
+    remote.tell(told, lines)
+
+
+def _seconds(us: int) -> str:
+    return f"{us // 1_000_000}.{us % 1_000_000:06d} s"
+
+
+@node.command(
+    "confirm", epilog='Example: tallystick node confirm node_1f0c... --fingerprint "3c9b 7f02..."'
+)
+@records
+def confirm_node(
+    remote: Remote,
+    node_id: NodeId,
+    fingerprint: Annotated[str, typer.Option(help="The fingerprint that the machine showed.")],
+) -> None:
+    """Confirm that the key of a node that asks to join is your machine's own."""
+    given = "".join(fingerprint.split()).lower()
+    if len(given) != 32 or set(given) - set("0123456789abcdef"):
+        raise InputUnusable("--fingerprint: the 32 hex digits that `tallystick-node join` shows")
+    known = remote.ask(lambda c: c.read_node(node_id))["fingerprint"]
+    if "".join(known.split()) != given:
+        raise AnswerIsNo(
+            f"the server knows this node by another key, {known}:"
+            " another machine joined in its place"
+        )
+    told = remote.ask(
+        lambda c: c.confirm_node(node_id, {"key_id": given[:16]}, idempotency_key=remote.key)
+    )
+    remote.tell(told, facts(told))
+
+
+def _step(name: str, about: str, call: Callable[[Client, str, str], Any]) -> None:
+    """One command that moves a node on and has no content: `call(client, node id, key)`."""
+
+    @records
+    def command(remote: Remote, node_id: NodeId) -> None:
+        told = remote.ask(lambda client: call(client, node_id, remote.key))
+        remote.tell(told, facts(_with_verdict(told)))
+
+    example = f"Example: tallystick node {name} node_1f0c..."
+    node.command(name, help=about, epilog=example)(command)
+
+
+@node.command("admit", epilog="Example: tallystick node admit node_1f0c... --waive tpm_2_0")
+@records
+def admit_node(
+    remote: Remote,
+    node_id: NodeId,
+    waive: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="RULE", help="Hardware rule that the node need not meet; may be repeated."
+        ),
+    ] = None,
+) -> None:
+    """Admit a confirmed node (operator; owner where admission is open)."""
+    body: Any = {"waive": waive} if waive else {}
+    told = remote.ask(lambda c: c.admit_node(node_id, body, idempotency_key=remote.key))
+    remote.tell(told, facts(_with_verdict(told)))
+
+
+def _with_verdict(told: Mapping[str, Any]) -> dict[str, Any]:
+    """The verdicts of hardware in the words of a line each."""
+    shown = {name: value for name, value in told.items() if name != "verdict"}
+    verdict: Mapping[str, Any] | None = told.get("verdict")
+    if verdict is None:
+        return shown
+    waived = set(verdict["waived"])
+    failing = [f"{name} (waived)" if name in waived else name for name in verdict["failing"]]
+    return {
+        **shown, "joinable": verdict["joinable"], "sellable": verdict["sellable"],
+        "failing_rules": ", ".join(failing) or "none",
+    }  # fmt: skip
+
+
+_step(
+    "activate",
+    "Let a node take leases from now on.",
+    lambda c, node_id, key: c.activate_node(node_id, {}, idempotency_key=key),
+)
+_step(
+    "maintenance",
+    "Let a node take no new leases; running ones go on.",
+    lambda c, node_id, key: c.start_maintenance(node_id, {}, idempotency_key=key),
+)
+_step(
+    "retire",
+    "Take a node out for good.",
+    lambda c, node_id, key: c.retire_node(node_id, {}, idempotency_key=key),
+)
+
+
+@node.command("revoke", epilog="Example: tallystick node revoke node_1f0c...")
+@records
+def revoke_node_key(
+    remote: Remote,
+    node_id: NodeId,
+    key_id: Annotated[
+        str | None,
+        typer.Option("--key", metavar="KEY", help="A present or former key of the node."),
+    ] = None,
+) -> None:
+    """Revoke a lost or stolen key. The server rejects the node's reports until it joins again."""
+    known = key_id or remote.ask(lambda c: c.read_node(node_id))["key_id"]
+    told = remote.ask(
+        lambda c: c.revoke_node_key(node_id, {"key_id": known}, idempotency_key=remote.key)
+    )
+    remote.tell(told, facts(told))
+
+
+@node.command("drain", epilog="Example: tallystick node drain node_1f0c... --keep-leases")
+@records
+def drain(
+    remote: Remote,
+    node_id: NodeId,
+    keep_leases: Annotated[
+        bool, typer.Option("--keep-leases", help="Do not reclaim running leases.")
+    ] = False,
+) -> None:
+    """Drain a node: no new leases, and leases with a reclaim window are reclaimed."""
+    body: Any = {"keep_leases": keep_leases}
+    told = remote.ask(lambda c: c.drain_node(node_id, body, idempotency_key=remote.key))
+    remote.tell(told, facts(told))
+
+
+@node.command("role", epilog="Example: tallystick node role node_1f0c... worker --ingress node_9a")
+@records
+def role(
+    remote: Remote,
+    node_id: NodeId,
+    role: Annotated[Role, typer.Argument(help="What the node is for.")],
+    ingress: Annotated[
+        str | None, typer.Option(metavar="NODE", help="The node a worker is reached through.")
+    ] = None,
+) -> None:
+    """Set the role of a node: worker, ingress or control."""
+    body: Any = {"role": role, "ingress_node_id": ingress}
+    told = remote.ask(lambda c: c.set_node_role(node_id, body, idempotency_key=remote.key))
+    remote.tell(told, facts(told))
+
+
+def _standing(told: Mapping[str, Any]) -> str:
+    """Where a node stands, in a word: a key taken back outweighs a phase nobody can leave."""
+    if told["phase"] != "retired" and told["quarantined"]:
+        return "revoked" if told.get("revoked") else "quarantined"
+    return str(told["phase"])
+
+
+def _devices(told: Mapping[str, Any]) -> list[dict[str, Any]]:
+    specs: dict[str, Any] = told.get("specs") or {}
+    devices: list[dict[str, Any]] = specs.get("devices") or []
+    return devices
+
+
+# --- maintenance -------------------------------------------------------------------------------
+
+maintenance = group("Maintenance of nodes, announced ahead.", "tallystick maintenance list NODE")
+
+Kind = Literal["planned", "emergency", "security", "network", "capacity"]
+_SHOWN = ("maintenance_id", "kind", "status", "from", "until", "keep_leases")
+
+
+@maintenance.command(
+    "schedule",
+    epilog="Example: tallystick maintenance schedule node_1f0c... --from 2026-12-01T02:00:00Z"
+    " --until 2026-12-01T04:00:00Z --keep-leases",
+)
+@records
+def schedule(
+    remote: Remote,
+    node_id: NodeId,
+    from_: Annotated[str, typer.Option("--from", metavar="TIME", help="RFC 3339, with Z.")],
+    until: Annotated[str, typer.Option(metavar="TIME", help="At most 7 days later.")],
+    kind: Annotated[Kind, typer.Option(help="Why.")] = "planned",
+    keep_leases: Annotated[
+        bool, typer.Option("--keep-leases", help="Running leases go silent and come back.")
+    ] = False,
+) -> None:
+    """Schedule maintenance of a node. No lease is reserved over that time."""
+    body: Any = {"kind": kind, "from": from_, "until": until, "keep_leases": keep_leases}
+    told = remote.ask(lambda c: c.schedule_maintenance(node_id, body, idempotency_key=remote.key))
+    remote.tell(told, facts({name: told.get(name) for name in _SHOWN}))
+
+
+@maintenance.command("list", epilog="Example: tallystick maintenance list node_1f0c...")
+@reads
+def list_maintenances(remote: Remote, node_id: NodeId, limit: Limit = 50) -> None:
+    """List the announced maintenance of a node."""
+    found = remote.list(
+        lambda c, size, cursor: c.list_maintenances(node_id, limit=size, cursor=cursor), limit
+    )
+    remote.tell(found, columns(found["data"], _SHOWN))
+
+
+@maintenance.command(
+    "cancel", epilog="Example: tallystick maintenance cancel node_1f0c... maint_2a..."
+)
+@records
+def cancel(
+    remote: Remote,
+    node_id: NodeId,
+    maintenance_id: Annotated[str, typer.Argument(metavar="MAINTENANCE", help="maint_...")],
+) -> None:
+    """Cancel maintenance that is announced, or end one that runs."""
+    told = remote.ask(
+        lambda c: c.cancel_maintenance(node_id, maintenance_id, {}, idempotency_key=remote.key)
+    )
+    remote.tell(told, facts({name: told.get(name) for name in _SHOWN}))

@@ -1,0 +1,92 @@
+"""Writes docs/reference/cli.md and `cli_index.py` from the commands: `python -m cli.reference`.
+
+the committed page == page()        the committed index == index()        a test compares them
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from cli import index as cli_index
+from cli import main as cli
+
+PAGE = Path(__file__).parents[1] / "docs" / "reference" / "cli.md"
+INDEX = Path(cli_index.__file__)
+WIDTH = 96
+
+INDEX_HEAD = '''\
+"""What each command is about. Written by `python -m cli.reference`: do not edit."""
+
+from __future__ import annotations
+
+ABOUT = {
+'''
+
+HEAD = """\
+# Commands of `tallystick`
+
+Written by `python -m cli.reference` from the commands' own help: do not edit.
+
+Exit codes: 0 done, 1 the answer is no (refused, a check failed), 2 wrong usage or unreadable input.
+With `--json` standard output is exactly one JSON document; everything else goes to standard error.
+Settings come from flags, then `TALLYSTICK_*`, then the TOML file named by `--config` or
+`TALLYSTICK_CONFIG`; `tallystick config` shows what is in force. `tallystick-node` has its own
+`--help`.
+"""
+
+
+def page() -> str:
+    """The page as it should be."""
+    out = io.StringIO()
+    out.write(HEAD)
+    for path, text in helps():
+        out.write(f"\n## `{path}`\n\n```text\n{text.rstrip()}\n```\n")
+    return out.getvalue()
+
+
+def about() -> dict[str, str]:
+    """The first sentence of the help of each command and group."""
+    return {name: cli.opened(name).get_short_help_str(1_000) for name in cli.COMMANDS}
+
+
+def index() -> str:
+    """The index as it should be."""
+    entries = [_entry(name, told) for name, told in about().items()]
+    return INDEX_HEAD + "".join(entries) + "}\n"
+
+
+def _entry(name: str, told: str) -> str:
+    line = f'    "{name}": {json.dumps(told, ensure_ascii=False)},\n'
+    if len(line) <= 101:
+        return line
+    parts = textwrap.wrap(told, 90, drop_whitespace=False)
+    quoted = [f"        {json.dumps(part, ensure_ascii=False)}\n" for part in parts]
+    return "".join([f'    "{name}": (\n', *quoted, "    ),\n"])
+
+
+def helps() -> Iterator[tuple[str, str]]:
+    """Every command's name and help, groups before their commands."""
+    yield from _helps(typer.main.get_command(cli.app), None, "tallystick")
+
+
+def _helps(command: Any, parent: Any, name: str) -> Iterator[tuple[str, str]]:
+    context = command.make_context(
+        name.rpartition(" ")[2], [], parent, resilient_parsing=True, max_content_width=WIDTH,
+        terminal_width=WIDTH,
+    )  # fmt: skip
+    yield name, context.command.get_help(context)
+    for child in getattr(context.command, "commands", {}).values():
+        yield from _helps(child, context, f"{name} {child.name}")
+
+
+if __name__ == "__main__":
+    cli_index.ABOUT.update(about())
+    INDEX.write_text(index(), encoding="utf-8")
+    PAGE.write_text(page(), encoding="utf-8")

@@ -1,0 +1,249 @@
+"""A server as the thin clients see it: one request, one answer, problems as exit codes.
+
+    exit 1: the server refuses      exit 2: the request breaks a rule of form (400, 422 `invalid`)
+
+Every recording call carries an Idempotency-Key, so a lost answer is asked for again and nothing
+happens twice. The API key comes from the environment where possible and is never printed.
+
+A command that only reads is marked `@reads`, one that records something `@records`: it is given the
+`Remote` in front of its own arguments, and the options that name the server stand behind them.
+"""
+
+from __future__ import annotations
+
+import inspect
+import ipaddress
+import os
+import re
+import secrets
+import time
+from collections.abc import Callable, Iterable
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec, TypeVar
+from urllib.parse import urlsplit
+
+import typer
+
+from cli.terminal import EXIT_NO, EXIT_USAGE, AnswerIsNo, AsJson, InputUnusable, tell
+
+if TYPE_CHECKING:
+    from tallystick_client import Client
+    from tallystick_client.forms import Money, Problem
+
+Told = TypeVar("Told")
+Own = ParamSpec("Own")
+TRIES_MAX = 4
+WAIT_SECONDS_MAX = 5
+START_SECONDS_MAX = 10
+PAGE = 100
+
+Url = Annotated[
+    str | None,
+    typer.Option("--url", envvar="TALLYSTICK_URL", help="Address of the server."),
+]
+ApiKey = Annotated[
+    str | None,
+    typer.Option(
+        "--api-key", envvar="TALLYSTICK_API_KEY", help="API key; better set in the environment."
+    ),
+]
+IdempotencyKey = Annotated[
+    str | None,
+    typer.Option(
+        "--idempotency-key", help="Repeats an earlier call with its key; default: random."
+    ),
+]
+Limit = Annotated[int, typer.Option(min=1, max=10_000, help="At most so many.")]
+
+
+class Remote:
+    """One server, whose key we hold, and how its answer is shown. `key` is the Idempotency-Key of
+    the one recording call.
+    """
+
+    def __init__(
+        self,
+        url: str | None,
+        api_key: str | None,
+        *,
+        key: str | None = None,
+        as_json: bool = False,
+    ) -> None:
+        """Raises InputUnusable."""
+        from tallystick_client import Client
+
+        self.url = (url or _of_this_machine()).rstrip("/")
+        _check_url(self.url, has_secret=api_key is not None)
+        self.key = key or f"cli-{secrets.token_hex(16)}"
+        self.has_key = api_key is not None
+        self.as_json = as_json
+        checked = None if api_key is None else _printable_key(api_key)
+        self._connect = partial(Client, self.url, checked)
+
+    def ask(self, call: Callable[[Client], Told]) -> Told:
+        """The answer. What may be asked again is, under the same key. Raises AnswerIsNo."""
+        import httpx
+
+        from tallystick_client import ApiProblem
+
+        for attempt in range(1, TRIES_MAX + 1):
+            try:
+                return self._reach(call)
+            except httpx.TransportError as error:
+                if attempt == TRIES_MAX or isinstance(error, httpx.ConnectError):
+                    raise AnswerIsNo(f"{self.url}: {error}\n{_UNREACHED}") from None
+                time.sleep(1)
+            except ApiProblem as problem:
+                if attempt == TRIES_MAX or not problem.is_retryable:
+                    raise _no(problem.document) from None
+                time.sleep(min(problem.retry_after_seconds or 1, WAIT_SECONDS_MAX))
+        raise AssertionError("the last attempt answers or raises")
+
+    def list(self, call: Callable[[Client, int, str | None], Any], limit: int) -> dict[str, Any]:
+        """The first `limit` of a list, page by page: `call(client, page size, cursor)`."""
+        found: list[dict[str, Any]] = []
+        cursor: str | None = None
+        while True:
+            page = self.ask(partial(_page, call, min(limit, PAGE), cursor))
+            found += page["data"]
+            cursor = page.get("next_cursor")
+            if cursor is None or len(found) >= limit:
+                break
+        more = cursor is not None or len(found) > limit
+        return {"data": found[:limit], "has_more": more, "position": page["position"]}
+
+    def tell(self, document: Any, lines: Iterable[str]) -> None:
+        """The result: as one JSON document, or as lines for people."""
+        tell(document, lines, as_json=self.as_json)
+
+    def _reach(self, call: Callable[[Client], Told]) -> Told:
+        """A server of this machine may still be starting, so that is waited for."""
+        import httpx
+
+        starts_for = START_SECONDS_MAX if _is_loopback(urlsplit(self.url).hostname or "") else 0
+        ends = time.monotonic() + starts_for
+        while True:
+            try:
+                with self._connect() as client:
+                    return call(client)
+            except httpx.ConnectError:
+                if time.monotonic() >= ends:
+                    raise
+                time.sleep(0.2)
+
+
+def reads(command: Callable[Concatenate[Remote, Own], None]) -> Callable[..., None]:
+    """A command that asks a server and changes nothing there."""
+    return _of_a_server(command, url=Url, api_key=ApiKey, as_json=AsJson)
+
+
+def records(command: Callable[Concatenate[Remote, Own], None]) -> Callable[..., None]:
+    """A command that has something recorded, once, however often the same key is used."""
+    return _of_a_server(command, url=Url, api_key=ApiKey, key=IdempotencyKey, as_json=AsJson)
+
+
+def _of_a_server(command: Callable[..., None], **options: Any) -> Callable[..., None]:
+    """The command with these options behind its own: what `Remote` takes, under its names.
+
+    `--help` is made of the signature, so the command gets one that has them.
+    """
+    signature = inspect.signature(command, eval_str=True)
+    parameters = [
+        one.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        for one in [*signature.parameters.values()][1:]
+    ]
+    for name, option in options.items():
+        default = False if option is AsJson else None
+        parameters.append(
+            inspect.Parameter(
+                name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=option
+            )
+        )
+
+    @wraps(command)
+    def of_a_server(**given: Any) -> None:
+        remote = Remote(**{name: given.pop(name) for name in options})
+        command(remote, **given)
+
+    vars(of_a_server)["__signature__"] = signature.replace(parameters=parameters)
+    return of_a_server
+
+
+def _page(
+    call: Callable[[Client, int, str | None], Any], size: int, cursor: str | None, client: Client
+) -> Any:
+    return call(client, size, cursor)
+
+
+def credits_of(text: str) -> Money:
+    """`2.78` as an amount of CREDIT. Raises InputUnusable; no float is involved."""
+    form = re.fullmatch(r"([0-9]{1,12})(?:\.([0-9]{1,6}))?", text)
+    if form is None:
+        raise InputUnusable(f"{text!r} is no amount: credits like 25 or 2.78, six decimals at most")
+    units = int(form[1]) * 1_000_000 + int((form[2] or "").ljust(6, "0"))
+    return {"asset": "CREDIT", "units": str(units)}
+
+
+def ppm_of(text: str) -> int:
+    """`0.37` as parts per million. Raises InputUnusable."""
+    form = re.fullmatch(r"([01])(?:\.([0-9]{1,6}))?", text)
+    ppm = 0 if form is None else int(form[1]) * 1_000_000 + int((form[2] or "").ljust(6, "0"))
+    if not 1 <= ppm <= 1_000_000:
+        raise InputUnusable(f"{text!r} is no share: above 0 and at most 1, like 0.37")
+    return ppm
+
+
+def _of_this_machine() -> str:
+    """Where `tallystick serve` listens with the same settings."""
+    from cli.settings import in_force
+
+    settings = in_force()
+    scheme = "http" if settings.ssl_certfile is None else "https"
+    return f"{scheme}://{settings.host}:{settings.port}"
+
+
+def _check_url(url: str, *, has_secret: bool) -> None:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise InputUnusable(f"{url!r} is not an address: give one like https://tallystick.example")
+    allowed = os.environ.get("TALLYSTICK_ALLOW_HTTP") == "1"
+    if parts.scheme == "http" and has_secret and not (allowed or _is_loopback(parts.hostname)):
+        raise InputUnusable(
+            f"{url} would send the API key in the clear: use https, or set TALLYSTICK_ALLOW_HTTP=1"
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _printable_key(api_key: str) -> str:
+    if re.fullmatch(r"[!-~]+", api_key) is None:
+        raise InputUnusable("the API key has characters that no key has: copy it again")
+    return api_key
+
+
+def _no(problem: Problem) -> AnswerIsNo:
+    detail, errors = str(problem.get("detail") or problem.get("title")), problem.get("errors") or ()
+    lines = [f"refused ({problem.get('code')}): {detail}"]
+    broken = [f"{error.get('pointer')}: {error.get('detail')}" for error in errors]
+    lines += [f"  {one}" for one in broken if one != detail]
+    advice = _ADVICE.get(str(problem.get("code")))
+    if advice is not None:
+        lines.append(advice)
+    wrong_form = problem.get("status") == 400 or problem.get("code") == "invalid"
+    return AnswerIsNo("\n".join(lines), problem, code=EXIT_USAGE if wrong_form else EXIT_NO)
+
+
+_UNREACHED = "check that `tallystick serve` runs there, and TALLYSTICK_URL"
+_ADVICE = {
+    "unauthenticated": "set TALLYSTICK_API_KEY to your API key",
+    "credential_invalid": "set TALLYSTICK_API_KEY to a key that is not revoked",
+    "scope_missing": "use a key of the party this is for",
+    "http_error": "check TALLYSTICK_URL",
+}

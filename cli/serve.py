@@ -1,0 +1,163 @@
+"""What `tallystick serve` runs: uvicorn, and the background jobs in the first process.
+
+One worker: everything in this process. More: each worker is a process of its own that opens the
+service by itself; this one keeps the embedded database running and does the jobs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Generator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import fields
+from types import FrameType
+from typing import Any, Literal
+
+import uvicorn
+from uvicorn.supervisors import Multiprocess
+
+from api import settings as settings_file
+from api import timers as jobs
+from api.door.http_bounds import BoundedProtocol
+from api.ingest.door import Asgi, Receive, Scope, Send, tune_collector
+from api.main import create_app
+from api.process.service import Service
+from api.settings import Settings
+from cli.terminal import AnswerIsNo
+
+
+def serve(settings: Settings) -> int:
+    """Serve until SIGINT or SIGTERM; the exit code."""
+    _log_to_stderr()
+    with (
+        Service.open(settings) as service,
+        _stopped_by_sigterm(),
+        closing(_bound(settings)) as sock,
+        _jobs(service),
+    ):
+        if settings.workers == 1:
+            app = create_app(service, with_console=settings.console)
+            config = uvicorn.Config(app, **{**_how(settings), "ws": _web_sockets(settings)})
+            tune_collector()
+            uvicorn.Server(config).run([sock])
+            return 0
+        _hand_down(settings)
+        how = {**_how(settings), "factory": True, "workers": settings.workers}
+        config = uvicorn.Config("cli.serve:application", **how)
+        Multiprocess(config, sockets=[sock]).run()
+    return 0
+
+
+def _bound(settings: Settings) -> socket.socket:
+    """The socket everybody listens on, before anything else is begun. Raises AnswerIsNo."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    sock = socket.socket(family)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        sock.bind((settings.host, settings.port))
+    except OSError as error:
+        sock.close()
+        raise AnswerIsNo(
+            f"{settings.host}:{settings.port}: {error.strerror}; give another --host or --port"
+        ) from None
+    sock.set_inheritable(True)
+    return sock
+
+
+def application() -> Asgi:
+    """The application of one worker process, with a service of its own."""
+    _log_to_stderr()
+    service = Service.open(settings_file.load().settings)
+    app = create_app(service)
+    tune_collector()
+
+    async def closing(scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await app(scope, receive, send)
+        finally:
+            if scope["type"] == "lifespan":
+                await asyncio.to_thread(service.close)
+
+    return closing
+
+
+@contextmanager
+def _jobs(service: Service) -> Generator[None, None, None]:
+    """The background jobs in a thread, unless the settings leave them to `tallystick jobs`."""
+    if not service.settings.jobs:
+        yield
+        return
+    stop = threading.Event()
+    thread = threading.Thread(
+        target=jobs.run, args=(service,), kwargs={"once": False, "stop": stop}, name="jobs"
+    )
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+@contextmanager
+def _stopped_by_sigterm() -> Generator[None, None, None]:
+    """SIGTERM ends like SIGINT: uvicorn raises it again when it is done, and we still clean up."""
+
+    def leave(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        with suppress(KeyboardInterrupt):
+            yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _web_sockets(settings: Settings) -> Literal["none", "wsproto"]:
+    """Only the console speaks over web sockets, and only one process can have it."""
+    return "wsproto" if settings.console else "none"
+
+
+def _how(settings: Settings) -> dict[str, Any]:
+    files = (settings.ssl_certfile, settings.ssl_keyfile)
+    certfile, keyfile = (None if file is None else str(file) for file in files)
+    return {
+        "loop": "uvloop",
+        "http": BoundedProtocol,
+        "ws": "none",
+        "access_log": False,
+        "server_header": False,
+        # Otherwise uvicorn believes whoever comes from this machine, and FORWARDED_ALLOW_IPS.
+        "proxy_headers": settings.trusted_proxies is not None,
+        "forwarded_allow_ips": settings.trusted_proxies or "",
+        "timeout_graceful_shutdown": 10,
+        "ssl_certfile": certfile,
+        "ssl_keyfile": keyfile,
+        "log_config": None,
+    }
+
+
+def _hand_down(settings: Settings) -> None:
+    """Into the environment of the workers, secrets among them: nowhere else."""
+    os.environ.pop(f"{settings_file.PREFIX}CONFIG", None)  # it is read, once
+    for name in (each.name for each in fields(settings)):
+        value, variable = getattr(settings, name), settings_file.PREFIX + name.upper()
+        if value is None:
+            os.environ.pop(variable, None)
+        else:
+            os.environ[variable] = str(value)
+
+
+def _log_to_stderr() -> None:
+    logging.basicConfig(
+        stream=sys.stderr,
+        level=logging.INFO,
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+    )

@@ -1,0 +1,332 @@
+"""How every command speaks: results on standard output, all else on standard error, exit codes.
+
+    exit 0: done      exit 1: the answer is no      exit 2: wrong usage or unreadable input
+
+With `--json` standard output is exactly one JSON document. Without, it is plain text in columns,
+the same in a terminal and in a pipe. Progress bars go to a terminal or nowhere. Nothing heavy is
+imported here: `tallystick --help` must be quick.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from cli.extras import what_to_install
+
+EXIT_NO = 1
+EXIT_USAGE = 2
+EXIT_INTERRUPTED = 130
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as one JSON document.")]
+
+Progress = Callable[[str, int, int], None]
+"""What is being counted, how many are done, of how many."""
+
+
+class AnswerIsNo(Exception):
+    """The command was understood and the answer is no; `document` is what `--json` prints."""
+
+    def __init__(
+        self, message: str, document: Mapping[str, Any] | None = None, *, code: int = EXIT_NO
+    ) -> None:
+        super().__init__(message)
+        self.document = document
+        self.code = code
+
+
+class InputUnusable(Exception):
+    """What was given cannot be read or used; the message says what to do."""
+
+
+TOP_LEVEL = "commands"
+"""What a module calls its Typer of commands that stand under `tallystick` itself."""
+
+
+def group(about: str, example: str, *, cls: type[TyperGroup] | None = None) -> typer.Typer:
+    """A group of commands; alone it prints its help."""
+    return typer.Typer(
+        cls=cls,
+        help=about,
+        epilog=f"Example: {example}",
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+    )
+
+
+def top_level() -> typer.Typer:
+    """Commands that stand under `tallystick` itself, see `TOP_LEVEL`."""
+    return typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+
+
+# --- results ---------------------------------------------------------------------------------
+
+
+def tell(document: Any, lines: Iterable[str], *, as_json: bool) -> None:
+    """The result: as one JSON document, or as lines for people."""
+    if as_json:
+        sys.stdout.write(_json(document) + "\n")
+    else:
+        sys.stdout.writelines(f"{printable(line)}\n" for line in lines)
+    sys.stdout.flush()
+
+
+def note(line: str) -> None:
+    """Something to know beside the result."""
+    sys.stderr.write(f"{printable(line)}\n")
+    sys.stderr.flush()
+
+
+def facts(pairs: Mapping[str, Any]) -> list[str]:
+    """`name  value`, one per line: amounts as people write them, a list in one line, and what is
+    absent left out.
+    """
+    shown = {name: _fact(value) for name, value in pairs.items() if value is not None}
+    width = max(map(len, shown), default=0)
+    return [f"{name:<{width}}  {shown[name]}" for name in shown]
+
+
+def columns(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[str]:
+    """A table with a head; absent values are `-`. Never cut, so it can be piped."""
+    cells = [[name.upper() for name in names]]
+    cells += [[_cell(row.get(name)) for name in names] for row in rows]
+    widths = [max(len(line[index]) for line in cells) for index in range(len(names))]
+    return ["  ".join(map(str.ljust, line, widths)).rstrip() for line in cells]
+
+
+def amount(money: Mapping[str, Any] | None) -> str | None:
+    """`{"asset": "CREDIT", "units": "1265000"}` as `1.265000 CREDIT`, without a float."""
+    if money is None:
+        return None
+    decimals = {"CREDIT": 6, "TOKEN": 8}.get(money["asset"], 0)
+    units = money["units"]
+    sign, digits = ("-", units[1:]) if units.startswith("-") else ("", units)
+    digits = digits.rjust(decimals + 1, "0")
+    whole = digits[: len(digits) - decimals]
+    fraction = f".{digits[len(digits) - decimals :]}" if decimals else ""
+    return f"{sign}{whole}{fraction} {money['asset']}"
+
+
+def _json(document: Any) -> str:
+    """One line. JSON escapes the control characters of ASCII alone; terminals obey others too."""
+    text = json.dumps(document, ensure_ascii=False)
+    return "".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in text)
+
+
+def printable(text: str) -> str:
+    """Text from elsewhere cannot move the cursor or change the colours of a terminal."""
+    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
+
+
+def _fact(value: Any) -> Any:
+    if isinstance(value, dict) and value.keys() == {"asset", "units"}:
+        return amount(value)
+    is_plain = isinstance(value, list | tuple) and all(isinstance(each, str) for each in value)
+    return ", ".join(value) if is_plain else value
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "-"
+    return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+# --- progress --------------------------------------------------------------------------------
+
+
+@contextmanager
+def progress() -> Generator[Progress, None, None]:
+    """Bars on standard error, one per thing counted; silent when it is not a terminal."""
+    if not sys.stderr.isatty():
+        yield _silent
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bars
+
+    shown = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Bars(*shown, TimeElapsedColumn(), console=Console(stderr=True)) as bars:
+        tasks: dict[str, Any] = {}
+
+        def step(what: str, done: int, of: int) -> None:
+            if what not in tasks:
+                tasks[what] = bars.add_task(what, total=of)
+            bars.update(tasks[what], completed=done, total=of)
+
+        yield step
+
+
+@contextmanager
+def stages() -> Generator[Callable[[str], None], None, None]:
+    """What is going on now and what is done, on standard error; silent when no terminal."""
+    if not sys.stderr.isatty():
+        yield lambda _stage: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress as Bars
+    from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    shown = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Bars(*shown, console=Console(stderr=True), transient=True) as bars:
+        task = bars.add_task("starting", total=None)
+        before: list[str] = []
+
+        def enter(stage: str) -> None:
+            if before:
+                bars.console.print(f"  {before.pop()}", highlight=False)
+            before.append(stage)
+            bars.update(task, description=stage)
+
+        yield enter
+
+
+def _silent(what: str, done: int, of: int) -> None:
+    del what, done, of
+
+
+# --- failures --------------------------------------------------------------------------------
+
+EXPECTED: dict[str, tuple[int, str]] = {
+    "api.settings.SettingsInvalid": (2, "`tallystick config --help` lists the settings"),
+    "api.process.secret_files.SecretUnreadable": (2, ""),
+    "api.process.embedded_postgres.EmbeddedPostgresFailed": (
+        1, "to use a PostgreSQL of your own, set TALLYSTICK_DATABASE_URL",
+    ),
+    "api.process.service.ProjectionBehind": (1, "try again in a moment"),
+    "api.process.waiting.ProjectionBehind": (1, "try again in a moment"),
+    "api.replay.trace_openb.TraceUnreadable": (2, ""),
+    "api.chain.timer.Stopped": (1, "look at `tallystick payout reconcile`"),
+    "api.epochs.closing.SealDiffers": (1, "nothing was recorded; keep the data and look at the log"),
+    "domain.refusal.Refused": (1, ""),
+    "ledger.log.handle.InProgress": (1, "try again in a moment"),
+    "ledger.log.handle.LogBusy": (1, "try again in a moment"),
+    "ledger.log.handle.StreamMoved": (1, "try again"),
+    "ledger.log.handle.OutcomeUnknown": (1, "look whether it was recorded before you repeat it"),
+    "ledger.migrate.HistoryChanged": (
+        1, "this database was made by another version: run that version, or use another database",
+    ),
+    "ledger.tree.checkpoint.SigningRefused": (
+        1, "the database is older than what was signed, or another one: restore the right one",
+    ),
+    "ledger.tree.checkpoint.NoteInvalid": (2, ""),
+    "ledger.bundle.export.NothingSigned": (1, "let `tallystick jobs` run, then try again"),
+    "ledger.bundle.export.ExportRefused": (1, "the log was changed from outside; keep it as it is"),
+    "ledger.tree.prove.NotCovered": (1, "let `tallystick jobs` run, then try again"),
+    "ledger.tree.proof.ProofInvalid": (1, ""),
+    "contracts.abi.ContractRefused": (1, ""),
+    "contracts.chain.NodeFailed": (1, "look at the Ethereum node"),
+    "contracts.chain.TransactionReverted": (1, ""),
+    "contracts.outbox.FeeCapReached": (1, "wait until fees fall"),
+    "contracts.outbox.IntentDiffers": (
+        1, "the outbox folder holds another transaction under this name",
+    ),
+    "contracts.devnet.DevnetInUse": (1, "stop the process that has it open"),
+    "contracts.deployment.DeploymentInvalid": (2, ""),
+    "contracts.manifest.ManifestInvalid": (2, "do not use this payout file"),
+    "contracts.payout_scripts.PayoutMismatch": (1, "use the payout file of this root"),
+    "contracts.payout_scripts.NothingToClaim": (1, ""),
+    "contracts.signers.PublicKeyRefused": (1, "use a key of your own"),
+    "psycopg.OperationalError": (1, "check that the database runs and TALLYSTICK_DATABASE_URL"),
+    "psycopg.ProgrammingError": (1, "check that TALLYSTICK_DATABASE_URL may create and read"),
+    "psycopg.Error": (1, "the database refused it: see its log"),
+    "psycopg_pool.PoolTimeout": (1, "check that the database runs and TALLYSTICK_DATABASE_URL"),
+    "psycopg_pool.errors.PoolTimeout": (1, "check that the database runs"),
+    "eventsourcing.persistence.OperationalError": (1, "check that the database runs"),
+    "eventsourcing.persistence.DatabaseError": (1, "the database refused it: see its log"),
+    "requests.exceptions.ConnectionError": (1, "check that the Ethereum node runs, and its URL"),
+    "requests.exceptions.RequestException": (1, "check the URL of the Ethereum node"),
+    "httpx.RequestError": (1, "check that `tallystick serve` runs, and TALLYSTICK_URL"),
+    "httpx.InvalidURL": (2, "give an address like https://tallystick.example"),
+    "builtins.OSError": (2, ""),
+}  # fmt: skip
+"""Failures that happen in a healthy program, by class (bases count): exit code and what to do next.
+
+By name, so that no command imports what it does not use.
+"""
+
+
+def run(app: Callable[[], Any], *, as_json: bool) -> int:
+    """Run the application; the exit code. Bugs still show their traceback."""
+    try:
+        app()
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
+    except BrokenPipeError:
+        # Whoever read us has enough. Nothing more may be written, at exit neither.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_NO
+    except KeyboardInterrupt:
+        note("interrupted")
+        return EXIT_INTERRUPTED
+    except AnswerIsNo as no:
+        if as_json and no.document is not None:
+            tell(no.document, (), as_json=True)
+        for line in str(no).splitlines():
+            note(line)
+        return no.code
+    except InputUnusable as error:
+        note(f"tallystick: {error}")
+        return EXIT_USAGE
+    except ModuleNotFoundError as missing:
+        advice = what_to_install(missing)
+        if advice is None:
+            raise
+        note(f"tallystick: {advice}")
+        return EXIT_USAGE
+    except Exception as error:
+        known = expected(error)
+        if known is None:
+            raise
+        code, advice = known
+        refused = _refusal(error)
+        if as_json and refused is not None:
+            tell(refused, (), as_json=True)
+        note(f"tallystick: {_said(error)}")
+        if advice:
+            note(advice)
+        return code
+    return 0
+
+
+def expected(error: BaseException) -> tuple[int, str] | None:
+    """Exit code and advice for a failure that is no bug."""
+    for kind in type(error).__mro__:
+        known = EXPECTED.get(f"{kind.__module__}.{kind.__qualname__}")
+        if known is not None:
+            return known
+    return None
+
+
+def _refusal(error: BaseException) -> dict[str, Any] | None:
+    """What `--json` prints of a `domain.refusal.Refused`: the rule that said no, and its facts."""
+    reason = getattr(error, "reason", None)
+    if reason is None:
+        return None
+    told = {name: str(value) for name, value in getattr(error, "facts", {}).items()}
+    return {"refused": str(getattr(reason, "value", reason)), "facts": told}
+
+
+def _is_unread_address(error: BaseException) -> bool:
+    """Whether psycopg could not make sense of the address: no server was asked."""
+    kind = type(error)
+    is_psycopgs = (kind.__module__, kind.__qualname__) == ("psycopg", "ProgrammingError")
+    return is_psycopgs and getattr(error, "sqlstate", None) is None
+
+
+def _said(error: BaseException) -> str:
+    """Its message; of an exception without one, what its class says it means."""
+    if _is_unread_address(error):
+        return "the address of the database cannot be read"  # its message would quote a password
+    told = str(error).strip().split("\n", 1)[0]
+    if told and not isinstance(error, KeyError):
+        return told
+    return (type(error).__doc__ or type(error).__name__).strip().split("\n", 1)[0]

@@ -1,0 +1,247 @@
+"""`tallystick demo | serve | jobs | migrate | config | conformance`: what runs on this machine.
+
+Each command imports what it needs when it runs, so that `--help` is quick and needs no server.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import tempfile
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cli.settings import ConfigFile, DataDir, in_force, loaded, opened
+from cli.terminal import (
+    EXIT_NO,
+    AsJson,
+    InputUnusable,
+    amount,
+    columns,
+    facts,
+    note,
+    stages,
+    tell,
+    top_level,
+)
+
+if TYPE_CHECKING:
+    from api.settings import Settings
+
+commands = top_level()
+
+
+@commands.command(epilog="Example: tallystick demo --json")
+def demo(
+    serve_after: Annotated[
+        bool, typer.Option("--serve", help="Leave API and console running on the result.")
+    ] = False,
+    data_dir: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="New folder; else a temporary one.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run the whole system on embedded parts, from signed usage reports to a claim on chain.
+
+    Starts a PostgreSQL and an Ethereum of its own, simulates nodes that sign real reports, leases,
+    meters, settles an epoch, pays it out, reconciles and verifies. Needs nothing installed.
+    """
+    from api.replay import demo as demos
+
+    def wait(url: str, keys: dict[str, str]) -> None:
+        note(f"the API serves the result on {url}, the console on {url}/console (month 2026-11)")
+        for name, key in keys.items():
+            note(f"  key of {name}: {key}")
+        note("stop it with Ctrl-C")
+        with stopping() as stop:
+            stop.wait()
+
+    with _new_folder(data_dir) as folder, stages() as stage:
+        result = demos.run(folder, stage, wait=wait if serve_after else None)
+    tell(result, _statement(result), as_json=as_json)
+    if not (result["books_balanced"] and result["chain_reconciled"] and result["audit_verified"]):
+        raise typer.Exit(EXIT_NO)
+
+
+@contextmanager
+def _new_folder(given: Path | None) -> Generator[Path, None, None]:
+    """An empty folder: the one given, which stays, or a temporary one."""
+    if given is not None:
+        if given.exists() and any(given.iterdir()):
+            raise InputUnusable(f"{given} is not empty: the demo begins in a new folder")
+        given.mkdir(parents=True, exist_ok=True)
+        yield given
+        return
+    with tempfile.TemporaryDirectory(prefix="tallystick-") as folder:
+        Path(folder).chmod(0o755)  # the server may run as another user
+        yield Path(folder)
+
+
+@commands.command(epilog="Example: tallystick serve --port 8420")
+def serve(
+    host: Annotated[
+        str | None, typer.Option(help="Address to listen on (TALLYSTICK_HOST).")
+    ] = None,
+    port: Annotated[int | None, typer.Option(help="Port (TALLYSTICK_PORT), else 8420.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes (TALLYSTICK_WORKERS).")] = None,
+    ssl_certfile: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Certificate chain, for TLS without a proxy."),
+    ] = None,
+    ssl_keyfile: Annotated[Path | None, typer.Option(metavar="FILE", help="Its key.")] = None,
+    jobs_too: Annotated[
+        bool | None, typer.Option("--jobs/--no-jobs", help="Background jobs in this process.")
+    ] = None,
+    config: ConfigFile = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Serve the API and run the background jobs, until stopped.
+
+    Without TALLYSTICK_DATABASE_URL the embedded PostgreSQL of the data folder is used.
+    """
+    settings = in_force(
+        config, host=host, port=port, workers=workers, ssl_certfile=ssl_certfile,
+        ssl_keyfile=ssl_keyfile, jobs=jobs_too, data_dir=data_dir,
+    )  # fmt: skip
+    from cli import serve as cli_serve
+
+    scheme = "http" if settings.ssl_certfile is None else "https"
+    note(f"serving on {scheme}://{settings.host}:{settings.port}, data in {settings.data_dir}")
+    raise typer.Exit(cli_serve.serve(settings))
+
+
+@commands.command(epilog="Example: tallystick jobs --once --json")
+def jobs(
+    once: Annotated[bool, typer.Option("--once", help="Each job once, then stop.")] = False,
+    config: ConfigFile = None,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run only the background jobs: accrual, pins, signed heads, epochs, views.
+
+    May run beside any number of servers; each job has one leader at a time.
+    """
+    from api import timers as background
+
+    with stopping() as stop, opened(config, data_dir=data_dir) as service:
+        done = background.run(service, once=once, stop=stop)
+    tell(done, facts(done), as_json=as_json)
+
+
+@commands.command(epilog="Example: tallystick migrate --json")
+def migrate(config: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+    """Create or upgrade the database. Safe to run twice and from two machines at once."""
+    import psycopg
+
+    from ledger import migrate as migrations
+    from projections import tables
+
+    with _database(in_force(config, data_dir=data_dir)) as conninfo:
+        applied = migrations.migrate(conninfo)
+        with psycopg.connect(conninfo, autocommit=True) as connection:
+            tables.ensure(connection)
+    lines = [f"applied {name}" for name in applied] or ["nothing to do"]
+    tell({"applied": applied}, lines, as_json=as_json)
+
+
+@commands.command(epilog="Example: TALLYSTICK_PORT=9000 tallystick config")
+def config(config: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+    """Show every setting in force and its source: flag, environment, file or default.
+
+    Secrets are masked.
+    """
+    shown = loaded(config, data_dir=data_dir).shown()
+    rows = [{"setting": name, **told} for name, told in shown.items()]
+    tell(shown, columns(rows, ("setting", "value", "source")), as_json=as_json)
+
+
+@commands.command(epilog="Example: tallystick conformance vectors/*.json")
+def conformance(
+    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Conformance vectors.")],
+    as_json: AsJson = False,
+) -> None:
+    """Run conformance vectors through the functions that the product uses.
+
+    The last line is `N passed, M failed`; exit 1 when any case fails.
+    """
+    from api.replay import conformance as suites
+
+    raise typer.Exit(suites.main(files, as_json=as_json, out=sys.stdout, err=sys.stderr))
+
+
+@contextmanager
+def stopping() -> Generator[threading.Event, None, None]:
+    """An event that SIGINT and SIGTERM set."""
+    stop = threading.Event()
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, lambda _number, _frame: stop.set()) for number in numbers]
+    try:
+        yield stop
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _database(settings: Settings) -> Generator[str, None, None]:
+    """The address of the database, the embedded one started or joined."""
+    if settings.database_url is not None:
+        yield settings.database_url
+        return
+    from api.process.embedded_postgres import EmbeddedPostgres
+
+    settings.data_dir.mkdir(parents=True, exist_ok=True)
+    with EmbeddedPostgres(settings.data_dir) as server:
+        yield server.uri
+
+
+def _statement(result: dict[str, Any]) -> list[str]:
+    """The demo's result in sentences."""
+    money = {name: amount(result[name]) for name in _MONEY}
+    tokens = {name: amount({"asset": "TOKEN", "units": result[name]}) for name in _TOKENS}
+    metered_s = int(result["gpu_microseconds_metered"]) // 1_000_000
+    sound = {
+        "books balanced": result["books_balanced"],
+        "ledger and chain agree": result["chain_reconciled"],
+        "audit log verified offline": result["audit_verified"],
+    }
+    return [
+        f"{result['nodes']} nodes served {result['leases']} leases"
+        f" and signed {result['usage_reports']} usage reports: {metered_s} GPU-seconds.",
+        "",
+        *columns([_line(lease) for lease in result["statement"]], _STATEMENT),
+        "",
+        f"Paid in cash: {money['charged']} = {money['providers_earned']} to providers"
+        f" + {money['platform_earned']} to the platform.",
+        f"Paid in credits bought by burning tokens: {money['burned_at_use']}, burned for good.",
+        f"Renters burned {tokens['tokens_burned']}."
+        f" Epoch {result['epoch']} minted {tokens['tokens_minted']} of rewards.",
+        f"Payout root {result['payout_root']} was published, waited its timelock,"
+        f" and {result['claims']} claims were paid {tokens['tokens_claimed']}.",
+        "",
+        *(f"{'yes' if holds else 'NO '}  {what}" for what, holds in sound.items()),
+        f"Took {result['seconds']} s.",
+    ]
+
+
+_MONEY = ("charged", "providers_earned", "platform_earned", "burned_at_use")
+_TOKENS = ("tokens_burned", "tokens_minted", "tokens_claimed")
+_STATEMENT = ("lease", "gpus", "share", "gpu_seconds", "price_per_gpu_hour", "charge", "paid")
+
+
+def _line(lease: dict[str, Any]) -> dict[str, Any]:
+    """One line of the statement."""
+    return {
+        "lease": lease["lease_id"],
+        "gpus": lease["gpus"],
+        "share": f"{lease['share_ppm'] // 10_000} %",
+        "gpu_seconds": lease["gpu_seconds"],
+        "price_per_gpu_hour": amount(lease["price_per_gpu_hour"]),
+        "charge": amount(lease["charge"]),
+        "paid": lease["settlement"],
+    }
