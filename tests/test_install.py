@@ -21,7 +21,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.installed import (
+from tests.scenes.installed import (
     FOLDERS,
     ROOT,
     build,

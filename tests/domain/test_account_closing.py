@@ -34,7 +34,7 @@ from domain.parties.account import (
 from domain.refusal import Reason
 from domain.stream import Stream
 from ledger.books.chart import kind_of
-from tests.domain import market
+from tests.domain.scenes import market
 from tests.given import Scene
 
 WHO = market.RENTER

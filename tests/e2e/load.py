@@ -19,7 +19,7 @@ import httpx
 
 from domain.metering import report
 from domain.money import PPM
-from tests.running_market import OPERATOR, OWNER, RENTER
+from tests.scenes.running_market import OPERATOR, OWNER, RENTER
 
 if TYPE_CHECKING:
     from tests.e2e.stand import Metered, Stand

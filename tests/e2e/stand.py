@@ -33,7 +33,7 @@ from domain.epochs.policy import EmissionSegment, PublishPolicy
 from domain.money import token
 from domain.parties.account import IssueApiKey
 from tests.e2e.load import Journal
-from tests.running_market import OPERATOR, OWNER, RENTER, Market, SignedNode
+from tests.scenes.running_market import OPERATOR, OWNER, RENTER, Market, SignedNode
 
 ROOT = Path(__file__).parents[2]
 NODES = ("north", "east", "south", "west")

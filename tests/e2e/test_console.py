@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, sync_playwright
 
-from tests.api.scene import opened
-from tests.api.test_cli_serve import serving
-from tests.api.work import hours_of_work, seal_an_epoch_of_work
+from tests.cli.test_serve import serving
+from tests.scenes.server import opened
+from tests.scenes.work import hours_of_work, seal_an_epoch_of_work
 
 CHROMIUM = os.environ.get("TALLYSTICK_TEST_CHROMIUM") or shutil.which("chromium")
 QUIET = (

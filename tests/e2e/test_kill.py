@@ -33,7 +33,7 @@ from tests.e2e import stand as stands
 from tests.e2e.load import Load
 from tests.e2e.payer import ACCOUNT
 from tests.e2e.stand import LEASE_SHARE_PPM, TERMS_US, Stand
-from tests.running_market import CASH_UNITS, OPERATOR, PRICE, RENTER
+from tests.scenes.running_market import CASH_UNITS, OPERATOR, PRICE, RENTER
 
 SEED = "TALLYSTICK_TEST_SEED"
 TARGETS = ("server", "jobs", "postgres")

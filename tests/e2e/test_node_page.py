@@ -14,9 +14,9 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.api.test_cli_remote import Server, server
-from tests.api.test_joining import Owner, run, stop, until
+from tests.cli.test_remote import Server, server
 from tests.e2e.test_console import CHROMIUM, browsing, pictured
+from tests.journeys.test_joining import Owner, run, stop, until
 
 __all__ = ["server"]
 

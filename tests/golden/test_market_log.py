@@ -17,7 +17,7 @@ import pytest
 from ledger.log import codec
 from ledger.log.chain import GENESIS_MARKET, chain, market_leaf
 from ledger.tree import merkle
-from tests.ledger.samples import every_fact
+from tests.scenes.samples import every_fact
 
 FILE = Path(__file__).with_name("market_log.jsonl")
 HEADS = (

@@ -27,10 +27,10 @@ from ledger.bundle.epoch_replay import EpochReplay
 from ledger.bundle.export import export_bundle
 from ledger.bundle.shape import result_root
 from ledger.tree.checkpoint import VerifierKey
-from tests.api.cli_scene import tallystick
 from tests.independent import bundle_sql
 from tests.independent.year import Year, live
-from tests.ledger.audit_scene import LOG_SEED, ORIGIN, open_scene
+from tests.scenes.audit import LOG_SEED, ORIGIN, open_scene
+from tests.scenes.shell import tallystick
 
 KEY = VerifierKey(ORIGIN, bytes(SigningKey(LOG_SEED).verify_key))
 EPOCHS, NODES = 6, 20

@@ -13,8 +13,8 @@ from domain.epochs.epoch_file import epoch_file
 from domain.epochs.reward_terms import REWARD_TERMS, UNISSUED
 from domain.epochs.settlement import Attested, NodeCut, Use, settle
 from domain.money import PPM
-from tests.domain.epochs import POLICY
-from tests.domain.test_settlement import cut, deltas, fleets, terms
+from tests.domain.epochs.test_settlement import cut, deltas, fleets, terms
+from tests.domain.scenes.epochs import POLICY
 from tests.examples import examples
 from tests.independent.settlement_sql import breaks, differences
 

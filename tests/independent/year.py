@@ -224,7 +224,7 @@ def live(epochs: int, nodes: int, seed: int = 1, *, order: int = 0) -> Year:
         end_us = START_US + epoch * EPOCH_LENGTH_US
         faults = {name for name, every in FAULTS.items() if epoch > 1 and epoch % every == 0}
         if epoch == second.effective_from_epoch - 4:  # so many epochs of notice
-            # Who proposes and votes is for `tests/domain/test_policy_proposal.py`.
+            # Who proposes and votes is for `tests/domain/governance/test_proposal.py`.
             change = next_version(replace(second, at_us=end_us - 5), world)
             world.record(change.stream, change.fact)
         if "wallet changed" in faults:

@@ -18,16 +18,16 @@ import pytest
 from api.process.embedded_postgres import EmbeddedPostgres
 from ledger import migrate
 from projections import tables
-from tests.api.cli_scene import tallystick
 from tests.conftest import OTHER_POSTGRES, running
+from tests.scenes.shell import tallystick
 
 BINARIES = Path("/usr/lib/postgresql/15/bin")
 ROOT = Path(__file__).parents[2]
 SUITE = (
     "tests/ledger/test_migrate.py",
-    "tests/ledger/test_market_protection.py",
-    "tests/ledger/test_market_append.py",
-    "tests/ledger/test_meter_log.py",
+    "tests/ledger/log/test_market_protection.py",
+    "tests/ledger/log/test_market_append.py",
+    "tests/ledger/log/test_meter_log.py",
     "tests/projections/test_reads.py",
 )
 

@@ -78,12 +78,12 @@ from ledger.books.chart import kind_of
 from ledger.books.postings import entries_for
 from ledger.log import codec
 from ledger.log.chain import GENESIS_MARKET, chain, market_leaf
-from tests.projections.bidding_story import bidding
-from tests.projections.demand_story import GROUP, INNER, demanding
-from tests.projections.funding_story import funding
-from tests.projections.policies_story import policies
-from tests.projections.pools_story import POOLS, pools
-from tests.projections.supply_story import supplied
+from tests.projections.fleet.story import supplied
+from tests.projections.funds.story import funding
+from tests.projections.governance.story import policies
+from tests.projections.market.story import bidding
+from tests.projections.parties.story import GROUP, INNER, demanding
+from tests.projections.pools.story import POOLS, pools
 
 Told = tuple[Stream[Any], Any]
 

@@ -1,6 +1,6 @@
 """Defects of the library's projections (eventsourcing 9.5.6) that ours avoid: one test each.
 
-Those of its recorder are in `tests/ledger/test_library_defects.py`.
+Those of its recorder are in `tests/ledger/log/test_library_defects.py`.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ import psycopg
 import pytest
 
 from api.process.embedded_postgres import EmbeddedPostgres
-from tests.api.scene import Scene, opened
 from tests.conftest import grant
+from tests.scenes.server import Scene, opened
 
 
 @pytest.fixture(scope="session")

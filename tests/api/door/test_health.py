@@ -1,0 +1,67 @@
+"""Probes: alive, ready, and numbers a monitor can read."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from api.door import health
+from ledger.beside import timer_runs as job_runs
+from ledger.beside.timer_runs import JobRun
+from projections.runner import Connection
+from tests.scenes.server import Scene
+
+
+def test_a_process_that_runs_is_alive(shared: Scene) -> None:
+    assert shared.http.get("/healthz").json() == {"status": "ok"}
+
+
+def test_readiness_names_each_job_and_how_far_it_is_behind(shared: Scene) -> None:
+    now_us = shared.clock.now_us()
+    with shared.service.connect() as connection:
+        job_runs.record(connection, "accrual", now_us - 5_000_000, 7_200_000_000)
+        job_runs.record(connection, "chain", now_us, 600_000_000, "NodeFailed: acct_1 at http://x")
+    told = shared.http.get("/readyz").json()
+    jobs = {job["name"]: job for job in told["jobs"]}
+    assert {"access/market", "fleet/market", "usage/usage", "tree", "checkpoint", "pin"} <= set(
+        jobs
+    )
+    assert jobs["accrual"] == {"name": "accrual", "late": False, "succeeded_seconds_ago": 5}
+    assert jobs["chain"] == {"name": "chain", "late": True, "error": "NodeFailed"}
+    assert all(
+        job["behind"] == job["head"] - job["position"] for job in told["jobs"] if "head" in job
+    )
+
+
+def test_metrics_are_prometheus_text(shared: Scene) -> None:
+    response = shared.http.get("/metrics")
+    assert response.headers["content-type"].startswith("text/plain; version=0.0.4")
+    line = re.compile(r'[a-z_]+(\{job="[a-z_/]+"\})? [0-9]+')
+    for text in response.text.strip().split("\n"):
+        assert text.startswith("# ") or line.fullmatch(text), text
+    assert f"tallystick_log_position {shared.head()}" in response.text
+
+
+def test_the_served_document_is_the_committed_one(shared: Scene) -> None:
+    from api.openapi.write import document_text
+
+    assert shared.http.get("/openapi.json").json()["paths"]
+    assert '"openapi": "3.1.0"' in document_text()
+
+
+def test_a_flood_of_probes_is_answered_and_does_not_reach_the_database(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+    read = job_runs.read
+
+    def counted(connection: Connection) -> list[JobRun]:
+        asked.append(connection)
+        return read(connection)
+
+    monkeypatch.setattr(job_runs, "read", counted)
+    answers = [scene.http.get("/readyz") for _ in range(3 * health.PROBES_BURST)]
+    assert {answer.status_code for answer in answers} == {200}
+    assert len({answer.headers["Request-Id"] for answer in answers}) == len(answers)
+    assert len(asked) < 2 * health.PROBES_BURST

@@ -1,0 +1,38 @@
+"""One node's row is found in an epoch file as reading the whole file finds it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from api.epochs import files as epoch_files
+from domain.epochs.epoch_file import epoch_file, read_cut
+from domain.epochs.settlement import Attested, NodeCut, Use, settle
+from tests.domain.epochs.test_settlement import cut
+
+# Names of nodes, accounts, sources and classes that look like each other.
+FLEET = [
+    NodeCut(
+        f"node_{number}",
+        f"node_{number + 1}",
+        (Use("node_2", number, 1), Use(f"node_{number}", 1, 2)),
+        attested=(Attested("node_3", 3, number, 5),),
+    )
+    for number in range(200)
+]
+
+
+@pytest.mark.parametrize("longest", [150, epoch_files.ROW_BYTES_MAX])
+def test_a_row_is_found_wherever_it_stands(
+    longest: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = epoch_files.epoch_path(tmp_path, 7)
+    path.parent.mkdir()
+    path.write_bytes(epoch_file(settle(cut(*FLEET))))
+    monkeypatch.setattr(epoch_files, "ROW_BYTES_MAX", longest)
+    found = [epoch_files.find_node(path, node.node_id) for node in FLEET]
+    assert found == FLEET
+    assert sorted(read_cut(path.read_bytes()).nodes) == sorted(FLEET)
+    for nobody in ("node_", "node_200", 'node_1","node_2', "treasury"):
+        assert epoch_files.find_node(path, nobody) is None

@@ -1,0 +1,160 @@
+"""Rules of hardware over HTTP: who joins, who sells, and what the owner is told of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from typing import Any
+
+import pytest
+from nacl.signing import SigningKey
+
+from tests.scenes.server import Caller, Scene, _machines
+
+ALL = ["nvme_count", "nvme_size", "tpm_2_0", "sata_drives", "ethernet", "ram", "pcie_lanes",
+       "cpu_cores"]  # fmt: skip
+GOOD: dict[str, Any] = {
+    "nvme_drives_gb": [1_000, 1_000], "tpm_2_0": True, "ram_gb": 320, "cpu_cores": 16,
+    "sata_drives": [{"size_gb": 2_000, "kind": "ssd", "rpm": 0}] * 3, "ethernet_mbps": 1_000,
+}  # fmt: skip
+
+
+def machine(name: str, hardware: dict[str, Any] | None, **changed: Any) -> dict[str, Any]:
+    """Four A100 of 40 GB, as the reference lists them; `hardware` None: nobody looked."""
+    key = SigningKey(hashlib.sha256(name.encode()).digest())
+    public = bytes(key.verify_key)
+    _machines[public.hex()] = key
+    device = {"vendor": "nvidia", "model": "NVIDIA A100-PCIE-40GB", "memory_mib": 40_960,
+              "connection": "pcie", "pcie_gen": 4, "pcie_lanes": 16, **changed}  # fmt: skip
+    return {
+        "public_key": public.hex(), "key_id": hashlib.sha256(public).hexdigest()[:16],
+        "agent": "0.1.0", "hardware": hardware,
+        "devices": [{"device_id": f"GPU-{name}-{index}", **device} for index in range(4)],
+        "host": {"arch": "x86_64", "os": "linux", "cpu_cores": 64, "ram_mib": None},
+    }  # fmt: skip
+
+
+def joined(scene: Scene, name: str, hardware: dict[str, Any] | None) -> tuple[str, Caller]:
+    """A confirmed node in the region of the first provider, and its own key."""
+    told = machine(name, hardware)
+    code = scene.owner.made(
+        "/v1/nodes/join-codes", {"region_id": scene.provider.region_id}
+    )["code"]  # fmt: skip
+    answer = scene.anybody.made("/v1/nodes/join", {**told, "code": code})
+    node_id = answer["node_id"]
+    scene.owner.made(f"/v1/nodes/{node_id}/confirm", {"key_id": told["key_id"]})
+    return node_id, Caller(scene.http, answer["node_key"])
+
+
+def insist(scene: Scene, *rules: str) -> None:
+    path = f"/v1/regions/{scene.provider.region_id}/hardware-rules"
+    assert scene.operator.made(path, {"rules": list(rules)})["hardware_rules"] == list(rules)
+
+
+def test_both_failing_rules_are_named_to_whoever_admits_the_node(scene: Scene) -> None:
+    insist(scene, *ALL)
+    node_id, _ = joined(scene, "c18", {**GOOD, "tpm_2_0": False, "ram_gb": 319})
+    told = scene.owner.read(f"/v1/nodes/{node_id}")["verdict"]
+    assert told == {
+        "joinable": False, "sellable": False, "failing": ["tpm_2_0", "ram"], "waived": [],
+    }  # fmt: skip
+    refused = scene.operator.post(f"/v1/nodes/{node_id}/admit", {})
+    assert (refused.status_code, refused.json()["code"]) == (409, "node_not_joinable")
+    assert "tpm_2_0" in refused.json()["facts"]["failing"]
+    assert "ram" in refused.json()["facts"]["failing"]
+
+
+def test_what_a_node_did_not_tell_fails_by_name(scene: Scene) -> None:
+    insist(scene, *ALL)
+    node_id, _ = joined(scene, "blind", None)
+    failing = scene.owner.read(f"/v1/nodes/{node_id}")["verdict"]["failing"]
+    assert failing == ["nvme_count", "nvme_size", "tpm_2_0", "sata_drives", "ram", "cpu_cores"]
+
+
+def test_the_operator_waives_a_rule_and_the_verdict_still_names_it(scene: Scene) -> None:
+    insist(scene, *ALL)
+    node_id, _ = joined(scene, "waived", {**GOOD, "tpm_2_0": None})
+    path = f"/v1/nodes/{node_id}/admit"
+    assert scene.operator.post(path, {"waive": ["ram"]}).status_code == 409
+    told = scene.operator.made(path, {"waive": ["tpm_2_0"]})["verdict"]
+    assert told == {
+        "joinable": True, "sellable": True, "failing": ["tpm_2_0"], "waived": ["tpm_2_0"],
+    }  # fmt: skip
+    assert scene.operator.made(path, {})["verdict"] == told, "it stays waived"
+
+
+def test_only_the_operator_relaxes_rules(scene: Scene) -> None:
+    path = f"/v1/regions/{scene.provider.region_id}/hardware-rules"
+    assert scene.owner.post(path, {"rules": []}).status_code == 403
+    region = scene.owner.made(
+        "/v1/regions",
+        {"provider_id": scene.provider.provider_id, "name": "open", "storage_mode": "local",
+         "setting": "datacenter", "admission": "permissionless", "allow_public_jobs": True},
+    )  # fmt: skip
+    assert region["hardware_rules"] == [], "in development nodes are made up"
+    scene.provider.region_id = region["region_id"]
+    node_id, _ = joined(scene, "own", GOOD)
+    refused = scene.owner.post(f"/v1/nodes/{node_id}/admit", {"waive": ["ram"]})
+    assert (refused.status_code, refused.json()["code"]) == (403, "not_permitted")
+    assert scene.owner.made(f"/v1/nodes/{node_id}/admit", {})["phase"] == "maintenance"
+
+
+def test_a_node_that_may_not_sell_runs_its_owners_jobs_and_nobody_elses(scene: Scene) -> None:
+    insist(scene, *ALL)
+    node_id, node = joined(scene, "c14", {**GOOD, "ram_gb": 319})
+    admitted = scene.operator.made(f"/v1/nodes/{node_id}/admit", {})
+    assert admitted["verdict"]["failing"] == ["ram"]
+    assert (admitted["verdict"]["joinable"], admitted["verdict"]["sellable"]) == (True, False)
+    scene.owner.made(f"/v1/nodes/{node_id}/activate")
+    scene.owner.made(
+        "/v1/offers",
+        {"provider_id": scene.provider.provider_id, "node_id": node_id, "settlement": "cash",
+         "price_per_gpu_hour": {"asset": "CREDIT", "units": "1000000"}, "fractions": True},
+    )  # fmt: skip
+    only_there = scene.job(models=["NVIDIA A100-PCIE-40GB"])
+    refused = scene.renter.post("/v1/leases", {"job": only_there})
+    assert refused.status_code == 409, refused.text
+    scene.deposit(scene.owner, 10_000_000)
+    own = scene.owner.made("/v1/leases", {"job": only_there})
+    assert own["node_id"] == node_id
+
+    # More memory was built in: the node tells it, and sells from then on.
+    told = machine("c14", GOOD)
+    body = {name: told[name] for name in ("devices", "host", "hardware")}
+    assert node.made(f"/v1/nodes/{node_id}/specs", body)["verdict"]["sellable"] is True
+    assert scene.renter.made("/v1/leases", {"job": only_there})["node_id"] == node_id
+
+
+def in_production(scene: Scene) -> None:
+    scene.service.settings = dataclasses.replace(scene.service.settings, environment="production")
+
+
+def test_a_region_opened_in_production_insists_on_every_rule(scene: Scene) -> None:
+    in_production(scene)
+    region = scene.owner.made(
+        "/v1/regions",
+        {"provider_id": scene.provider.provider_id, "name": "real", "storage_mode": "local",
+         "setting": "datacenter", "admission": "operator", "allow_public_jobs": True},
+    )  # fmt: skip
+    assert region["hardware_rules"] == ALL
+    assert scene.owner.read(f"/v1/regions/{region['region_id']}")["hardware_rules"] == ALL
+
+
+@pytest.mark.parametrize("driver", ["simulated", "580.159.04-fake"])
+def test_a_driver_that_says_it_is_none_stays_outside_where_money_is_real(
+    scene: Scene, driver: str
+) -> None:
+    in_production(scene)
+    body = machine(driver, GOOD)
+    body["host"] = {**body["host"], "driver": driver}
+    code = scene.owner.made(
+        "/v1/nodes/join-codes", {"region_id": scene.provider.region_id}
+    )["code"]  # fmt: skip
+    refused = scene.anybody.post("/v1/nodes/join", {**body, "code": code})
+    assert (refused.status_code, refused.json()["code"]) == (409, "node_not_joinable")
+    assert "real_driver" in refused.json()["facts"]["failing"]
+    specs = {name: body[name] for name in ("devices", "host")}
+    told = scene.provider.node.post(f"/v1/nodes/{scene.provider.node_id}/specs", specs)
+    assert (told.status_code, told.json()["code"]) == (409, "node_not_joinable")
+    body["host"]["driver"] = "580.159.04"
+    assert scene.anybody.post("/v1/nodes/join", {**body, "code": code}).status_code == 201

@@ -1,0 +1,132 @@
+"""Money out over HTTP: asked for by its owner, held by the operator, nobody else's to see."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from api.timers import Job, Jobs, run_cash_outs, run_maturity, run_payout_match, run_sweep
+from domain.income.cash_out_matching import Difference, RecordDifference
+from tests.scenes.server import Scene
+from tests.scenes.work import hours_of_work
+
+EARNED = 875_000
+CENTS = 870_000  # whole ones of it
+
+
+def credits_(units: int) -> dict[str, str]:
+    return {"asset": "CREDIT", "units": str(units)}
+
+
+def run(scene: Scene, *jobs: str) -> None:
+    every = {
+        "maturity": run_maturity, "sweep": run_sweep, "cash_out": run_cash_outs,
+        "payout_match": run_payout_match,
+    }  # fmt: skip
+    Jobs(scene.service, [Job(name, 60, 60, every[name]) for name in jobs]).run_once()
+
+
+def swept(scene: Scene) -> str:
+    """An hour was earned and swept; the smallest cash-out is a cent. The account's address."""
+    scene.operator.made(
+        "/v1/cash-outs/terms/window",
+        {"version": 1, "window_seconds": 0, "effective_from": "2026-01-01T00:00:00Z"},
+    )
+    scene.operator.made("/v1/cash-outs/terms/minimum", {"minimum": credits_(10_000)})
+    hours_of_work(scene)
+    run(scene, "maturity", "sweep")
+    return f"/v1/accounts/{scene.owner.account_id}"
+
+
+def test_held_back_payable_earned_and_when_it_matures_can_be_read(scene: Scene) -> None:
+    """C-23: each posting matures by itself, 72 hours after it unless another window is set."""
+    hours_of_work(scene)
+    path = f"/v1/accounts/{scene.owner.account_id}"
+    told = scene.owner.read(f"{path}/maturity")
+    assert (told["held_back"], told["payable"], told["earned"]) == (
+        credits_(EARNED), credits_(0), credits_(0)
+    )  # fmt: skip
+    (one,) = told["upcoming"]
+    assert one["amount"] == credits_(EARNED)
+    assert one["posted_at"][:10] < one["matures_at"][:10]
+    assert one["posted_at"][10:] == one["matures_at"][10:], "three days later"
+    terms = scene.owner.read("/v1/cash-outs/terms")
+    assert (terms["window_seconds"], terms["minimum"]) == (259_200, credits_(25_000_000))
+    assert scene.rival.get(f"{path}/maturity").status_code == 404
+    assert scene.operator.read(f"{path}/maturity")["held_back"] == credits_(EARNED)
+
+
+def test_an_owner_asks_for_cash_and_the_operator_says_it_was_paid(scene: Scene) -> None:
+    path = swept(scene)
+    refused = scene.owner.post(f"{path}/cash-outs")
+    assert (refused.status_code, refused.json()["code"]) == (422, "payment_mode")
+    mode = {"mode": "credits", "destination": "acct_owner_bank"}
+    assert scene.owner.made(f"{path}/payment-mode", mode)["destination"] == "acct_owner_bank"
+    assert scene.owner.read(f"{path}/payment-mode")["mode"] == "credits"
+    asked = scene.owner.post(f"{path}/cash-outs", key="once")
+    again = scene.owner.post(f"{path}/cash-outs", key="once")
+    assert asked.json() == again.json(), "one request, one cash-out"
+    one = f"{path}/cash-outs/{asked.json()['cash_out_id']}"
+    assert scene.owner.read(one)["amount"] == credits_(CENTS)
+    too_early = scene.operator.post(f"{one}/paid")
+    assert (too_early.status_code, too_early.json()["code"]) == (409, "cash_out_state")
+    run(scene, "cash_out", "payout_match")
+    sent = scene.owner.read(one)
+    assert sent["state"] == "sent"
+    assert "0.87 USD to acct_owner_bank" in sent["instructions"]
+    assert scene.owner.post(f"{one}/paid").status_code == 403
+    assert scene.operator.made(f"{one}/paid")["state"] == "paid"
+    (listed,) = scene.operator.read("/v1/cash-outs")["data"]
+    assert listed["state"] == "paid"
+    told = scene.owner.read(f"{path}/maturity")
+    assert (told["earned"], told["swept"]) == (credits_(EARNED - CENTS), credits_(EARNED))
+    scene.owner.made(f"{path}/forgo-dust")
+    assert scene.owner.read(f"{path}/maturity")["earned"] == credits_(0)
+    for foreign in (scene.rival, scene.stranger):
+        assert foreign.get(one).status_code == 404
+        assert foreign.get(f"{path}/cash-outs").status_code == 404
+        assert foreign.post(f"{path}/cash-outs").status_code == 404
+        assert foreign.post(f"{one}/cancel").status_code == 404
+    assert scene.service.ledger.books.books_balanced()
+
+
+def test_what_is_held_stays_and_what_is_cancelled_or_fails_comes_back(scene: Scene) -> None:
+    path = swept(scene)
+    scene.owner.made(f"{path}/payment-mode", {"mode": "credits", "destination": "acct_x"})
+    held = scene.operator.made(f"{path}/cash-outs/hold", {"reason": "a look"})
+    assert held["hold_ids"] == ["operator"]
+    refused = scene.owner.post(f"{path}/cash-outs")
+    assert (refused.status_code, refused.json()["code"]) == (409, "cash_out_held")
+    assert "a look" in refused.json()["facts"]["holds"]
+    assert [one["hold_id"] for one in scene.owner.read(f"{path}/maturity")["holds"]] == ["operator"]
+    assert scene.owner.post(f"{path}/cash-outs/release").status_code == 403
+    assert scene.operator.made(f"{path}/cash-outs/release")["hold_ids"] == []
+    first = scene.owner.made(f"{path}/cash-outs", {"amount": credits_(500_000)})
+    cancelled = scene.owner.made(f"{path}/cash-outs/{first['cash_out_id']}/cancel")
+    assert cancelled["state"] == "cancelled"
+    second = scene.owner.made(f"{path}/cash-outs")
+    assert second["amount"] == credits_(CENTS)
+    run(scene, "cash_out")
+    failed = f"{path}/cash-outs/{second['cash_out_id']}/failed"
+    assert scene.operator.made(failed, {"reason": "no such account"})["state"] == "failed"
+    rows = scene.owner.read(f"{path}/cash-outs")["data"]
+    assert [(one["state"], one.get("reason")) for one in rows] == [
+        ("cancelled", None), ("failed", "no such account")
+    ]  # fmt: skip
+    assert scene.owner.read(f"{path}/maturity")["earned"] == credits_(EARNED)
+
+
+def test_differences_are_the_operators_to_read_and_to_explain(scene: Scene) -> None:
+    seen = Difference("unknown", "po_9", None, None, 10_000)
+    now_us = scene.clock.now_us()
+    record: Any = RecordDifference(difference=seen, at_us=now_us)
+    scene.service.ledger.handle(record, key=None, now_us=now_us)
+    path = "/v1/cash-outs/differences"
+    assert scene.owner.get(path).status_code == 403
+    (one,) = scene.operator.read(path, open="true")["data"]
+    assert (one["kind"], one["reference"], one["found"]) == ("unknown", "po_9", credits_(10_000))
+    settle = f"{path}/{one['difference_id']}/settle"
+    assert scene.operator.post(f"{path}/difference_none/settle", {"note": "x"}).status_code == 404
+    scene.operator.made(settle, {"note": "paid by hand"})
+    assert scene.operator.read(path, open="true")["data"] == []
+    (done,) = scene.operator.read(path)["data"]
+    assert done["note"] == "paid by hand"

@@ -1,0 +1,563 @@
+"""The OpenAPI document: current, complete, and true, down to its examples."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, get_args
+
+import pytest
+from pydantic import BaseModel
+
+from api.door import errors
+from api.door.auth import EXECUTOR, NODE
+from api.door.call import _plain as _dumped
+from api.door.call import _stored
+from api.main import operations
+from api.openapi.write import DOCUMENT, client_texts, document_text
+from tallystick_client import ApiProblem, Client, pages
+from tallystick_client.forms import Money
+from tests.scenes.server import Caller, Provider, Scene
+
+DOCUMENTED: dict[str, Any] = json.loads(document_text())
+
+
+def _operations() -> list[tuple[str, str, dict[str, Any]]]:
+    return [
+        (method.upper(), path, operation)
+        for path, methods in DOCUMENTED["paths"].items()
+        for method, operation in methods.items()
+    ]
+
+
+def test_the_committed_document_is_current() -> None:
+    assert DOCUMENT.read_text(encoding="utf-8") == document_text(), "run: python -m api.openapi.write"
+
+
+def test_the_committed_client_is_current_and_made_alike_each_time() -> None:
+    made = client_texts()
+    assert made == client_texts()
+    committed = {path: path.read_text(encoding="utf-8") for path in made}
+    assert committed == made, "run: python -m api.openapi.write"
+
+
+def test_every_operation_is_there_once_under_a_verb_and_a_noun() -> None:
+    names = [operation["operationId"] for _, _, operation in _operations()]
+    assert sorted(names) == sorted(operation.name for operation in operations())
+    assert len(set(names)) == len(names)
+    verbs = {
+        "accept",
+        "acknowledge",
+        "activate",
+        "add",
+        "admit",
+        "answer",
+        "approve",
+        "cancel",
+        "close",
+        "confirm",
+        "countersign",
+        "create",
+        "credit",
+        "decline",
+        "delete",
+        "drain",
+        "end",
+        "erase",
+        "explain",
+        "export",
+        "extend",
+        "finish",
+        "forecast",
+        "fund",
+        "grant",
+        "hold",
+        "ingest",
+        "issue",
+        "join",
+        "link",
+        "list",
+        "open",
+        "pause",
+        "preview",
+        "propose",
+        "provision",
+        "publish",
+        "push",
+        "quote",
+        "rehearse",
+        "read",
+        "reclaim",
+        "reject",
+        "refund",
+        "register",
+        "release",
+        "remove",
+        "replay",
+        "report",
+        "request",
+        "reshape",
+        "restart",
+        "resume",
+        "retire",
+        "revise",
+        "revoke",
+        "rotate",
+        "rule",
+        "scale",
+        "schedule",
+        "search",
+        "set",
+        "start",
+        "stop",
+        "stream",
+        "submit",
+        "suspend",
+        "take",
+        "test",
+        "withdraw",
+    }
+    assert {name.partition("_")[0] for name in names} <= verbs
+
+
+def test_every_operation_declares_its_problems_security_and_summary() -> None:
+    for method, path, operation in _operations():
+        assert operation["summary"], path
+        assert "security" in operation, path
+        statuses = set(operation["responses"])
+        assert {"400", "401", "422", "429", "500", "503"} <= statuses, (method, path)
+        for status, response in _problems(operation):
+            content = _shared(response)["content"]
+            assert list(content) == [errors.MEDIA_TYPE], (path, status)
+            for code in content[errors.MEDIA_TYPE]["examples"]:
+                assert str(errors.status_of(code)) == status
+
+
+def _problems(operation: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The responses of an operation that are no success, by status."""
+    for status, response in operation["responses"].items():
+        if not status.startswith("2"):
+            yield status, response
+
+
+def _shared(response: dict[str, Any]) -> dict[str, Any]:
+    """What a response refers to."""
+    found: dict[str, Any] = DOCUMENTED["components"]["responses"][
+        response["$ref"].removeprefix("#/components/responses/")
+    ]
+    return found
+
+
+def test_no_problem_response_is_written_twice() -> None:
+    shared = DOCUMENTED["components"]["responses"]
+    told = [
+        response["$ref"]
+        for _, _, operation in _operations()
+        for _, response in _problems(operation)
+    ]
+    assert {ref.removeprefix("#/components/responses/") for ref in told} == shared.keys()
+    texts = [json.dumps(response, sort_keys=True) for response in shared.values()]
+    assert len(set(texts)) == len(texts) > 100
+    assert max(map(len, shared)) <= 64
+
+
+def test_text_is_declared_as_text() -> None:
+    texts = {
+        operation["operationId"]
+        for _, _, operation in _operations()
+        if "text/plain" in operation["responses"].get("200", {}).get("content", ())
+    }
+    assert texts == {one.name for one in operations() if one.is_text}
+    assert texts == {
+        "read_checkpoint", "read_proof", "read_usage_proof", "read_statement_line_proof",
+        "read_statement_line_report_proof",
+    }  # fmt: skip
+
+
+def test_no_number_with_a_fraction_and_no_form_of_the_framework_leaks_out() -> None:
+    text = json.dumps(DOCUMENTED)
+    assert '"type": "number"' not in text
+    assert list(_floats(DOCUMENTED)) == []
+    assert "HTTPValidationError" not in text
+    schemas = DOCUMENTED["components"]["schemas"]
+    used = text.count("#/components/schemas/")
+    assert used > len(schemas)
+    for name in schemas:
+        assert f'"#/components/schemas/{name}"' in text, f"nobody uses {name}"
+
+
+def _floats(value: Any) -> Iterator[float]:
+    if isinstance(value, float):
+        yield value
+    elif isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _floats(inner)
+
+
+@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
+def test_r_23_every_answer_is_told_under_the_names_of_the_document() -> None:
+    told = {form for operation in operations() for form in _forms(operation.answers)}
+    assert len(told) > 300
+    for form in told:
+        schema = DOCUMENTED["components"]["schemas"][form.__name__.replace("Told", "")]
+        names = {*_dumped(_stand_in(form)), *json.loads(_stored(200, _stand_in(form)).body)}
+        assert names == schema["properties"].keys(), form
+
+
+def _forms(annotation: Any) -> set[type[BaseModel]]:
+    """The form and every form in its fields, however deep."""
+    if not (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
+        return {form for inner in get_args(annotation) for form in _forms(inner)}
+    inside = (field.annotation for field in annotation.model_fields.values())
+    return {annotation}.union(*map(_forms, inside))
+
+
+def _stand_in(form: type[BaseModel]) -> Any:
+    """An answer with something in each field: only its names are looked at."""
+    values: dict[str, Any] = {f.alias or name: 0 for name, f in form.model_fields.items()}
+    return form.model_construct(**values)
+
+
+def test_every_bound_of_a_parameter_is_declared_in_words_of_json_schema() -> None:
+    schemas = [
+        one["schema"]
+        for _, _, operation in _operations()
+        for one in operation.get("parameters", ())
+    ]
+    assert schemas
+    for schema in schemas:
+        for each in [schema, *schema.get("anyOf", ())]:
+            assert not each.keys() & {"ge", "le", "gt", "lt"}, schema
+            if each.get("type") == "integer":
+                assert {"minimum", "maximum"} <= each.keys(), schema
+
+
+def test_every_request_body_has_an_example() -> None:
+    for _, path, operation in _operations():
+        body = operation.get("requestBody")
+        if body is None:
+            continue
+        for content in body["content"].values():
+            reference = content["schema"].get("$ref") or content["schema"]["items"]["$ref"]
+            schema = DOCUMENTED["components"]["schemas"][reference.rpartition("/")[2]]
+            assert schema["examples"], (path, reference)
+
+
+# --- the examples, run -----------------------------------------------------------------------
+
+
+def _with_ids(value: Any, scene: Scene) -> Any:
+    """The example with ids of this market in the places of its own."""
+    ids = {
+        "provider_id": scene.provider.provider_id,
+        "region_id": scene.provider.region_id,
+        "node_id": scene.provider.node_id,
+        "account_id": scene.renter.account_id,
+        "funded_account_id": scene.stranger.account_id,
+        "counterparty_id": scene.stranger.account_id,
+    }
+    if isinstance(value, dict) and "client_id" in value:
+        ids["client_id"] = scene.account(kind="client").account_id
+    if isinstance(value, dict):
+        return {name: ids.get(name, _with_ids(inner, scene)) for name, inner in value.items()}
+    return [_with_ids(inner, scene) for inner in value] if isinstance(value, list) else value
+
+
+NOT_AS_THEY_STAND = {
+    "create_attestation": "needs the evidence of a real device",
+    "join_node": "needs a code that was just issued",
+    "confirm_node": "needs the key of a real machine",
+    "link_wallet": "needs a real signature",
+    "approve_policy_proposal": "needs a second person",
+    "reject_policy_proposal": "needs a second person",
+    "schedule_policy_proposal": "needs a proposal that was approved",
+    "revise_policy_proposal": "needs a document with the number of the address",
+    "countersign_usage": "needs a real signature",
+    "acknowledge_command": "needs the hash of the job",
+    "end_work": "needs work that was taken up",
+    "rotate_webhook": "needs an endpoint that was added",
+    "stop_webhook": "needs an endpoint that was added",
+    "start_webhook": "needs an endpoint that was added",
+    "test_webhook": "needs an endpoint that listens",
+    "replay_webhook": "needs an endpoint that was added",
+    "revoke_signing_key": "needs a key that was added",
+    "close_account": "needs an account without money",
+    "issue_invoice": "needs a closed month with charges",
+    "issue_credit_note": "needs an invoice",
+    "propose_milestone": "needs a grant that is open",
+    "propose_clawback": "needs a grant that is open",
+    "accept_grant": "needs a second person",
+    "propose_slash": "needs a sealed epoch",
+    "propose_reward_adjustment": "needs a sealed epoch",
+    "accept_reward_correction": "needs a second person",
+    "restart_job": "needs a lease whose funds have ended",
+    "open_dispute": "needs a charge; tests/api/corrections/test_disputes.py does what it shows",
+    "answer_dispute": "needs a dispute",
+    "rule_dispute": "needs a dispute",
+    "create_adjustment": "needs a charge",
+    "create_late_usage_adjustment": "needs usage that came late",
+    "submit_cash_out": "needs earned credits",
+    "cancel_cash_out": "needs a cash-out",
+    "confirm_cash_out": "needs a cash-out",
+    "report_cash_out_failed": "needs a cash-out",
+    "close_payout_difference": "needs a difference",
+    "ingest_payment_event": "needs the signature of a processor",
+    "set_auto_top_up": "needs a card that was saved",
+    "create_write_off": "needs a debt",
+    "add_reserve": "needs take revenue",
+    "release_storage": "needs a closed lease",
+    "remove_edge_device": "needs an edge device",
+    "scale_job": "needs a job with members; tests/api/jobs/test_plans.py does what it shows",
+    "push_tasks": "needs a queue job",
+    "take_task": "needs a lease of a queue job",
+    "finish_task": "needs a task that was taken",
+    "reshape_device": "needs a device with a partition",
+    "revoke_licence": "needs a licence",
+    "cancel_maintenance": "needs an announced maintenance",
+    "set_node_role": "needs an ingress node",
+    "rotate_node_key": "needs two real signatures",
+    "revoke_node_key": "needs a key of the node; tests/api/ingest/test_node_keys.py takes one back",
+    "add_attribute": "needs a real signature",
+    "revoke_attribute": "needs a statement",
+    "pause_lease": "needs an interruptible lease that runs",
+    "resume_lease": "needs a paused lease",
+    "extend_lease": "needs a lease that runs",
+    "reclaim_lease": "needs a lease that runs",
+    "cancel_reclaim": "needs a lease that is reclaimed",
+    "accept_quote": "needs a quoted lease",
+    "submit_bid": "needs a request that takes bids",
+    "withdraw_bid": "needs a bid",
+    "accept_bid": "needs a bid",
+    "set_standing_bid": "needs an interruptible lease",
+}
+
+
+def _examples() -> list[Any]:
+    found = []
+    for method, path, operation in _operations():
+        if "application/json" in operation.get("requestBody", {}).get("content", ()):
+            reference = operation["requestBody"]["content"]["application/json"]["schema"]["$ref"]
+            schema = DOCUMENTED["components"]["schemas"][reference.rpartition("/")[2]]
+            for index, example in enumerate(schema["examples"]):
+                name = operation["operationId"]
+                found.append(pytest.param(name, method, path, example, id=f"{name}-{index}"))
+    return found
+
+
+BY_OPERATOR = {
+    "create_account",
+    "create_deposit",
+    "admit_node",
+    "add_client_key",
+    "set_client_policy",
+}
+BY_RENTER = {"close_lease"}
+BY_RIVAL = {"withdraw_offer", "retire_node"}
+"""Whose calls these are; a scope says the rest. What the rival loses, no other example needs."""
+ON_A_NODE_OF_THEIR_OWN = {"drain_node", "schedule_maintenance"}
+
+
+@pytest.mark.parametrize(("name", "method", "path", "example"), _examples())
+def test_an_example_does_what_it_shows(
+    name: str, method: str, path: str, example: Any, shared: Scene
+) -> None:
+    assert method == "POST"
+    places = _places(shared, path)
+    if name in BY_RIVAL:
+        places |= {"node_id": shared.other.node_id, "offer_id": shared.other.offer_id}
+    caller = _caller(shared, name)
+    if name in ON_A_NODE_OF_THEIR_OWN:
+        caller = shared.account()
+        dear = Provider(shared, caller, f"own{shared.head()}", "NVIDIA A100-PCIE-80GB", 9_000_000)
+        places["node_id"] = dear.node_id
+    if name == "report_price":
+        caller.made("/v1/oracle/sources", {"sources": [example["source"]]})
+    guarded = next(one.guarded for one in operations() if one.name == name)
+    headers = {"If-Match": '"v2"'} if guarded else {}
+    response = caller.post(path.format(**places), _with_ids(example, shared), **headers)
+    if name in NOT_AS_THEY_STAND:
+        assert response.json()["code"] not in ("invalid", "malformed_json")
+        if "lease_id" in places and "/tasks/" not in path:
+            shared.renter.made(f"/v1/leases/{places['lease_id']}/close")
+        return
+    assert response.status_code in (200, 201), response.text
+    _undo(shared, name, response.json(), places)
+
+
+def _caller(scene: Scene, name: str) -> Caller:
+    access = next(one.access for one in operations() if one.name == name)
+    if name in BY_OPERATOR or (
+        access.scopes and access.scopes <= {"operator", "governance", "oracle:write"}
+    ):
+        return scene.operator
+    if name in BY_RIVAL:
+        return scene.rival
+    if access.audiences == {EXECUTOR}:
+        path = f"/v1/nodes/{scene.provider.node_id}/executor-key"
+        return Caller(scene.http, scene.provider.node.made(path)["executor_key"])
+    if NODE in access.audiences:
+        return scene.provider.node
+    return scene.owner if "provider" in access.scopes and name not in BY_RENTER else scene.renter
+
+
+def _places(scene: Scene, path: str) -> dict[str, str]:
+    """Ids for the address of an example, made where it needs one of its own."""
+    mine = f"/v1/accounts/{scene.renter.account_id}"
+    places = {
+        "written_number": "INV-000001",
+        "epoch": "1",
+        "correction_id": "correction_" + "1" * 32,
+        "breaker": "payout",
+        "edge_device_id": "edge_" + "1" * 32,
+        "account_id": scene.renter.account_id,
+        "region_id": scene.provider.region_id,
+        "node_id": scene.provider.node_id,
+        "offer_id": scene.provider.offer_id,
+        "device_id": scene.provider.device_ids[0],
+        "licence_id": "lic_" + "1" * 32,
+        "maintenance_id": "maint_" + "1" * 32,
+        "statement_id": "stmt_" + "1" * 32,
+        "bid_id": "bid_" + "1" * 32,
+        "dispute_id": "dispute_" + "1" * 32,
+        "cash_out_id": "cashout_1",
+        "difference_id": "difference_1",
+        "processor": "bank",
+    }
+    if "/tasks/" in path:
+        places["lease_id"] = "lease_" + "1" * 32
+    elif "{lease_id}" in path:
+        places["lease_id"] = scene.lease()["lease_id"]
+    if "{payment_id}" in path:
+        places |= _transfer(scene, path)
+    if "{job_id}" in path:
+        places["job_id"] = scene.renter.made("/v1/jobs", scene.job())["job_id"]
+    if "{endpoint_id}" in path:
+        places["endpoint_id"] = "hook_" + "0" * 32
+    if "{pool_id}" in path:
+        pool = {"name": "shown", "policy": {"scheduler": "immediate"}}
+        places["pool_id"] = scene.owner.made("/v1/pools", pool)["pool_id"]
+    if "{gang_id}" in path:
+        gang = {"job": scene.job(), "members": 1}
+        places["gang_id"] = scene.renter.made("/v1/gangs", gang)["gang_id"]
+    if "signing-keys" in path:
+        places["key_id"] = "0" * 16
+    elif "{key_id}" in path:
+        key = scene.renter.made(f"{mine}/api-keys", {"scopes": ["meter"]})
+        places["key_id"] = key["key_id"]
+    if "{grant_id}" in path:
+        asked = {
+            "account_id": scene.renter.account_id, "total": {"asset": "TOKEN", "units": "100"},
+            "milestones": [{"milestone_id": "api-integration", "share_ppm": 100_000}],
+        }  # fmt: skip
+        places["grant_id"] = scene.operator.made("/v1/grants", asked)["grant_id"]
+    if "{proposal_number}" in path:
+        number = scene.head()
+        heading = {
+            "number": number, "title": "shown", "category": "Core", "authors": ["A"],
+            "created": "2026-11-20",
+        }  # fmt: skip
+        document = {"format": "tallystick-policy-v1", "proposal": heading}
+        scene.operator.made("/v1/policies/proposals", {"document": document})
+        places["proposal_number"] = str(number)
+    if "{client_id}" in path:
+        places |= {"client_id": scene.client().account_id, "instance_id": "ci"}
+    if "{group_id}" in path:
+        places["group_id"] = scene.renter.made("/v1/groups", {})["group_id"]
+    if "{task_id}" in path:
+        places["task_id"] = "task-1"
+    if "{funded_account_id}" in path:
+        places["funded_account_id"] = scene.account().account_id
+    if "{program}" in path:
+        places["program"] = f"program-{scene.head()}"
+        scene.deposit(scene.operator, 25_000_000)
+        fund = {"program": places["program"], "amount": {"asset": "CREDIT", "units": "25000000"}}
+        scene.operator.made("/v1/promotions", fund)
+    if path == "/v1/promotions":
+        scene.deposit(scene.operator, 1_000_000_000)
+    if "{member_id}" in path:
+        member = scene.renter.made(f"{mine}/members", {"role": "viewer"})
+        places["member_id"] = member["member_id"]
+    return places
+
+
+def _transfer(scene: Scene, path: str) -> dict[str, str]:
+    """A bank transfer that has arrived, unless its arrival is what is to be shown."""
+    body: dict[str, Any] = {
+        "method": "bank", "amount": {"asset": "CREDIT", "units": "25000000"},
+    }  # fmt: skip
+    made = scene.renter.made(f"/v1/accounts/{scene.renter.account_id}/payments", body)
+    payment = f"/v1/payments/{made['payment_id']}"
+    if path == "/v1/payments/{payment_id}/confirm":
+        return {"payment_id": made["payment_id"]}
+    scene.operator.made(f"{payment}/confirm", {"reference": made["payment_id"]})
+    if "{refund_id}" not in path:
+        return {"payment_id": made["payment_id"]}
+    refund = scene.operator.made(f"{payment}/refunds", {"amount": body["amount"]})
+    return {"payment_id": made["payment_id"], "refund_id": refund["refund_id"]}
+
+
+def _undo(scene: Scene, name: str, told: dict[str, Any], places: dict[str, str]) -> None:
+    """Leave the market as the next example needs it."""
+    lease_id = told.get("lease_id", places.get("lease_id"))
+    if lease_id is not None:
+        scene.renter.made(f"/v1/leases/{lease_id}/close")
+    if name == "set_region_policy":
+        path = f"/v1/regions/{scene.provider.region_id}/policy"
+        scene.owner.made(path, {"allow_public_jobs": True})
+    if name == "open_gang":
+        scene.renter.made(f"/v1/gangs/{told['gang_id']}/cancel")
+    if name == "add_pool_node":
+        scene.owner.made(f"/v1/pools/{told['pool_id']}/nodes/{told['node_id']}/remove")
+    if name == "start_maintenance":
+        scene.owner.made(f"/v1/nodes/{scene.provider.node_id}/activate")
+
+
+# --- the client ------------------------------------------------------------------------------
+
+
+CAP: Money = {"asset": "CREDIT", "units": "5000000"}
+
+
+def _client(scene: Scene, key: str | None) -> Client:
+    http: Any = scene.http
+    return Client("", key, http=http)
+
+
+def test_the_generated_client_goes_the_straight_way(scene: Scene) -> None:
+    renter = _client(scene, scene.renter.key)
+    node = _client(scene, scene.provider.node.key)
+    lease = renter.open_lease(
+        {
+            "job": {
+                "image": "work",
+                "max_price_per_gpu_hour": {"asset": "CREDIT", "units": "5000000"},
+            }
+        }
+    )
+    assert lease["state"] == "reserved"
+    assert renter.position == scene.head()
+    node.start_lease(lease["node_id"], lease["lease_id"], {})
+    renter.position = node.position
+    assert renter.read_lease(lease["lease_id"])["state"] == "active"
+    closed = renter.close_lease(lease["lease_id"], {})
+    assert closed["closed_by"] == "renter"
+    listed = pages(renter.list_leases(limit=1), lambda c: renter.list_leases(limit=1, cursor=c))
+    assert [one["lease_id"] for one in listed] == [lease["lease_id"]]
+    assert renter.read_balances(scene.renter.account_id, as_of_position=1)["data"] == []
+
+
+def test_the_generated_client_raises_problems_by_their_code(shared: Scene) -> None:
+    with pytest.raises(ApiProblem) as refused:
+        _client(shared, shared.renter.key).read_lease("lease_" + "0" * 32)
+    assert (refused.value.code, refused.value.status) == ("lease_unknown", 404)
+    assert refused.value.document["facts"] == {"lease_id": "lease_" + "0" * 32}
+    with pytest.raises(ApiProblem) as unknown:
+        _client(shared, None).list_jobs()
+    assert unknown.value.code == "unauthenticated"
+
+
+def test_the_generated_client_repeats_a_call_with_its_key(shared: Scene) -> None:
+    client = _client(shared, shared.renter.key)
+    body: Any = shared.job()
+    first = client.submit_job(body, idempotency_key="by the client".replace(" ", "-"))
+    assert client.submit_job(body, idempotency_key="by-the-client") == first

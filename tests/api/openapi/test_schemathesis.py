@@ -1,0 +1,110 @@
+"""Whatever is sent: no 5xx, and every answer is one that the OpenAPI document declares.
+
+A few examples per operation, so that a commit can pay for them; `make test-long` sends many.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from schemathesis import GenerationMode
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from api.main import build, operations
+from tests.scenes.server import Scene
+
+CHECKS = [
+    not_a_server_error, status_code_conformance, content_type_conformance,
+    response_schema_conformance,
+]  # fmt: skip
+EXAMPLES = 5
+EXAMPLES_LONG = 200
+
+DECLARED = operations()
+_schema = schemathesis.openapi.from_dict(build(None).openapi())
+_found: list[Any] = list(_schema.get_all_operations())
+_operations = [each.ok() for each in _found]
+
+
+# The pool of connections draws from `random` in its own thread, and Hypothesis takes that for the
+# strategy's doing.
+pytestmark = pytest.mark.filterwarnings("ignore:Do not use the `random` module inside strategies")
+
+
+def _ids() -> list[str]:
+    return [each.definition.raw["operationId"] for each in _operations]
+
+
+def _send(scene: Scene, case: Any, key: str | None) -> Any:
+    """The case as a request to our server, with this key."""
+    if case.path == "/v1/lease-events":
+        case.query = {name: v for name, v in (case.query or {}).items() if name != "seconds"}
+    told = case.as_transport_kwargs(base_url="http://testserver")
+    headers = {name: str(value) for name, value in (told.get("headers") or {}).items()}
+    headers = {
+        name: value
+        for name, value in headers.items()
+        if value.isascii() and not name.lower().startswith("tallystick-min-")  # 2 s each
+    }
+    if key is not None:
+        headers["Authorization"] = f"Bearer {key}"
+    content = told.get("data")
+    if "json" in told:
+        return scene.http.request(
+            told["method"], told["url"], params=told.get("params"), headers=headers,
+            json=told["json"],
+        )  # fmt: skip
+    if content is not None and not isinstance(content, bytes | str):
+        content = str(content)
+    return scene.http.request(
+        told["method"], told["url"], params=told.get("params"), headers=headers, content=content
+    )
+
+
+def _run(scene: Scene, operation: Any, examples: int, mode: Any) -> None:
+    """So many cases with the key of one who may; each answer held against the document."""
+    name = operation.definition.raw["operationId"]
+    access = next(one.access for one in DECLARED if one.name == name)
+    node = access.audiences == {"node"}
+    key = scene.provider.node.key if node else _everything(scene)
+
+    @settings(
+        max_examples=examples, deadline=None, database=None, derandomize=True,
+        phases=[Phase.generate], suppress_health_check=list(HealthCheck),
+    )  # fmt: skip
+    @given(case=operation.as_strategy(generation_mode=mode))
+    def sent(case: Any) -> None:
+        case.validate_response(_send(scene, case, key), checks=CHECKS)
+
+    sent()
+
+
+def _everything(scene: Scene) -> str:
+    """A key of the operator's account holds every scope."""
+    assert scene.operator.key is not None
+    return scene.operator.key
+
+
+@pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: str(mode.value))
+@pytest.mark.parametrize("operation", _operations, ids=_ids())
+def test_nothing_that_is_sent_breaks_the_server_or_its_word(
+    operation: Any, mode: Any, shared: Scene
+) -> None:
+    _run(shared, operation, EXAMPLES, mode)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: str(mode.value))
+@pytest.mark.parametrize("operation", _operations, ids=_ids())
+def test_nothing_that_is_sent_often_breaks_the_server_or_its_word(
+    operation: Any, mode: Any, shared: Scene
+) -> None:
+    _run(shared, operation, EXAMPLES_LONG, mode)

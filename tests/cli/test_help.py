@@ -1,0 +1,302 @@
+"""How every command speaks: help with an example, exit codes, one JSON document, settings."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+import typer
+
+from api.settings import load
+from cli import reference as cli_reference
+from cli.main import COMMANDS, Commands, app, opened
+from cli.terminal import EXPECTED, amount, columns, facts, printable, tell
+from tests.scenes.shell import tallystick
+
+HELPS = dict(cli_reference.helps())
+LATER = ("backup", "restore", "witness", "gentd26")
+HEAVY = ("psycopg", "fastapi", "eventsourcing", "web3", "httpx", "rich", "pydantic", "nacl")
+
+
+# --- help ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", HELPS, ids=str)
+def test_help_on_every_level_shows_an_example(command: str) -> None:
+    ran = tallystick(*command.split()[1:], "--help")
+    assert ran.code == 0
+    assert "Example: " in ran.out
+
+
+@pytest.mark.parametrize("command", HELPS, ids=str)
+def test_every_example_is_a_command_that_parses(command: str) -> None:
+    example = " ".join(HELPS[command].split("Example: ")[1].split())
+    words = [word for word in shlex.split(example) if not word.startswith("TALLYSTICK_")]
+    assert words[0] == "tallystick"
+    assert " ".join(words).startswith(command) or len(command.split()) < 3
+    found: Any = typer.main.get_command(app)
+    for word in words[1:]:
+        if word not in getattr(found, "commands", {}):
+            break
+        found = opened(word) if isinstance(found, Commands) else found.commands[word]
+        words = words[1:]
+    known = {name for parameter in found.params for name in parameter.opts}
+    words = words[: words.index("--")] if "--" in words else words  # the rest is another program's
+    assert {word for word in words if word.startswith("--")} <= known
+
+
+def test_commands_of_later_versions_are_not_listed() -> None:
+    words = {word for command in HELPS for word in command.split()}
+    assert not words & set(LATER)
+
+
+def test_every_command_that_prints_a_result_has_json() -> None:
+    groups = {name.rpartition(" ")[0] for name in HELPS}
+    without = {name for name, text in HELPS.items() if name not in groups and "--json" not in text}
+    assert without == {"tallystick serve"}
+
+
+def test_the_reference_page_is_current() -> None:
+    assert cli_reference.PAGE.read_text() == cli_reference.page(), (
+        "run: python -m cli.reference"
+    )
+
+
+def test_help_imports_nothing_heavy() -> None:
+    script = (
+        "import sys; sys.argv = ['tallystick', '--help']\n"
+        "from api.cli import main; code = main()\n"
+        f"found = [name for name in {HEAVY} if name in sys.modules]\n"
+        "sys.exit(code or (f'imported {found}' if found else 0))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False,
+        cwd=Path(__file__).parents[2],
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
+def test_what_each_command_is_about_is_written_down_as_its_help_says_it() -> None:
+    assert cli_reference.INDEX.read_text(encoding="utf-8") == cli_reference.index(), (
+        "run: python -m cli.reference"
+    )
+
+
+@pytest.mark.parametrize(("word", "module"), [(None, None), ("lease", "cli.commands.leases")])
+def test_help_imports_the_module_that_is_asked_for_and_no_other(
+    word: str | None, module: str | None
+) -> None:
+    asked = ["--help"] if word is None else [word, "--help"]
+    script = (
+        f"import sys; sys.argv = ['tallystick', *{asked}]\n"
+        "from api.cli import COMMANDS, main; code = main()\n"
+        "found = {module for module, _ in COMMANDS.values() if module in sys.modules}\n"
+        f"sys.exit(code or (0 if found == { ({module} if module else set())!r} else str(found)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False,
+        cwd=Path(__file__).parents[2],
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
+def test_no_module_adds_commands_to_the_group_of_another() -> None:
+    """Each group is one Typer of one file, and all its commands are functions of that file."""
+    for name, (module, attribute) in COMMANDS.items():
+        found = opened(name)
+        for command in getattr(found, "commands", {"": found}).values():
+            assert command.callback.__module__ == module, (name, command.name, attribute)
+
+
+def test_a_reader_that_has_enough_is_no_failure_with_a_traceback() -> None:
+    command = f"{shlex.quote(sys.executable)} -m cli.main config | true"
+    done = subprocess.run(
+        ["bash", "-c", command], capture_output=True, text=True, check=False,
+        cwd=Path(__file__).parents[2],
+    )  # fmt: skip
+    assert done.stderr == ""
+
+
+# --- exit codes ------------------------------------------------------------------------------
+
+_LEASE = ("lease", "create", "--max-price", "3", "--image", "x")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("nonsense",),
+        ("config", "--nonsense"),
+        ("lease", "create", "--max-price", "3"),
+        ("lease", "create", "--max-price", "3.1234567", "--image", "x"),
+        ("lease", "create", "--max-price", "3", "--image", "x", "--share", "1.5"),
+        ("lease", "create", "--max-price", "3", "--command", "'"),
+        ("job", "submit", "--max-price", "3"),
+        ("job", "submit", "--max-price", "3", "--command", "'"),
+        ("bid", "ask", "--max-price", "3", "--command", "'"),
+        ("gang", "open", "--max-price", "3", "--members", "2", "--command", "'"),
+        ("quote", "--max-price", "3", "--command", "'"),
+        (*_LEASE, "--mig", "3g.40gb", "--share", ".5"),
+        (*_LEASE, "--mig", "3g.40gb", "--mode", "mps"),
+        ("lease", "create", "--max-price", "3", "--image", "x", "--mode", "vgpu"),
+        ("account", "list", "--url", "ftp://tallystick.example"),
+        ("account", "list", "--url", "http://tallystick.example", "--api-key", "k"),
+        ("node", "confirm", "node_1", "--fingerprint", "abc"),
+        ("conformance", "/nowhere.json"),
+        ("audit", "verify", "/nowhere"),
+        ("payout", "status", "/nowhere.json"),
+        ("trace", "replay", "--nodes", "/nowhere.csv", "--tasks", "/nowhere.csv"),
+        ("trace", "replay", "--format", "other", "--nodes", "n", "--tasks", "t"),
+        ("config", "--config", "/nowhere.toml"),
+    ],
+    ids=" ".join,
+)
+def test_wrong_usage_and_unreadable_input_exit_2_and_say_why(arguments: tuple[str, ...]) -> None:
+    ran = tallystick(*arguments)
+    assert ran.code == 2
+    assert ran.out == ""
+    assert ran.err.strip()
+    assert "Traceback" not in ran.err
+
+
+def test_a_database_that_is_not_there_is_a_sentence_and_not_a_traceback(tmp_path: Path) -> None:
+    ran = tallystick(
+        "migrate", DATA_DIR=tmp_path, DATABASE_URL="postgresql://127.0.0.1:1/none?password=geheim"
+    )
+    assert ran.code == 1
+    assert "TALLYSTICK_DATABASE_URL" in ran.err
+    assert "geheim" not in ran.err
+    assert "Traceback" not in ran.err
+
+
+WRITING = [("migrate",), ("serve",), ("admin", "bootstrap")]
+
+
+@pytest.mark.parametrize("command", WRITING, ids=" ".join)
+def test_what_a_database_refuses_is_a_sentence_or_two_and_no_traceback(
+    command: tuple[str, ...], empty_database: str, tmp_path: Path
+) -> None:
+    with psycopg.connect(empty_database, autocommit=True) as connection:
+        connection.execute(
+            "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = on',"
+            " current_database()); END $$"
+        )
+    ran = tallystick(*command, DATA_DIR=tmp_path, DATABASE_URL=empty_database)
+    assert ran.code == 1
+    said = [line for line in ran.err.splitlines() if not line.startswith("serving on")]
+    assert 1 <= len(said) <= 2
+    assert "read-only transaction" in said[0]
+    assert "Traceback" not in ran.err
+
+
+def test_every_expected_failure_names_a_class_that_exists() -> None:
+    import importlib
+
+    for name in EXPECTED:
+        module, _, kind = name.rpartition(".")
+        assert issubclass(getattr(importlib.import_module(module), kind), Exception), name
+
+
+# --- settings --------------------------------------------------------------------------------
+
+
+def test_flags_win_over_the_environment_which_wins_over_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "tallystick.toml"
+    file.write_text('port = 1111\nhost = "file.example"\nworkers = 3\n')
+    shown = tallystick(
+        "config", "--config", file, "--data-dir", tmp_path, "--json",
+        PORT=2222, DATA_DIR="/elsewhere",
+    ).document  # fmt: skip
+    assert shown["data_dir"] == {"value": str(tmp_path), "source": "flag"}
+    assert shown["port"] == {"value": "2222", "source": "environment TALLYSTICK_PORT"}
+    assert shown["workers"] == {"value": "3", "source": f"file {file}"}
+    assert shown["environment"]["source"] == "default"
+
+
+def test_secrets_are_masked() -> None:
+    ran = tallystick("config", DATABASE_URL="postgresql://u:geheim@db/x")
+    assert "geheim" not in ran.out + ran.err
+    assert "********" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("http://127.0.0.1:8545", "http://127.0.0.1:8545"),
+        ("https://node.example/v3/0123456789abcdef", "https://node.example/********"),
+        ("https://user:secret@node.example:8545/", "https://node.example:8545/********"),
+        ("https://node.example/?key=0123456789abcdef", "https://node.example/********"),
+    ],
+)
+def test_the_key_in_the_address_of_a_hosted_chain_node_is_masked(url: str, shown: str) -> None:
+    loaded = load(environ={"TALLYSTICK_CHAIN_URL": url})
+    assert loaded.shown()["chain_url"]["value"] == shown
+
+
+@pytest.mark.parametrize(
+    "url", ["postgres//u:geheim@db/x", "postgresql://u:geheim%zz@db/x", "password=x geheim"]
+)
+def test_an_address_that_cannot_be_read_is_not_quoted(url: str) -> None:
+    ran = tallystick("migrate", DATABASE_URL=url)
+    assert (ran.code, ran.out) == (1, "")
+    assert "geheim" not in ran.err
+    assert "TALLYSTICK_DATABASE_URL" in ran.err
+
+
+def test_a_setting_that_cannot_be_is_refused_by_name() -> None:
+    ran = tallystick("config", PORT="many")
+    assert (ran.code, ran.out) == (2, "")
+    assert "port" in ran.err
+
+
+# --- text ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("asset", "units", "text"),
+    [
+        ("CREDIT", "1265000", "1.265000 CREDIT"),
+        ("CREDIT", "-5", "-0.000005 CREDIT"),
+        ("TOKEN", "0", "0.00000000 TOKEN"),
+        ("GPU_MS", "12", "12 GPU_MS"),
+        ("TOKEN", "1" + "0" * 38, "1" + "0" * 30 + ".00000000 TOKEN"),
+    ],
+)
+def test_amounts_are_shown_to_the_last_unit(asset: str, units: str, text: str) -> None:
+    assert amount({"asset": asset, "units": units}) == text
+
+
+def test_facts_are_amounts_and_lists_as_people_write_them() -> None:
+    told = {"price": {"asset": "CREDIT", "units": "5"}, "of": ["a", "b"], "by": None, "x": {"a": 1}}
+    assert facts(told) == ["price  0.000005 CREDIT", "of     a, b", "x      {'a': 1}"]
+
+
+def test_tables_keep_every_character() -> None:
+    wide = "x" * 300
+    assert columns([{"a": wide, "b": None}, {"a": "y", "b": [1, 2]}], ("a", "b")) == [
+        "A" + " " * 299 + "  B",
+        f"{wide}  -",
+        "y" + " " * 299 + "  1,2",
+    ]
+
+
+def test_text_from_elsewhere_cannot_move_the_cursor() -> None:
+    assert printable("a\x1b[2Jb") == "a\\x1b[2Jb"
+
+
+def test_a_document_moves_no_cursor_and_reads_back_as_it_was(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    told = {"model": "H200\x1b[2J\x7f\x9b31m\u202e\u2028 \U0001f600\U000e0001 \u00e9"}
+    tell(told, (), as_json=True)
+    shown = capsys.readouterr().out
+    assert shown.endswith("\n")
+    assert shown[:-1].isprintable()
+    assert "\u00e9" in shown
+    assert json.loads(shown) == told

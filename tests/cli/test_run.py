@@ -1,0 +1,322 @@
+"""`tallystick run` against a real server, with a real executor beside it, and what goes wrong."""
+
+from __future__ import annotations
+
+import io
+import os
+import platform
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Generator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+from nacl.signing import SigningKey
+
+from cli import run as cli_run
+from cli.countersigning import used_gpu_us
+from cli.run import _share_of, harmless
+from cli.terminal import InputUnusable
+from node_reporter.clock import SystemClock
+from node_reporter.executor.client import ExecutorClient
+from node_reporter.executor.executor import Allowed, Executor
+from node_reporter.executor.runner import Limits
+from node_reporter.executor.sandbox import job_user
+from node_reporter.executor.state import ExecutorFolder, load
+from node_reporter.programs.execute import ask_key
+from node_reporter.reports import joining
+from node_reporter.reports.client import HttpTransport
+from tallystick_client import Client
+from tests.cli.test_remote import Server, server
+from tests.node_reporter.confined import MIB, ground, needs_walls
+from tests.scenes.shell import Ran
+
+__all__ = ["server"]
+pytestmark = needs_walls
+DEVICE = "GPU-run-0"
+
+
+@dataclass
+class Pool:
+    """A server with one node of one GPU on offer, a renter with money, and the node's executor."""
+
+    server: Server
+    renter_id: str
+    renter_key: str
+    owner_key: str
+    node_id: str
+    executor: Executor
+    folder: ExecutorFolder
+    _stop: threading.Event = field(default_factory=threading.Event)
+    _thread: threading.Thread | None = None
+
+    def run(self, *arguments: object, key: str | None = None) -> Ran:
+        return self.server.run("run", *arguments, key=key or self.renter_key)
+
+    def leases(self, key: str | None = None) -> list[dict[str, Any]]:
+        found = self.server.run("lease", "list", "--json", key=key or self.renter_key).document
+        return list(found["data"])
+
+    def start(self) -> None:
+        """Let the executor work, in a thread of its own."""
+
+        def work() -> None:
+            while not self._stop.is_set():
+                self.executor.step()
+                self._stop.wait(0.05)
+
+        self._thread = threading.Thread(target=work)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join(30)
+        self.executor.close()
+
+
+def _joined(server: Server, owner_key: str) -> tuple[str, str]:
+    """A node of one GPU on offer: its id and its key."""
+
+    def call(key: str) -> Client:
+        return Client(server.url, key)
+
+    with call(owner_key) as owner, call(server.operator_key) as operator:
+        provider: Any = owner.register_provider({"kind": "physical"})
+        region: Any = owner.open_region(
+            {"provider_id": provider["provider_id"], "name": "r", "storage_mode": "local",
+             "setting": "datacenter", "admission": "operator", "allow_public_jobs": True}
+        )  # fmt: skip
+        code = owner.create_join_code({"region_id": region["region_id"]})["code"]
+        key = SigningKey(b"machine for the command".ljust(32))
+        specs = {
+            "devices": [{"device_id": DEVICE, "vendor": "nvidia", "memory_mib": 81_559,
+                         "model": "NVIDIA A100-PCIE-80GB"}],
+            "host": {"arch": "x86_64", "os": "linux"},
+        }  # fmt: skip
+        with closing(HttpTransport(server.url)) as transport:
+            joined = joining.join(transport, code, key, specs, "test")
+        key_id = sha256(bytes(key.verify_key)).hexdigest()[:16]
+        node = joined.node_id
+        owner.confirm_node(node, {"key_id": key_id})
+        operator.admit_node(node, {})
+        owner.activate_node(node, {})
+        owner.publish_offer(
+            {"provider_id": provider["provider_id"], "node_id": node, "fractions": True,
+             "price_per_gpu_hour": {"asset": "CREDIT", "units": "2000000"}}
+        )  # fmt: skip
+        return node, joined.node_key
+
+
+@pytest.fixture
+def pool(
+    server: Server,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Generator[Pool, None, None]:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    renter_id, renter_key = server.account()
+    _, owner_key = server.account()
+    server.run("account", "deposit", renter_id, "25", "--reference", "one")
+    node_id, node_key = _joined(server, owner_key)
+    on, folder = ground(tmp_path), ExecutorFolder(tmp_path / "state" / "tallystick-executor")
+    transport = HttpTransport(server.url)
+    folder.remember(
+        url=server.url, node_id=node_id, executor_key=ask_key(transport, node_id, node_key)
+    )
+    settings = load(folder)
+    executor = Executor(
+        settings, ExecutorClient(node_id, settings.executor_key, transport), [on.runner], on.jobs,
+        SystemClock(), user=job_user(None),
+        allowed=Allowed(limits=Limits(memory_bytes=256 * MIB, grace_s=1)),
+    )  # fmt: skip
+    made = Pool(server, renter_id, renter_key, owner_key, node_id, executor, folder)
+    folder.key.rename(folder.path / "kept.key")  # as on another machine: nothing runs right here
+    yield made
+    made.stop()
+    transport.close()
+
+
+def test_a_program_runs_on_the_leased_node_and_its_exit_code_comes_back(pool: Pool) -> None:
+    pool.start()
+    script = "echo out $TALLYSTICK_MEM_PPM; echo err >&2; exit 7"
+    ran = pool.run("-p", "0.37", "--json", "--", "sh", "-c", script)
+    assert ran.code == 7, ran.err
+    told = ran.document
+    assert (told["exit_code"], told["share_ppm"], told["ran"]) == (7, 370_000, "on the node")
+    assert (told["close_code"], told["device_ids"]) == (0, [DEVICE])
+    (lease,) = pool.leases()
+    assert lease["closed_by"] == "job"
+    gpu_us, _ = used_gpu_us(lease)
+    assert told["countersigned_gpu_us"] == str(gpu_us), "the renter's half of the stick"
+    stick = pool.server.run("lease", "stick", lease["lease_id"], "--json", key=pool.renter_key)
+    assert stick.document["signed_until"] == lease["closed_at"]
+    health = pool.server.run("lease", "health", lease["lease_id"], "--json", key=pool.renter_key)
+    initiator = health.document["initiator"]
+    assert (initiator["health"], initiator["kernel"]) == ("well", platform.release())
+    shown = pool.server.run("lease", "health", lease["lease_id"], key=pool.renter_key).out
+    assert re.search(r"^initiator health +well$", shown, re.MULTILINE)
+
+
+def test_v_11_memory_is_asked_for_in_megabytes_and_given_back_after(pool: Pool) -> None:
+    pool.start()
+    ran = pool.run("--mem", "20000", "--json", "--no-sign", "--", "true")
+    assert ran.code == 0, ran.err
+    told = ran.document
+    assert told["share_ppm"] == -(-20_000 * 1_000_000 // 81_559)
+    assert told["countersigned_gpu_us"] is None
+    whole = pool.run("-n", "1", "--json", "--", "true")
+    assert whole.document["share_ppm"] == 1_000_000, "freed after the program"
+
+
+def test_r_21_a_command_that_asks_too_much_or_for_nothing_there_is_told_so(pool: Pool) -> None:
+    assert pool.run("-p", "1.5", "--", "true").code == 2
+    assert pool.run("-p", "0", "--", "true").code == 2
+    assert pool.run("-p", "0.5", "--mem", "5", "--", "true").code == 2
+    assert pool.run("--mem", "90000", "--", "true").code == 2
+    none = pool.run("--gpu", "NVIDIA Z9", "--", "true")
+    assert none.code == 1
+    assert "nothing of this kind" in none.err
+    dear = pool.run("--max-price", "0.5", "--json", "--", "true")
+    assert (dear.code, dear.document["status"]) == (1, 409)
+    assert pool.leases() == []
+
+
+def test_ctrl_c_stops_the_program_and_releases_the_lease(pool: Pool, tmp_path: Path) -> None:
+    pool.start()
+    with _started(pool, tmp_path, "sh", "-c", "echo up; sleep 300") as process:
+        _until(lambda: "up" in (tmp_path / "out").read_text(), "it prints")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 130, (tmp_path / "err").read_text()
+    (lease,) = pool.leases()
+    assert (lease["state"], lease["close_code"]) == ("closing", 1)
+    _until(lambda: not pool.executor.jobs, "nothing of it runs")
+
+
+def test_under_nohup_or_in_the_background_the_program_outlives_the_terminal(
+    pool: Pool, tmp_path: Path
+) -> None:
+    pool.start()
+    command = ("sh", "-c", "echo up; sleep 3; echo over; exit 5")
+    with _started(pool, tmp_path, *command, signals=IN_THE_BACKGROUND) as process:
+        _until(lambda: "up" in (tmp_path / "out").read_text(), "it prints")
+        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGHUP)
+        assert process.wait(60) == 5, (tmp_path / "err").read_text()
+    assert "over" in (tmp_path / "out").read_text()
+    (lease,) = pool.leases()
+    assert lease["closed_by"] == "job"
+
+
+def test_ctrl_c_before_the_node_takes_it_up_costs_nothing(pool: Pool, tmp_path: Path) -> None:
+    with _started(pool, tmp_path, "true") as process:
+        _until(lambda: pool.leases(), "it is leased")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 130, (tmp_path / "err").read_text()
+    (lease,) = pool.leases()
+    assert lease.get("close_code") == 101, (lease, (tmp_path / "err").read_text())
+    assert lease["charge"]["units"] == "0"
+
+
+IN_A_TERMINAL = "signal.default_int_handler"
+IN_THE_BACKGROUND = "signal.SIG_IGN"
+
+
+@contextmanager
+def _started(
+    pool: Pool, folder: Path, *command: str, signals: str = IN_A_TERMINAL
+) -> Generator[subprocess.Popen[bytes], None, None]:
+    """`tallystick run` as a process of its own, that signals can reach.
+
+    Whoever started these tests may have SIGINT ignored, which a child inherits: the process first
+    takes the signals as a terminal gives them, or as `nohup` and a background job do.
+    """
+    environment = {
+        **os.environ, "TALLYSTICK_URL": pool.server.url, "TALLYSTICK_API_KEY": pool.renter_key
+    }  # fmt: skip
+    hangup = "signal.SIG_DFL" if signals == IN_A_TERMINAL else signals
+    program = (
+        f"import signal, sys; signal.signal(signal.SIGINT, {signals});"
+        f" signal.signal(signal.SIGHUP, {hangup});"
+        " from api.cli import main; sys.exit(main())"
+    )
+    words = [sys.executable, "-c", program, "run", "--no-sign", "--", *command]
+    with (folder / "out").open("wb") as out, (folder / "err").open("wb") as err:
+        process = subprocess.Popen(
+            words, env=environment, stdout=out, stderr=err, cwd=Path(__file__).parents[2]
+        )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait(60)
+
+
+def _until(holds: Any, what: str) -> None:
+    ends = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < ends, what
+        time.sleep(0.1)
+
+
+def test_a_node_that_never_answers_is_not_waited_for_once_the_lease_is_closed(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cli_run, "LOST_SECONDS", 0)
+
+    def close() -> None:
+        with Client(pool.server.url, pool.owner_key) as owner:
+            _until(lambda: owner.list_leases()["data"], "it is leased")
+            owner.close_lease(owner.list_leases()["data"][0]["lease_id"], {})
+
+    closer = threading.Thread(target=close)
+    closer.start()
+    ran = pool.run("--no-sign", "--", "true")
+    closer.join()
+    assert ran.code == 1
+    assert "closed with 10002" in ran.err
+
+
+def test_on_the_leased_machine_itself_the_program_runs_right_here(
+    pool: Pool, tmp_path: Path
+) -> None:
+    (pool.folder.path / "kept.key").rename(pool.folder.key)
+    mark = tmp_path / "mark"
+    script = f"echo $TALLYSTICK_SHARE_PPM > {mark}; exit 4"
+    ran = pool.run("-p", "0.5", "--json", "--no-sign", "--", "sh", "-c", script)
+    assert ran.code == 4, ran.err
+    assert (ran.document["ran"], ran.document["exit_code"]) == ("here", 4)
+    assert mark.read_text() == "500000\n", "the renter's own files are there"
+    (lease,) = pool.leases()
+    work = pool.server.run("lease", "show", lease["lease_id"], "--json", key=pool.renter_key)
+    assert work.document["close_code"] == 0
+    pool.start()
+    _until(lambda: not pool.executor.jobs, "the executor has nothing to do with it")
+
+
+# --- what needs no server ----------------------------------------------------------------------
+
+
+def test_a_part_in_megabytes_is_rounded_up_and_never_more_than_there_is() -> None:
+    assert _share_of(1, 3) == 333_334
+    assert _share_of(80, 80) == 1_000_000
+    for memory, whole in ((81, 80), (1, None), (1, 0)):
+        with pytest.raises(InputUnusable):
+            _share_of(memory, whole)
+
+
+def test_in_a_terminal_a_program_colours_its_words_and_does_nothing_else() -> None:
+    assert harmless(b"\x1b[31mred\x1b[0m\r\n\t") == b"\x1b[31mred\x1b[0m\r\n\t"
+    assert harmless(b"\x1b]0;title\x07\x1b[2J\x00") == b"?]0;title??[2J?"
+    raw = io.BytesIO()
+    out = io.TextIOWrapper(raw)
+    cli_run.show(b"\x1b[2J\xff", out)
+    assert raw.getvalue() == b"\x1b[2J\xff", "a file gets every byte"

@@ -1,0 +1,194 @@
+"""`tallystick serve` as a process: its workers answer, TLS is TLS, SIGTERM ends all of it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from ipaddress import IPv4Address
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+import uvicorn
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from api.settings import Settings, SettingsInvalid
+from cli.serve import _how
+from tests.scenes.shell import tallystick
+
+SECONDS_MAX = 60
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True)
+class Serving:
+    """A server's process, the file of its standard error, its host and port."""
+
+    process: subprocess.Popen[bytes]
+    stderr: Path
+    address: str
+
+    def stop(self) -> tuple[int, str]:
+        """SIGTERM, as a service manager sends it: exit code and what it said."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(SECONDS_MAX), self.stderr.read_text()
+
+
+@contextmanager
+def serving(folder: Path, database: str, *flags: str) -> Generator[Serving, None, None]:
+    """The process, once somebody listens."""
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        port = sock.getsockname()[1]
+    said = folder.with_name(f"{folder.name}.stderr")
+    ours = {name: value for name, value in os.environ.items() if not name.startswith("TALLYSTICK")}
+    environment = {"TALLYSTICK_DATABASE_URL": database, "TALLYSTICK_DATA_DIR": str(folder)}
+    with said.open("w") as stderr:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "cli.main", "serve", "--port", str(port), *flags],
+            cwd=ROOT, env={**ours, **environment}, stderr=stderr, start_new_session=True,
+        )  # fmt: skip
+    try:
+        ends = time.monotonic() + SECONDS_MAX
+        while not _listens(port):
+            assert process.poll() is None, said.read_text()
+            assert time.monotonic() < ends, "the server did not start in time"
+            time.sleep(0.05)
+        yield Serving(process, said, f"127.0.0.1:{port}")
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as sock:
+        return sock.connect_ex(("127.0.0.1", port)) == 0
+
+
+@pytest.mark.parametrize(
+    ("trusted", "came_from", "seen"),
+    [
+        (None, "127.0.0.1", "127.0.0.1"),
+        ("127.0.0.1", "127.0.0.1", "203.0.113.9"),
+        ("10.0.3.0/24, 127.0.0.1", "10.0.3.7", "203.0.113.9"),
+        ("127.0.0.1", "198.51.100.1", "198.51.100.1"),
+    ],
+)
+def test_who_a_request_comes_from_is_said_by_trusted_proxies_only(
+    trusted: str | None, came_from: str, seen: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORWARDED_ALLOW_IPS", "*")
+    told: list[str] = []
+
+    async def app(scope: Any, _receive: Any, _send: Any) -> None:
+        told.append(scope["client"][0])
+
+    config = uvicorn.Config(app, **_how(Settings(trusted_proxies=trusted)))
+    config.load()
+    forwarded = [(b"x-forwarded-for", b"192.0.2.66, 203.0.113.9")]
+    scope: Any = {"type": "http", "client": (came_from, 1), "headers": forwarded}
+    nothing: Any = None
+    asyncio.run(config.loaded_app(scope, nothing, nothing))
+    assert told == [seen]
+
+
+@pytest.mark.parametrize("text", ["*", "", "proxy.example", "10.0.0.1/8", "0.0.0.0/0", "::/0"])
+def test_a_trusted_proxy_is_an_address_or_a_network_and_never_everybody(text: str) -> None:
+    with pytest.raises(SettingsInvalid, match="trusted_proxies"):
+        Settings(trusted_proxies=text)
+
+
+def is_healthy(url: str, *, trusting: ssl.SSLContext | None = None) -> bool:
+    with urllib.request.urlopen(f"{url}/healthz", timeout=30, context=trusting) as answer:
+        return bool(answer.status == 200)
+
+
+def sessions(database: str) -> int:
+    """Who else is connected to the database."""
+    with psycopg.connect(database) as connection:
+        row = connection.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+            " AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
+        ).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def test_workers_serve_and_all_of_them_end_on_sigterm(tmp_path: Path, database: str) -> None:
+    with serving(tmp_path, database, "--workers", "2") as server:
+        assert all(is_healthy(f"http://{server.address}") for _ in range(8))
+        code, said = server.stop()
+    assert code == 0, said
+    assert "Traceback" not in said
+    assert sessions(database) == 0
+
+
+def test_a_certificate_makes_it_tls(tmp_path: Path, database: str) -> None:
+    certificate, key = certify(tmp_path)
+    flags = ("--ssl-certfile", str(certificate), "--ssl-keyfile", str(key), "--no-jobs")
+    with serving(tmp_path / "data", database, *flags) as server:
+        assert is_healthy(
+            f"https://{server.address}",
+            trusting=ssl.create_default_context(cafile=str(certificate)),
+        )
+        with pytest.raises(OSError, match=r".*"):
+            is_healthy(f"http://{server.address}")
+        code, said = server.stop()
+    assert code == 0, said
+
+
+def test_a_port_that_is_taken_is_a_sentence_and_exit_1(tmp_path: Path, database: str) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        ran = tallystick("serve", "--port", port, DATABASE_URL=database, DATA_DIR=tmp_path)
+    assert ran.code == 1
+    assert "give another --host or --port" in ran.err
+    assert "Traceback" not in ran.err
+
+
+def certify(folder: Path) -> tuple[Path, Path]:
+    """A certificate of this machine's own, and its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(hours=1))
+        .not_valid_after(now + timedelta(hours=1))
+        .add_extension(
+            x509.SubjectAlternativeName([x509.IPAddress(IPv4Address("127.0.0.1"))]), critical=False
+        )
+        .sign(key, hashes.SHA256())
+    )
+    files = folder / "certificate.pem", folder / "key.pem"
+    files[0].write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    files[1].write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+    )
+    return files

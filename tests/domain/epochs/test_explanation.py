@@ -1,0 +1,69 @@
+"""An explanation is the settlement, told of one node; and what is zero has a reason."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import given
+
+from domain.epochs.explanation import Explanation, Totals, explain
+from domain.epochs.settlement import Attested, NodeCut, Settlement, Use, settle
+from tests.domain.epochs.test_settlement import HOUR_US, RULED, cut, fleets, terms
+from tests.domain.scenes.epochs import POLICY
+
+
+def told(settlement: Settlement, node: NodeCut) -> Explanation:
+    opening = settlement.cut.openings
+    return explain(
+        node,
+        settlement.cut.policy,
+        Totals(
+            pool=settlement.compute_pool,
+            carry_before=opening.compute_carry,
+            weight=settlement.compute_weight,
+        ),
+        Totals(
+            pool=settlement.availability_pool,
+            carry_before=opening.availability_carry,
+            weight=settlement.availability_weight,
+        ),
+    )
+
+
+@given(fleets, terms)
+def test_every_explanation_comes_to_what_was_paid_and_zero_has_a_reason(
+    fleet: tuple[NodeCut, ...], rules: object
+) -> None:
+    policy = replace(POLICY, rewards=replace(rules, owner_cap=None))  # type: ignore[type-var,arg-type]
+    settlement = settle(cut(*fleet, policy=policy))
+    for node, reward in zip(settlement.cut.nodes, settlement.nodes, strict=True):
+        why = told(settlement, node)
+        assert (why.compute.paid, why.availability.paid) == (reward.compute, reward.availability)
+        assert why.compute.share * why.compute.all_weight + why.compute.lost == (
+            why.compute.pool * why.compute.weight if why.compute.all_weight else 0
+        )
+        for kind, paid in (("compute", reward.compute), ("availability", reward.availability)):
+            assert paid or any(reason.startswith(f"{kind}: ") for reason in why.reasons)
+
+
+def reasons_of(node: NodeCut) -> tuple[str, ...]:
+    return told(settle(cut(node, policy=RULED)), node).reasons
+
+
+def test_an_owner_reads_why_there_was_nothing() -> None:
+    assert reasons_of(NodeCut("n", "a")) == (
+        "compute: only its owner used it, as far as this epoch's cut tells",
+        "availability: no time of its devices was attested before this epoch's cut",
+    )
+    low = Attested("datacenter", 2, HOUR_US, HOUR_US)
+    short = Attested("datacenter", 3, HOUR_US, 3 * HOUR_US)
+    granted = (Use("grant.x", 5, 5),)
+    assert reasons_of(NodeCut("n", "a", granted, attested=(low, short))) == (
+        "compute: what grant.x paid for has no weight",
+        "availability: it was there for less than 5400000000 of 10800000000 microseconds",
+        "availability: trust tier 2: the policy asks for 3",
+    )
+    burned = NodeCut("n", "a", (Use("cash", 10, 5),), burned_tokens=7)
+    assert reasons_of(burned)[0] == (
+        "compute: 7949819230768 was its share, and 7 were burned for it: it gets at most 7"
+    )

@@ -1,0 +1,262 @@
+"""Settlement: both pools to the unit, no gain by splitting, caps, adjustments, release."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from domain.epochs.reward_terms import REWARD_TERMS, UNISSUED, Rated, bonus_ppm
+from domain.epochs.settlement import (
+    AVAILABILITY,
+    CAP,
+    COMPUTE,
+    ROUNDING,
+    ZERO_WEIGHT,
+    Attested,
+    Cut,
+    NodeCut,
+    Openings,
+    Settlement,
+    Unallocated,
+    Use,
+    settle,
+)
+from domain.money import PPM
+from tests.domain.scenes.epochs import POLICY
+
+HOUR_US = 3_600_000_000
+TERMS = replace(REWARD_TERMS, release_tau=7, release_cap=164_400_000_000)
+RULED = replace(POLICY, rewards=TERMS)
+UNISSUED_LEFT = 10**17
+
+
+def cut(*nodes: NodeCut, policy: object = RULED, **openings: object) -> Cut:
+    told = Openings(**{"unissued": UNISSUED_LEFT, **openings})  # type: ignore[arg-type]
+    return Cut(epoch=1, cut_position=9, policy=policy, openings=told, nodes=nodes)  # type: ignore[arg-type]
+
+
+def paid(settlement: Settlement, node_id: str) -> tuple[int, int]:
+    node = next(node for node in settlement.nodes if node.node_id == node_id)
+    return node.compute, node.availability
+
+
+uses = st.builds(
+    Use,
+    st.sampled_from(["cash", "burned", "grant.x", "earned"]),
+    st.integers(0, 10**13),
+    st.integers(0, 10**13),
+)
+times = st.builds(
+    Attested, st.sampled_from(["datacenter", "development"]), st.integers(0, 4),
+    st.integers(0, 10**12), st.integers(0, 10**12),
+)  # fmt: skip
+inner = st.builds(
+    NodeCut,
+    st.just(""),
+    st.sampled_from(["acct_a", "acct_b", "acct_c", "treasury"]),
+    st.lists(uses, max_size=2).map(tuple),
+    st.integers(0, 10**14),
+    st.none() | st.integers(0, PPM),
+    st.lists(times, max_size=2).map(tuple),
+)
+fleets = st.lists(inner, max_size=8).map(
+    lambda found: tuple(node._replace(node_id=f"node_{n}") for n, node in enumerate(found))
+)
+caps = st.none() | st.integers(0, 10**13)
+terms = st.builds(
+    lambda multiple, hourly, flat, owner, cap_to, zero_to, tau, release_cap: replace(
+        REWARD_TERMS,
+        cap_multiple_ppm=multiple,
+        availability_cap_per_gpu_hour=hourly,
+        availability_cap_per_node=flat,
+        owner_cap=owner,
+        cap_goes_to=cap_to,
+        zero_weight_goes_to=zero_to,
+        release_tau=tau,
+        release_cap=release_cap,
+        class_ratings=(Rated("development", 400_000),),
+    ),
+    st.none() | st.integers(0, 3 * PPM), caps, caps, caps,
+    st.sampled_from(["next_epoch", UNISSUED]), st.sampled_from(["next_epoch", UNISSUED]),
+    st.none() | st.integers(1, 9), st.integers(0, 10**12),
+)  # fmt: skip
+deltas = st.dictionaries(
+    st.sampled_from(["acct_a", "acct_b", "acct_z"]), st.integers(-(10**13), 10**13), max_size=3
+).map(lambda found: tuple(found.items()))
+
+
+@given(
+    fleets, terms, st.integers(0, 10**14), st.integers(0, 10**14), st.integers(0, 10**14), deltas
+)
+def test_shares_plus_what_is_unallocated_are_the_pools_to_the_unit(
+    fleet: tuple[NodeCut, ...], told: object, carry: int, idle: int, burned: int, delta: object
+) -> None:
+    """I1, I2: and rewards only move between accounts by adjustments."""
+    opening = {"compute_carry": carry, "availability_carry": idle, "recyclable": burned}
+    s = settle(
+        cut(*fleet, policy=replace(POLICY, rewards=told), adjustments=delta, **opening)  # type: ignore[arg-type]
+    )
+    for pool, before in ((COMPUTE, carry), (AVAILABILITY, idle)):
+        given_ = sum(getattr(node, pool) for node in s.nodes)
+        left = sum(part.units for part in s.unallocated if part.pool == pool)
+        assert given_ + left == getattr(s, f"{pool}_pool") + before
+    assert s.compute_pool + s.availability_pool + s.treasury_pool == s.emission + s.release
+    assert s.minted + carry + idle == s.total + s.compute_carry + s.availability_carry
+    assert s.release <= burned
+    assert all(units > 0 for _, units in s.rewards)
+    open_before, open_after = dict(delta), dict(s.adjustments)  # type: ignore[call-overload]
+    for account_id, still in open_after.items():
+        assert 0 < abs(still) <= abs(open_before[account_id])
+        assert (still > 0) == (open_before[account_id] > 0)
+
+
+@given(fleets, terms, st.randoms(use_true_random=False))
+def test_the_order_of_nodes_changes_nothing(
+    fleet: tuple[NodeCut, ...], told: object, random: object
+) -> None:
+    policy = replace(POLICY, rewards=told)  # type: ignore[arg-type]
+    shuffled = sorted(fleet, key=lambda _: random.random())  # type: ignore[attr-defined]
+    assert settle(cut(*fleet, policy=policy)) == settle(cut(*shuffled, policy=policy))
+
+
+def _part(total: int, tenths: int, half: int) -> int:
+    first = total * tenths // 10
+    return total - first if half else first
+
+
+def _half(node: NodeCut, tenths: int, half: int) -> NodeCut:
+    """Some of the work and, device by device, some of the machine."""
+    return node._replace(
+        node_id=f"x{half}",
+        account_id="acct_x",
+        uses=tuple(
+            Use(use.source, _part(use.burned, tenths, half), _part(use.gpu_us, tenths, half))
+            for use in node.uses
+        ),
+        burned_tokens=_part(node.burned_tokens, tenths, half),
+        attested=node.attested[half::2],
+    )
+
+
+@given(fleets, inner, terms, st.integers(1, 9))
+def test_splitting_a_node_into_two_never_earns_more(
+    fleet: tuple[NodeCut, ...], node: NodeCut, told: object, tenths: int
+) -> None:
+    """I12, with caps that are linear; a flat cap per node is what lint warns of."""
+    policy = replace(POLICY, rewards=replace(told, availability_cap_per_node=None))  # type: ignore[type-var,arg-type]
+    halves = [_half(node, tenths, half) for half in (0, 1)]
+    whole = node._replace(node_id="x", account_id="acct_x")
+    one = dict(settle(cut(*fleet, whole, policy=policy)).rewards).get("acct_x", 0)
+    two = dict(settle(cut(*fleet, *halves, policy=policy)).rewards).get("acct_x", 0)
+    assert two <= one
+
+
+@given(fleets, inner, terms, st.integers(0, 10**12))
+def test_more_work_never_earns_less(
+    fleet: tuple[NodeCut, ...], node: NodeCut, told: object, more: int
+) -> None:
+    policy = replace(POLICY, rewards=told)  # type: ignore[arg-type]
+    before = node._replace(node_id="x", account_id="acct_x", uses=(Use("cash", 1, 1),))
+    after = before._replace(
+        uses=(Use("cash", 1 + more, 1 + more),), burned_tokens=before.burned_tokens + more
+    )
+    earned = [
+        dict(settle(cut(*fleet, one, policy=policy)).rewards).get("acct_x", 0)
+        for one in (before, after)
+    ]
+    assert earned[0] <= earned[1]
+
+
+@given(inner, st.integers(2, 5))
+def test_equal_work_earns_equal(node: NodeCut, count: int) -> None:
+    fleet = [node._replace(node_id=f"node_{n}") for n in range(count)]
+    s = settle(cut(*fleet))
+    assert len({(one.compute, one.availability) for one in s.nodes}) == 1
+
+
+def test_compute_rewards_are_capped_by_what_was_burned_for_the_node() -> None:
+    """Design, economics 14: 19 CREDIT at 1.87 burned 10.16042781 TOKEN, a multiple of 64.6."""
+    tokens = {2_280: 219_251_336_898, 19: 1_016_042_781, 1: 53_475_936}
+    fleet = [
+        NodeCut(f"n{burned}", f"a{burned}", (Use("cash", burned * 10**6, 0),), units)
+        for burned, units in tokens.items()
+    ]
+    s = settle(cut(*fleet))
+    assert paid(s, "n19")[0] == 1_016_042_781
+    above = next(part for part in s.unallocated if (part.pool, part.reason) == (COMPUTE, CAP))
+    assert above.units == above.returned == s.compute_pool - 2 - sum(tokens.values())
+    assert s.minted == s.emission - above.units
+    uncapped = settle(cut(*fleet, policy=POLICY))
+    assert [node.compute for node in uncapped.nodes] == [
+        3_456_443_143, 65_672_419_732, 7_880_690_367_891,
+    ]  # fmt: skip
+
+
+def test_availability_is_paid_by_attested_time_up_to_a_cap() -> None:
+    """Design, economics 14: 604,800/302,400/0 s, at most 1,000 TOKEN each."""
+    flat = replace(TERMS, availability_cap_per_node=100_000_000_000)
+    fleet = [
+        NodeCut(f"n{index}", "acct", attested=(Attested("datacenter", 3, seconds * 10**6, 0),))
+        for index, seconds in enumerate((604_800, 302_400, 0))
+    ]
+    s = settle(cut(*fleet, policy=replace(POLICY, rewards=flat)))
+    assert [paid(s, f"n{index}")[1] for index in range(3)] == [10**11, 10**11, 0]
+    left = sum(part.units for part in s.unallocated if part.pool == AVAILABILITY)
+    assert left == 2_071_376_923_076
+
+
+def test_a_farm_of_devices_below_the_tier_earns_nothing() -> None:
+    farm = [
+        NodeCut(f"n{index}", "acct", attested=(Attested("datacenter", 2, HOUR_US, HOUR_US),))
+        for index in range(50)
+    ]
+    s = settle(cut(*farm))
+    assert s.availability_weight == 0
+    assert Unallocated(AVAILABILITY, ZERO_WEIGHT, s.availability_pool, 0) in s.unallocated
+    assert [who for who, _ in s.rewards] == ["treasury"]
+
+
+def test_a_device_that_was_there_less_than_the_minimum_is_not_paid_for_it() -> None:
+    half = Attested("datacenter", 3, HOUR_US, 2 * HOUR_US)
+    up = NodeCut("up", "acct", attested=(half,))
+    down = NodeCut("down", "acct", attested=(half._replace(promised_us=2 * HOUR_US + 1),))
+    s = settle(cut(up, down))
+    assert paid(s, "up")[1] > 0 == paid(s, "down")[1]
+
+
+def test_the_bonus_is_linear_and_bounded() -> None:
+    worked = (None, 0, 800_000, 884_468, 950_000, PPM)
+    assert [bonus_ppm(TERMS, score) for score in worked] == [
+        PPM, PPM, PPM, 1_112_624, 1_200_000, 1_200_000,
+    ]  # fmt: skip
+
+
+def test_what_grants_and_swept_earnings_paid_has_no_weight() -> None:
+    own = NodeCut("n", "a", (Use("grant.x", 10**9, 10**9), Use("earned", 10**9, 10**9)), 10**12)
+    assert settle(cut(own)).compute_weight == 0
+
+
+def test_burned_tokens_come_back_slowly_and_caps_give_them_back_first() -> None:
+    """Design, economics 7: 7,000 TOKEN burned, tau 7: 1,000 are released."""
+    s = settle(cut(recyclable=700_000_000_000))
+    assert s.release == 100_000_000_000
+    unissued = replace(TERMS, zero_weight_goes_to=UNISSUED)
+    back = settle(cut(policy=replace(POLICY, rewards=unissued), recyclable=700_000_000_000))
+    assert back.returned_release == back.release
+    assert back.minted == back.treasury_pool
+
+
+def test_debts_are_paid_back_to_the_treasury_before_the_treasury_pays_others() -> None:
+    node = NodeCut("n", "a", (Use("cash", 10, 0),), 10**9)
+    s = settle(cut(node, adjustments=(("a", -(10**10)), ("b", 5), ("z", -1))))
+    assert dict(s.rewards) == {"b": 5, "treasury": s.treasury_pool + 10**9 - 5}
+    assert s.adjustments == (("a", -9 * 10**9), ("z", -1))
+
+
+def test_remainders_are_fewer_than_recipients_and_stay_in_their_pool() -> None:
+    fleet = [NodeCut(f"n{n}", "a", (Use("cash", 1, 0),), 10**15) for n in range(7)]
+    s = settle(cut(*fleet))
+    assert s.unallocated[0] == Unallocated(COMPUTE, ROUNDING, s.compute_carry, 0)
+    assert 0 < s.compute_carry < 7

@@ -1,0 +1,141 @@
+"""Who offers nodes, and where."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from domain.fleet.provider import (
+    OpenRegion,
+    RegionNameTaken,
+    RegionPolicySet,
+    RegisterProvider,
+    SetRegionPolicy,
+    region_name_stream,
+    region_of,
+)
+from domain.refusal import Reason
+from domain.stream import Stream
+from tests.domain.scenes.supply import (
+    ALICE,
+    ALICE_STREAM,
+    NOON_US,
+    PROVIDER,
+    REGION,
+    opened,
+    region_named,
+    region_opened,
+    registered,
+    with_account,
+    with_provider,
+    with_region,
+)
+from tests.given import Scene
+
+REGION_STREAM = Stream("region", REGION)
+
+register = RegisterProvider(provider_id=PROVIDER, account_id=ALICE, kind="physical", at_us=NOON_US)
+open_home = OpenRegion(
+    region_id=REGION,
+    provider_id=PROVIDER,
+    name="home",
+    storage_mode="local",
+    setting="edge",
+    admission="operator",
+    allow_public_jobs=True,
+    at_us=NOON_US,
+)
+close_doors = SetRegionPolicy(
+    region_id=REGION, allow_public_jobs=False, by="mem_alice", at_us=NOON_US + 1
+)
+doors_closed = RegionPolicySet(
+    region_id=REGION,
+    allow_public_jobs=False,
+    by="mem_alice",
+    at_us=NOON_US + 1,
+    refused_workloads=(),
+    down_ranked_workloads=(),
+    security_tier=0,
+)
+
+
+def test_an_account_registers_as_a_provider() -> None:
+    with_account.when(register).then((Stream("provider", PROVIDER), registered))
+
+
+def test_registering_twice_is_once_and_never_for_another_account() -> None:
+    with_provider.when(replace(register, at_us=NOON_US + 1)).then_nothing()
+    with_provider.when(replace(register, kind="gcp")).then_refused(Reason.PROVIDER_EXISTS)
+
+
+def test_a_provider_has_an_account_that_can_earn() -> None:
+    Scene().when(register).then_refused(Reason.ACCOUNT_UNKNOWN)
+    auditor = Scene().given((ALICE_STREAM, replace(opened, kind="auditor")))
+    auditor.when(register).then_refused(Reason.NOT_PERMITTED)
+
+
+def test_a_provider_is_of_a_known_kind() -> None:
+    with_account.when(replace(register, kind="azure")).then_refused(Reason.PROVIDER_KIND_UNKNOWN)
+
+
+def test_a_region_opens_under_a_name_of_its_own() -> None:
+    with_provider.when(open_home).then(
+        (region_name_stream(PROVIDER, "home"), region_named), (REGION_STREAM, region_opened)
+    )
+
+
+def test_opening_the_same_region_twice_is_once() -> None:
+    with_region.when(replace(open_home, at_us=NOON_US + 1)).then_nothing()
+
+
+def test_two_regions_of_a_provider_never_share_a_name_or_an_id() -> None:
+    with_region.when(replace(open_home, region_id="region_2")).then_refused(Reason.REGION_EXISTS)
+    with_region.when(replace(open_home, name="attic")).then_refused(Reason.REGION_EXISTS)
+
+
+def test_another_provider_may_use_the_name() -> None:
+    both = with_region.given(
+        (Stream("provider", "prov_bob"), replace(registered, provider_id="prov_bob"))
+    )
+    both.when(replace(open_home, region_id="region_2", provider_id="prov_bob")).then(
+        (
+            region_name_stream("prov_bob", "home"),
+            RegionNameTaken(
+                provider_id="prov_bob", name="home", region_id="region_2", at_us=NOON_US
+            ),
+        ),
+        (
+            Stream("region", "region_2"),
+            replace(region_opened, region_id="region_2", provider_id="prov_bob"),
+        ),
+    )
+
+
+def test_a_region_belongs_to_a_provider() -> None:
+    with_account.when(open_home).then_refused(Reason.PROVIDER_UNKNOWN)
+
+
+def test_the_storage_mode_is_local_or_central_and_never_changes() -> None:
+    with_provider.when(replace(open_home, storage_mode="cloud")).then_refused(
+        Reason.STORAGE_MODE_UNKNOWN
+    )
+    with_region.when(replace(open_home, storage_mode="central")).then_refused(Reason.REGION_EXISTS)
+
+
+def test_setting_and_admission_are_known_modes() -> None:
+    with_provider.when(replace(open_home, setting="moon")).then_refused(
+        Reason.UNKNOWN_MODE, setting="moon"
+    )
+    with_provider.when(replace(open_home, admission="anyone")).then_refused(
+        Reason.UNKNOWN_MODE, admission="anyone"
+    )
+
+
+def test_a_region_may_close_its_doors_to_other_peoples_jobs() -> None:
+    with_region.when(close_doors).then((REGION_STREAM, doors_closed))
+    closed = with_region.after(close_doors)
+    assert not region_of(closed, REGION).allow_public_jobs
+    closed.when(close_doors).then_nothing()
+
+
+def test_an_unknown_region_has_no_policy() -> None:
+    with_provider.when(close_doors).then_refused(Reason.REGION_UNKNOWN)

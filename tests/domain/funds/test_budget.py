@@ -1,0 +1,189 @@
+"""Budgets: monthly caps on what goes into escrow, whatever the order of holds and releases."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from domain.funds.budget import (
+    Budget,
+    BudgetAlerted,
+    Claim,
+    SetBudget,
+    budget_of,
+    hold,
+    left_this_month,
+    month_at,
+    release,
+)
+from domain.money import credit, token
+from domain.parties.account import AccountOpened, ApiKeyIssued
+from domain.refusal import Reason, Refused
+from domain.stream import Change, Stream
+from tests.scenes.booked import Booked
+
+NOON_US = 1_795_176_000_000_000  # 2026-11-20
+DAY_US = 86_400_000_000
+WHO = "acct_renter"
+
+
+def world(limit: int | None = 1_000) -> Booked:
+    made = Booked()
+    stream = Stream("account", WHO)
+    at: dict[str, Any] = {"account_id": WHO, "at_us": NOON_US}
+    made.record(stream, AccountOpened(kind="party", opened_by="op", **at))
+    made.record(
+        stream,
+        ApiKeyIssued(
+            key_id="key00001", key_sha256="00", member_id="m", scopes=(), expires_at_us=None, **at
+        ),
+    )
+    if limit is not None:
+        made.do(setting(limit))
+    return made
+
+
+def setting(limit: int | None, scope: str = "project", target: str = "p") -> SetBudget:
+    monthly = None if limit is None else credit(limit)
+    return SetBudget(
+        account_id=WHO, scope=scope, target=target, monthly=monthly, by="m", at_us=NOON_US
+    )
+
+
+def claim(units: int, scope: str = "project", target: str = "p") -> Claim:
+    return Claim(WHO, scope, target, units)
+
+
+def budget(made: Booked) -> Budget:
+    return budget_of(made, WHO, "project", "p")
+
+
+def record(made: Booked, changes: list[Change]) -> list[Any]:
+    for change in changes:
+        made.record(change.stream, change.fact)
+    return [change.fact for change in changes]
+
+
+def test_a_cap_counts_what_goes_into_escrow_less_what_comes_back() -> None:
+    made = world()
+    record(made, hold(made, [claim(600)], "lease_1", NOON_US))
+    with pytest.raises(Refused) as caught:
+        hold(made, [claim(401)], "lease_2", NOON_US)
+    assert caught.value.reason is Reason.BUDGET_EXHAUSTED
+    assert caught.value.facts == {
+        "scope": "project", "target": "p", "month": "2026-11", "limit": 1_000, "used": 600,
+        "asked": 401,
+    }  # fmt: skip
+    record(made, release(made, [claim(1)], "lease_1", NOON_US, is_final=False))
+    record(made, hold(made, [claim(401)], "lease_2", NOON_US))
+    assert budget(made).used_in("2026-11") == 1_000
+
+
+def test_without_a_cap_nothing_is_recorded_and_nothing_refused() -> None:
+    made = world(limit=None)
+    claims = [claim(10**12), claim(10**12, "key", "key00001")]
+    assert hold(made, claims, "lease_1", NOON_US) == []
+    assert release(made, claims, "lease_1", NOON_US, is_final=True) == []
+
+
+def test_what_comes_back_in_a_later_month_is_taken_off_the_month_it_was_held_in() -> None:
+    made = world()
+    december = NOON_US + 15 * DAY_US
+    assert (month_at(NOON_US), month_at(december)) == ("2026-11", "2026-12")
+    record(made, hold(made, [claim(600)], "lease_1", NOON_US))
+    record(made, hold(made, [claim(900)], "lease_1", december))
+    record(made, release(made, [claim(1_000)], "lease_1", december, is_final=False))
+    assert (budget(made).used_in("2026-11"), budget(made).used_in("2026-12")) == (500, 0)
+    record(made, release(made, [claim(0)], "lease_1", december, is_final=True))
+    assert budget(made).holds == (), "a settled lease is forgotten"
+
+
+def test_each_threshold_is_told_once_a_month_and_again_under_a_new_cap() -> None:
+    made = world()
+
+    def told(units: int, lease: str, at_us: int = NOON_US) -> list[int]:
+        facts = record(made, hold(made, [claim(units)], lease, at_us))
+        return [fact.percent for fact in facts if isinstance(fact, BudgetAlerted)]
+
+    assert told(799, "a") == []
+    assert told(1, "b") == [80]
+    assert told(100, "c") == []
+    record(made, release(made, [claim(800)], "a", NOON_US, is_final=True))
+    assert told(700, "d") == [], "told already this month"
+    assert told(199, "e") == [100]
+    made.do(setting(2_000))
+    assert told(600, "f") == [80]
+    assert told(2_000, "g", NOON_US + 15 * DAY_US) == [80, 100]
+
+
+def test_a_cap_is_set_for_what_there_is_and_setting_it_again_is_nothing() -> None:
+    made = world()
+    assert made.do(setting(1_000)) == []
+    assert [len(made.do(setting(None))), len(made.do(setting(None)))] == [1, 0]
+    made.do(setting(5, "key", "key00001"))
+    refusals = {
+        Reason.API_KEY_UNKNOWN: setting(5, "key", "key00002"),
+        Reason.UNKNOWN_MODE: setting(5, "team"),
+        Reason.AMOUNT_OUT_OF_RANGE: setting(-1),
+    }
+    for reason, command in refusals.items():
+        with pytest.raises(Refused) as caught:
+            made.do(command)
+        assert caught.value.reason is reason
+    with pytest.raises(Refused):
+        made.do(
+            SetBudget(
+                account_id=WHO, scope="project", target="p", monthly=token(5), by="m", at_us=NOON_US
+            )
+        )
+
+
+moves = st.lists(
+    st.tuples(
+        st.sampled_from(("hold", "back", "settle", "cap")), st.integers(0, 4), st.integers(1, 700),
+        st.integers(0, 3),
+    ),
+    max_size=40,
+)  # fmt: skip
+
+
+@given(moves)
+def test_a_month_never_holds_more_than_its_cap_under_any_order_of_holds_and_releases(
+    story: list[tuple[str, int, int, int]],
+) -> None:
+    """used(month) == held in it - come back of it, and no hold ever takes it above the limit."""
+    made, limit, day = world(), 1_000, 0
+    # (lease, month) -> held and not come back; what settled leases kept, by month
+    open_: dict[tuple[str, str], int] = {}
+    spent: dict[str, int] = {}
+    for move, number, units, days in story:
+        day += days
+        at_us, lease = NOON_US + day * DAY_US, f"lease_{number}"
+        month = month_at(at_us)
+        if move == "cap":
+            limit = units
+            made.do(setting(limit))
+        elif move == "hold":
+            with suppress(Refused):
+                record(made, hold(made, [claim(units)], lease, at_us))
+                open_[lease, month] = open_.get((lease, month), 0) + units
+                assert budget(made).used_in(month) <= limit
+        else:
+            mine = sorted((m for one, m in open_ if one == lease), reverse=True)
+            back = min(units, sum(open_[lease, m] for m in mine))
+            is_final = move == "settle"
+            record(made, release(made, [claim(back)], lease, at_us, is_final=is_final))
+            for m in mine:  # the latest hold first
+                here = min(back, open_[lease, m])
+                back -= here
+                open_[lease, m] -= here
+                if is_final:
+                    spent[m] = spent.get(m, 0) + open_.pop((lease, m))
+        used = spent.get(month, 0) + sum(held for (_, m), held in open_.items() if m == month)
+        assert budget(made).used_in(month) == used
+        left = left_this_month(made, WHO, "project", "p", at_us)
+        assert left == max(0, limit - used)

@@ -1,0 +1,247 @@
+"""Milestone grants (R-11): what each milestone unlocks, that it does so once, and what is left."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from domain.governance.grant import (
+    TREASURY,
+    UNASSIGNED,
+    UNEARNED,
+    AcceptClawback,
+    AcceptMilestone,
+    Grant,
+    GrantClawedBack,
+    Milestone,
+    MilestoneAccepted,
+    OpenGrant,
+    ProposeClawback,
+    ProposeGrant,
+    ProposeMilestone,
+    split,
+    stream_of,
+)
+from domain.money import PPM, Asset, token
+from domain.parties.account import AccountOpened
+from domain.refusal import Reason, Refused
+from domain.stream import Stream
+from tests.scenes.booked import Booked
+
+AT_US = 1_795_176_000_000_000
+GRANT, BEAM, ANNA, BORIS = "grant_beam", "acct_beam", "mem_anna", "mem_boris"
+TOKEN = 100_000_000
+MILESTONES = tuple(
+    Milestone(name, 200_000 if name == "cluster-orchestration" else 100_000)
+    for name in (
+        "api-integration", "job-submission", "client-container", "cluster-orchestration",
+        "node-discovery", "storage-volumes", "usage-metering", "reputation",
+    )
+)  # fmt: skip
+"""RNP-005: eight milestones that assign 90 % of 56,500."""
+
+proposing = ProposeGrant(
+    grant_id=GRANT, account_id=BEAM, total=token(56_500 * TOKEN), milestones=MILESTONES, by=ANNA,
+    at_us=AT_US,
+)  # fmt: skip
+opening = OpenGrant(grant_id=GRANT, by=BORIS, at_us=AT_US)
+
+
+def world(treasury: int = 60_000 * TOKEN) -> Booked:
+    made = Booked()
+    opened = AccountOpened(account_id=BEAM, kind="party", opened_by="op", at_us=AT_US)
+    made.record(Stream("account", BEAM), opened)
+    made.books[TREASURY] = made.books["chain:distributor"] = treasury
+    return made
+
+
+def open_grant() -> Booked:
+    made = world()
+    made.do(proposing, opening)
+    return made
+
+
+def done(milestone_id: str, by: str = ANNA) -> ProposeMilestone:
+    return ProposeMilestone(
+        grant_id=GRANT, milestone_id=milestone_id, evidence="https://example.org/pr/1", by=by,
+        at_us=AT_US,
+    )  # fmt: skip
+
+
+def accept(milestone_id: str, by: str = BORIS) -> AcceptMilestone:
+    return AcceptMilestone(grant_id=GRANT, milestone_id=milestone_id, by=by, at_us=AT_US)
+
+
+def clawback(scope: str, by: str = ANNA) -> ProposeClawback:
+    return ProposeClawback(grant_id=GRANT, scope=scope, reason="it was stopped", by=by, at_us=AT_US)
+
+
+take_back = AcceptClawback(grant_id=GRANT, by=BORIS, at_us=AT_US)
+
+
+def state(made: Booked) -> Grant:
+    found = made.state(stream_of(GRANT))
+    assert isinstance(found, Grant)
+    return found
+
+
+def booked(made: Booked) -> tuple[int, int, int]:
+    """Locked, unlocked and unassigned, in whole TOKEN."""
+    parts = ("locked", "unlocked", "unassigned")
+    found = [made.balance(f"grant:{GRANT}:{part}") for part in parts]
+    assert all(units % TOKEN == 0 for units in found)
+    return found[0] // TOKEN, found[1] // TOKEN, found[2] // TOKEN
+
+
+def refused(made: Booked, *commands: Any) -> Reason:
+    with pytest.raises(Refused) as caught:
+        made.do(*commands)
+    return caught.value.reason
+
+
+def test_the_beam_grant_assigns_ninety_percent_and_tells_the_rest() -> None:
+    """R-11: all eight 50,850; orchestration alone 11,300; any other 5,650; 5,650 unassigned."""
+    made = open_grant()
+    assert booked(made) == (50_850, 0, 5_650)
+    assert made.balance(TREASURY) == 3_500 * TOKEN
+    made.do(done("cluster-orchestration"), accept("cluster-orchestration"))
+    assert booked(made) == (39_550, 11_300, 5_650)
+    made.do(done("reputation"), accept("reputation"))
+    assert booked(made) == (33_900, 16_950, 5_650)
+    for one in MILESTONES:
+        with suppress(Refused):
+            made.do(done(one.milestone_id), accept(one.milestone_id))
+    assert booked(made) == (0, 50_850, 5_650), "the rest has no milestone and stays where it is"
+
+
+def test_a_milestone_unlocks_once_and_only_when_a_second_person_accepts_it() -> None:
+    made = open_grant()
+    assert refused(made, accept("reputation")) is Reason.MILESTONE_STATE, "nobody proposed it"
+    made.do(done("reputation"))
+    assert made.do(done("reputation")) == [], "proposed by the same person: once"
+    assert refused(made, accept("reputation", ANNA)) is Reason.SECOND_PERSON_NEEDED
+    (fact,) = made.do(accept("reputation"))
+    assert isinstance(fact, MilestoneAccepted)
+    assert (fact.proposed_by, fact.by, fact.amount) == (ANNA, BORIS, token(5_650 * TOKEN))
+    assert refused(made, accept("reputation")) is Reason.MILESTONE_STATE, "twice"
+    assert refused(made, done("reputation")) is Reason.MILESTONE_STATE, "twice"
+    assert refused(made, done("beam-2")) is Reason.UNKNOWN_MILESTONE
+    assert booked(made) == (45_200, 5_650, 5_650)
+
+
+def test_opening_takes_two_people_and_tokens_that_have_matured() -> None:
+    made = world(56_499 * TOKEN)
+    made.do(proposing)
+    assert made.of("grant:") == {}, "nothing is set aside by proposing"
+    assert refused(made, done("reputation")) is Reason.GRANT_STATE
+    assert refused(made, replace(opening, by=ANNA)) is Reason.SECOND_PERSON_NEEDED
+    assert refused(made, opening) is Reason.TREASURY_SHORT
+    made.books[TREASURY] += TOKEN
+    made.do(opening)
+    assert refused(made, opening) is Reason.GRANT_STATE
+    assert refused(made, proposing) is Reason.GRANT_EXISTS
+    assert refused(made, replace(opening, grant_id="grant_no")) is Reason.GRANT_UNKNOWN
+
+
+def test_a_clawback_takes_what_is_not_earned_and_leaves_what_is() -> None:
+    made = open_grant()
+    made.do(done("reputation"), accept("reputation"))
+    assert refused(made, take_back) is Reason.GRANT_STATE, "nobody proposed it"
+    made.do(clawback(UNASSIGNED))
+    assert refused(made, replace(take_back, by=ANNA)) is Reason.SECOND_PERSON_NEEDED
+    made.do(take_back)
+    assert booked(made) == (45_200, 5_650, 0)
+    made.do(done("job-submission"), accept("job-submission"))
+    (proposed, fact) = made.do(clawback(UNEARNED), take_back)
+    assert proposed.reason == "it was stopped"
+    assert isinstance(fact, GrantClawedBack)
+    assert booked(made) == (0, 11_300, 0)
+    assert made.balance(TREASURY) == (60_000 - 11_300) * TOKEN
+    assert refused(made, done("usage-metering")) is Reason.GRANT_STATE, "it has ended"
+    assert refused(made, clawback(UNEARNED)) is Reason.GRANT_STATE
+
+
+def test_each_rule_of_a_proposal_refuses_by_its_name() -> None:
+    made = world()
+    share = Milestone("a", 600_000)
+    refusals = {
+        Reason.ACCOUNT_UNKNOWN: replace(proposing, account_id="acct_no"),
+        Reason.AMOUNT_NOT_POSITIVE: replace(proposing, total=token(0)),
+        Reason.AMOUNT_OUT_OF_RANGE: replace(proposing, total=token(2**63)),
+        Reason.COUNT_OUT_OF_RANGE: replace(proposing, milestones=()),
+        Reason.BAD_MILESTONE: replace(proposing, milestones=(Milestone("A b", 1),)),
+        Reason.DUPLICATE_MILESTONE: replace(proposing, milestones=(share, share)),
+        Reason.BAD_SHARE: replace(proposing, milestones=(Milestone("a", -1),)),
+        Reason.OVER_ASSIGNED: replace(
+            proposing, milestones=(share, replace(share, milestone_id="b"))
+        ),
+    }
+    for reason, command in refusals.items():
+        assert refused(made, command) is reason
+    made.do(proposing, opening)
+    assert refused(made, clawback("all")) is Reason.UNKNOWN_MODE
+    assert refused(made, replace(done("reputation"), evidence="")) is Reason.AMOUNT_OUT_OF_RANGE
+
+
+shares = st.lists(st.integers(0, PPM), max_size=6)
+
+
+@given(st.integers(0, 10**30), shares, st.sets(st.integers(0, 5)))
+def test_amounts_and_remainder_add_up_to_the_total_whatever_the_shares(
+    total: int, ppm: list[int], finished: set[int]
+) -> None:
+    """Never more than the completed part is unlocked, and the remainder is explicit."""
+    milestones = [Milestone(f"m{n}", share) for n, share in enumerate(ppm)]
+    completed = [f"m{n}" for n in finished if n < len(ppm)]
+    if sum(ppm) > PPM:
+        with pytest.raises(Refused):
+            split(total, milestones, completed)
+        return
+    parts = split(total, milestones, completed)
+    assert parts.unlocked + parts.locked + parts.unassigned == total
+    assert all(units >= 0 for units in (*parts.amounts.values(), parts.unassigned))
+    assert parts.unlocked <= total * sum(ppm[n] for n in finished if n < len(ppm)) // PPM + len(ppm)
+    assert sum(parts.amounts.values()) == total * sum(ppm) // PPM
+    assert (sum(ppm) == PPM) <= (parts.unassigned == 0)
+
+
+people = st.sampled_from((ANNA, BORIS, "mem_carla"))
+names = st.sampled_from((*(one.milestone_id for one in MILESTONES), "beam-2"))
+steps = st.lists(
+    st.one_of(
+        st.builds(done, names, people), st.builds(accept, names, people),
+        st.builds(clawback, st.sampled_from((UNASSIGNED, UNEARNED)), people),
+        st.builds(lambda by: replace(take_back, by=by), people),
+    ),
+    max_size=40,
+)  # fmt: skip
+
+
+@given(steps)
+def test_unlocked_is_what_two_people_accepted_and_every_unit_stays_in_the_grant_or_went_back(
+    story: list[Any],
+) -> None:
+    """total == locked + unlocked + unassigned + clawed back, after every step, by anybody."""
+    made = open_grant()
+    total, worth = 56_500 * TOKEN, split(56_500 * TOKEN, MILESTONES).amounts
+    for command in story:
+        with suppress(Refused):
+            made.do(command)
+        grant = state(made)
+        kept = grant.locked + grant.unlocked + grant.unassigned
+        assert kept + grant.clawed_back == total
+        assert made.balance(TREASURY) == 60_000 * TOKEN - kept
+        parts = (grant.locked, grant.unlocked, grant.unassigned)
+        held = [made.balance(f"grant:{GRANT}:{part}") for part in ("locked", "unlocked")]
+        assert [*held, made.balance(f"grant:{GRANT}:unassigned")] == list(parts)
+        assert made.total(Asset.TOKEN) == 0
+    accepted = [fact for fact in made.facts if isinstance(fact, MilestoneAccepted)]
+    names_of = [fact.milestone_id for fact in accepted]
+    assert len(set(names_of)) == len(names_of), "each at most once"
+    assert state(made).unlocked == sum(worth[name] for name in names_of)
+    assert all(fact.proposed_by != fact.by for fact in accepted)

@@ -1,0 +1,136 @@
+"""Every amount of an accrual is shown with its formula, whatever the tariff shares it among."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from domain.duration import HOUR_US
+from domain.fleet.revenue_share import OwnerShare
+from domain.lease.accrual_steps import Step, steps
+from domain.lease.lease import Lease, UsageAccrued, evolve
+from domain.money import credit
+from domain.prices.tariff import Split, SplitShare
+from tests.domain.leasing.test_money import (
+    ALICE,
+    BOB,
+    CLIENT,
+    account,
+    brought,
+    federated,
+    hour,
+    owned,
+    tariff,
+    top_up,
+)
+from tests.domain.scenes.market import (
+    close,
+    job,
+    lease_stream,
+    opened,
+    ready,
+    request,
+    reserve,
+    scene,
+    settle,
+    usage,
+)
+from tests.given import Scene
+
+
+def explained(where: Scene) -> Iterator[tuple[UsageAccrued, dict[str, Step]]]:
+    """Every accrual of the scene's lease with its steps by name."""
+    lease = Lease()
+    for stream, fact in where.past:
+        if stream != lease_stream:
+            continue
+        if isinstance(fact, UsageAccrued):
+            yield fact, {step.name: step for step in steps(lease, fact)}
+        lease = evolve(lease, fact)
+
+
+def ended(where: Scene) -> Scene:
+    return where.after(close(HOUR_US)).after(settle(HOUR_US, (usage(0, HOUR_US),)))
+
+
+def test_an_hour_at_two_seventy_eight_is_explained_to_the_unit() -> None:
+    """C-23: 2.78, the fee of 0.25 off it, then half."""
+    ((_, shown),) = explained(ended(opened()))
+    assert {name: step.new for name, step in shown.items()} == {
+        "ppm_us": HOUR_US * 10**6, "gpu_us": HOUR_US, "charge": 2_780_000, "fee": 250_000,
+        "provider": 1_265_000, "burn": 0, "platform": 1_265_000,
+    }  # fmt: skip
+    assert shown["fee"].given == {"fee_per_gpu_hour": 250_000, "price_per_gpu_hour": 2_780_000}
+
+
+def test_the_share_of_a_client_is_a_step_of_its_own() -> None:
+    ((_, shown),) = explained(brought())
+    assert shown["client"].new == 253_000
+    ((_, without),) = explained(brought("direct"))
+    assert "client" not in without
+
+
+def test_every_owner_of_a_node_finds_their_part() -> None:
+    """K-1."""
+    where = owned(OwnerShare(ALICE, 333_333), OwnerShare(BOB, 333_333))
+    where = where.after(job()).after(request()).after(reserve()).after(ready)
+    ((_, shown),) = explained(ended(where))
+    assert shown[f"provider of {ALICE}"].new == 421_666
+    owners = [step.new for name, step in shown.items() if name.startswith("provider of")]
+    assert sum(owners) == shown["provider"].new == 1_265_000
+
+
+def test_the_federated_fee_stands_beside_the_charge() -> None:
+    """C-21: two hours of training on two devices."""
+    where = federated().after(top_up(10_000_000, 0, "acct_owner"))
+    where = where.after(hour(1, 2)).after(hour(2, 2))
+    first, second = explained(where)
+    assert first[1]["federated_fee"].new == 2_650_000
+    assert (second[1]["federated_fee"].before, second[1]["federated_fee"].after) == (
+        2_650_000, 5_300_000,
+    )  # fmt: skip
+
+
+shares = st.permutations(["provider", "client", "burn", "platform"]).flatmap(
+    lambda names: st.tuples(
+        st.just(names),
+        st.lists(st.integers(0, 333_333), min_size=3, max_size=3),
+    )
+)
+
+
+@example((["provider", "burn", "platform", "client"], [1, 2, 3]), "direct", HOUR_US)
+@given(shares, st.sampled_from([CLIENT, "direct"]), st.integers(1, HOUR_US))
+def test_the_steps_are_the_parts_for_every_split(
+    drawn: tuple[list[str], list[int]], client_id: str, us: int
+) -> None:
+    """`steps` asserts that each of its values is the fact's."""
+    names, ppm = drawn
+    split = Split(
+        shares=tuple(SplitShare(*one) for one in zip(names[:3], ppm, strict=True)),
+        residual=names[3],
+    )
+    where = scene().given(account(CLIENT, "client"), tariff(split=split))
+    where = where.after(job(client_id=client_id)).after(request()).after(reserve()).after(ready)
+    where = where.after(close(us)).after(settle(us, (usage(0, us),)))
+    ((fact, shown),) = explained(where)
+    parts = ("fee", "provider", "client", "burn", "platform")
+    assert sum(shown[name].new for name in parts if name in shown) == fact.charge_new.units
+
+
+def test_a_fact_that_does_not_follow_is_not_explained() -> None:
+    ((fact, _),) = explained(ended(opened()))
+    where = ended(opened())
+    lease = Lease()
+    for stream, past in where.past:
+        if stream == lease_stream and not isinstance(past, UsageAccrued):
+            lease = evolve(lease, past)
+            if lease.status == "closing":
+                break
+    forged = replace(fact, charge=credit(fact.charge.units + 1))
+    with pytest.raises(AssertionError):
+        steps(lease, forged)

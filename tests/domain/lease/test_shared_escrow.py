@@ -1,0 +1,505 @@
+"""One escrow for all leases of a job: they end at the same second, and nobody overdraws it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from domain.corrections.reversal import TakeFundsBack, TakeIdleEscrow
+from domain.funds.payment import PaymentStarted, ReceivePayment, ReversePayment
+from domain.funds.payment import stream_of as payment_stream
+from domain.gpu_time import charge_for
+from domain.jobs.job import CancelJob
+from domain.lease.escrow import Deposit, Rate
+from domain.lease.escrow import settle as settled_escrow
+from domain.lease.lease import AccrueUsage, CloseLease, Lease, SettleLease, TopUpLease, UsageAccrued
+from domain.lease.shared_escrow import Escrow, EscrowReturned, Member, escrow_of, shared_end_us
+from domain.lease.turns import LeaseFundsMoved
+from domain.leasing.escrow_sharing import FundEscrow, ReturnEscrow
+from domain.metering.counting import UsageRow
+from domain.money import PPM, Asset, credit
+from domain.parties.account import AccountOpened
+from domain.refusal import Reason, Refused
+from domain.stream import Stream
+from tests.domain.scenes.market import (
+    DEVICES,
+    HOUR_US,
+    JOB,
+    NOON_US,
+    OWNER,
+    RENTER,
+    job,
+    ready,
+    request,
+    reserve,
+    scene,
+    usage,
+)
+from tests.examples import examples
+from tests.scenes.booked import Booked
+
+SECOND_US = 1_000_000
+MINUTE_US = 60 * SECOND_US
+PRICE = 2_780_000
+FRIEND = "acct_friend"
+
+
+def lease_id(number: int) -> str:
+    return f"lease_{number:032x}"
+
+
+def market(cash: int = 100_000_000) -> Booked:
+    made = Booked()
+    for stream, fact in scene().past:
+        made.record(stream, fact)
+    made.books["world:bank"] = made.books[f"party:{RENTER}:cash"] = cash
+    made.do(job())
+    return made
+
+
+def fund(units: int, after_us: int = 0, who: str = RENTER) -> FundEscrow:
+    return FundEscrow(
+        job_id=JOB, account_id=who, amount=credit(units), at_us=NOON_US + after_us
+    )  # fmt: skip
+
+
+def joined(made: Booked, number: int, after_us: int = 0, *, runs: bool = True) -> None:
+    """One more lease of the job, on a device of its own."""
+    at_us, name = NOON_US + after_us, lease_id(number)
+    made.do(replace(request(), lease_id=name, at_us=at_us))
+    made.do(replace(reserve(), lease_id=name, device_ids=(DEVICES[number],), at_us=at_us))
+    if runs:
+        made.do(replace(ready, lease_id=name, at_us=at_us))
+
+
+def running(escrow: int, *after_us: int) -> Booked:
+    made = market(200_000_000)
+    made.do(fund(escrow))
+    for number, moment_us in enumerate(after_us):
+        joined(made, number, moment_us)
+    return made
+
+
+def lease_in(made: Booked, number: int) -> Lease:
+    state = made.state(Stream("lease", lease_id(number)))
+    assert isinstance(state, Lease)
+    return state
+
+
+def escrow_in(made: Booked) -> Escrow:
+    return escrow_of(made, JOB)
+
+
+def ends(made: Booked) -> set[int]:
+    """The ends of all leases that run, in seconds after noon."""
+    return {
+        (lease_in(made, number).window_end_us - NOON_US) // SECOND_US
+        for number in range(len(DEVICES))
+        if lease_in(made, number).is_running
+    }
+
+
+def close(made: Booked, number: int, after_us: int, party: str = "renter", code: int = 1) -> None:
+    at_us = NOON_US + after_us
+    made.do(
+        CloseLease(lease_id=lease_id(number), closed_at_us=at_us, party=party, code=code,
+                   at_us=at_us)
+    )  # fmt: skip
+
+
+def settle(made: Booked, number: int, after_us: int, served_us: int | None = None) -> None:
+    """Accrue every hour of a closed lease and settle it; `served_us` of its time was reported."""
+    lease = lease_in(made, number)
+    assert lease.closed is not None
+    assert lease.opened is not None
+    opened_us = lease.opened.opened_at_us - NOON_US
+    end_us = lease.closed.closed_at_us - NOON_US
+    until_us = end_us if served_us is None else min(end_us, opened_us + served_us)
+    hour = lease.hours_accrued
+    name = lease_id(number)
+    while opened_us + (hour + 1) * HOUR_US < end_us:
+        hour += 1
+        rows = _rows(number, opened_us + (hour - 1) * HOUR_US,
+                     min(until_us, opened_us + hour * HOUR_US), hour)  # fmt: skip
+        at_us = NOON_US + max(after_us, opened_us + hour * HOUR_US)
+        made.do(AccrueUsage(lease_id=name, lane=1, usage_position=hour, rows=rows, at_us=at_us))
+    rows = _rows(number, opened_us + hour * HOUR_US, until_us, hour + 1)
+    at_us = NOON_US + after_us + 25 * HOUR_US
+    made.do(SettleLease(lease_id=name, lane=1, usage_position=hour + 1, rows=rows, at_us=at_us))
+
+
+def _rows(number: int, from_us: int, to_us: int, position: int) -> tuple[UsageRow, ...]:
+    if to_us <= from_us:
+        return ()
+    return (usage(from_us, to_us, DEVICES[number], position),)
+
+
+def consistent(made: Booked) -> None:
+    """Books and state say the same, and what is held pays all that may still be charged."""
+    escrow = escrow_in(made)
+    held = sum(part.amount.units for part in escrow.held)
+    assert held == sum(made.of(f"escrow:{JOB}:").values())
+    assert made.total(Asset.CREDIT) == 0
+    if escrow.ends_us is not None and escrow.running:
+        assert sum(one.due(escrow.ends_us) for one in escrow.members.values()) <= held
+        assert {lease_in(made, n).window_end_us for n in range(4) if lease_in(made, n).is_running
+                } == {escrow.ends_us}  # fmt: skip
+
+
+# --- the second ---------------------------------------------------------------------------------
+
+VECTORS = ((100, (10, 10)), (200, (10, 10)), (100, (1, 2)), (10, (1,)), (7, (2, 3)), (100, (7,)))
+
+
+@pytest.mark.parametrize(("escrow", "rates"), VECTORS)
+def test_the_end_is_that_of_the_conformance_suite_and_pays_by_the_rates(
+    escrow: int, rates: tuple[int, ...]
+) -> None:
+    """100 with rates 10 and 10 per second ends at t = 5, paid 50 and 50."""
+    members = [Member(PPM, rate * 3_600, opened_at_us=0) for rate in rates]
+    told = settled_escrow(
+        [Deposit("a", escrow)], [Rate(str(n), rate) for n, rate in enumerate(rates)], 10**6
+    )
+    end_us = shared_end_us(0, members, escrow, 0)
+    assert end_us == (told.end_second or 0) * SECOND_US
+    assert [one.most(end_us) for one in members] == list(told.paid.values())
+
+
+@given(
+    units=st.integers(0, 10**9),
+    members=st.lists(
+        st.tuples(st.integers(10**5, 8 * PPM), st.integers(10**5, 10**7), st.integers(0, 10**10)),
+        min_size=1, max_size=6,
+    ),
+)  # fmt: skip
+def test_one_second_more_is_always_too_much(
+    units: int, members: list[tuple[int, int, int]]
+) -> None:
+    """sum(charges at the end) <= escrow < sum(charges one second later); nothing is rounded."""
+    some = [Member(ppm, price, opened_at_us=opened) for ppm, price, opened in members]
+    first = min(opened for _, _, opened in members)
+    end_us = shared_end_us(first, some, units, first)
+    assert (end_us - first) % SECOND_US == 0
+    assert sum(one.due(end_us) for one in some) <= units
+    assert sum(one.due(end_us + SECOND_US) for one in some) > units
+
+
+def test_members_end_together_and_each_pays_its_own_time() -> None:
+    made = running(3 * PRICE, 0, HOUR_US)
+    assert ends(made) == {2 * 3_600}, "an hour alone, an hour of both: three hours are paid"
+    for number in (0, 1):
+        close(made, number, 2 * HOUR_US, "job", 100)
+    for number in (0, 1):
+        settle(made, number, 2 * HOUR_US)
+    charges = [lease_in(made, number).charge_units for number in (0, 1)]
+    assert charges == [2 * PRICE, PRICE]
+    assert made.of(f"escrow:{JOB}:") == {}
+    assert made.balance(f"party:{RENTER}:cash") == 200_000_000 - 3 * PRICE
+    consistent(made)
+
+
+def test_who_joins_brings_the_end_nearer_who_leaves_moves_it_on_and_everybody_is_told() -> None:
+    made = running(40 * PRICE, 0)
+    assert ends(made) == {40 * 3_600}
+    joined(made, 1, HOUR_US)
+    assert ends(made) == {3_600 + 39 * 1_800}
+    close(made, 1, 2 * HOUR_US)
+    assert ends(made) == {39 * 3_600}, "the hour of the other one is kept for it"
+    told = [fact for fact in made.facts if isinstance(fact, LeaseFundsMoved)]
+    assert [fact.lease_id for fact in told] == [lease_id(0), lease_id(0)]
+    settle(made, 1, 2 * HOUR_US, served_us=HOUR_US // 2)
+    assert ends(made) == {39 * 3_600 + 1_800}, "half of its hour was never proven"
+    consistent(made)
+
+
+def test_a_top_up_moves_the_end_of_all_through_the_job_or_any_of_its_leases() -> None:
+    made = running(4 * PRICE, 0, 0)
+    assert ends(made) == {7_200}
+    made.do(fund(2 * PRICE, HOUR_US))
+    assert ends(made) == {10_800}
+    made.do(TopUpLease(lease_id=lease_id(1), account_id=RENTER, amount=credit(2 * PRICE),
+                       at_us=NOON_US + HOUR_US))  # fmt: skip
+    assert ends(made) == {14_400}
+    consistent(made)
+
+
+def test_what_has_ended_stays_ended_and_a_late_timer_still_closes_at_the_second() -> None:
+    made = running(2 * PRICE, 0, 0)
+    late_us = 5 * HOUR_US
+    close(made, 0, late_us, "job", 100)
+    closed = lease_in(made, 0).closed
+    assert closed is not None
+    assert closed.closed_at_us == NOON_US + HOUR_US
+    assert ends(made) == {3_600}, "the other one has ended as well, though no timer said so"
+    with pytest.raises(Refused) as refused:
+        made.do(TopUpLease(lease_id=lease_id(1), account_id=RENTER, amount=credit(PRICE),
+                           at_us=NOON_US + late_us))  # fmt: skip
+    assert refused.value.reason is Reason.LEASE_STATE
+    close(made, 1, late_us, "job", 100)
+    consistent(made)
+
+
+def test_all_that_are_reserved_must_run_an_hour_together() -> None:
+    made = running(2 * PRICE, 0)
+    joined(made, 1, 0, runs=False)
+    with pytest.raises(Refused) as refused:
+        joined(made, 2)
+    assert refused.value.reason is Reason.CREDIT_TOO_LOW
+
+
+def test_deposits_are_drained_in_order_of_arrival_whoever_draws() -> None:
+    made = market()
+    made.books[f"party:{FRIEND}:cash"] = 10 * PRICE
+    made.books["world:bank"] += 10 * PRICE
+    _account(made, FRIEND)
+    made.do(fund(2 * PRICE))
+    for number in (0, 1):
+        joined(made, number)
+    made.do(fund(4 * PRICE, MINUTE_US, FRIEND))
+    for number in (0, 1):
+        close(made, number, 2 * HOUR_US)
+        settle(made, number, 2 * HOUR_US)
+    drawn = [part for fact in made.facts if isinstance(fact, UsageAccrued) for part in fact.drawn]
+    assert [part.account_id for part in drawn] == [None, None, FRIEND, FRIEND]
+    made.do(ReturnEscrow(job_id=JOB, at_us=NOON_US + 60 * HOUR_US, by_owner=True))
+    assert made.balance(f"party:{FRIEND}:cash") == 8 * PRICE, "the first deposit paid first"
+    assert made.balance(f"party:{RENTER}:cash") == 100_000_000 - 2 * PRICE
+
+
+def _account(made: Booked, account_id: str) -> None:
+    opened = AccountOpened(account_id=account_id, kind="party", opened_by="op", at_us=0)
+    made.record(Stream("account", account_id), opened)
+
+
+def test_the_rest_waits_for_the_jobs_next_lease_and_goes_back_when_the_job_ends() -> None:
+    made = running(5 * PRICE, 0)
+    close(made, 0, HOUR_US)
+    settle(made, 0, HOUR_US)
+    assert sum(made.of(f"escrow:{JOB}:").values()) == 4 * PRICE
+    joined(made, 1, 2 * HOUR_US)
+    with pytest.raises(Refused) as refused:
+        made.do(ReturnEscrow(job_id=JOB, at_us=NOON_US + 2 * HOUR_US, by_owner=True))
+    assert refused.value.reason is Reason.JOB_STATE
+    made.do(CancelJob(job_id=JOB, by="mem", at_us=NOON_US + 3 * HOUR_US))
+    close(made, 1, 3 * HOUR_US)
+    settle(made, 1, 3 * HOUR_US)
+    (back,) = [fact for fact in made.facts if isinstance(fact, EscrowReturned)]
+    assert sum(part.amount.units for part in back.parts) == 3 * PRICE
+    assert made.balance(f"party:{RENTER}:cash") == 200_000_000 - 2 * PRICE
+
+
+def test_a_lease_with_a_term_or_funds_of_its_own_has_its_own_escrow() -> None:
+    made = market()
+    made.do(fund(5 * PRICE))
+    for number, changes in ((0, {"term_us": HOUR_US}), (1, {"funds": credit(PRICE)})):
+        name = lease_id(number)
+        made.do(replace(request(), lease_id=name, **changes))
+        made.do(replace(reserve(), lease_id=name, device_ids=(DEVICES[number],)))
+        assert lease_in(made, number).escrow_id is None
+        assert lease_in(made, number).held_units == PRICE
+
+
+# --- a payment is reversed ----------------------------------------------------------------------
+
+
+def by_card(paid: int, *after_us: int) -> Booked:
+    """Leases on an escrow that a card payment fills."""
+    made = market(cash=0)
+    started = PaymentStarted(
+        payment_id="pay_1", account_id=RENTER, method="card", processor="stripe",
+        amount=credit(paid), cause="order", saved_method=None, chargeback_window_us=HOUR_US * 9_999,
+        expires_at_us=NOON_US + HOUR_US, by="mem", at_us=NOON_US,
+    )  # fmt: skip
+    made.record(payment_stream("pay_1"), started)
+    made.do(ReceivePayment(payment_id="pay_1", amount=credit(paid), reference="pi", by="stripe",
+                           at_us=NOON_US))  # fmt: skip
+    made.do(fund(paid))
+    for number, moment_us in enumerate(after_us):
+        joined(made, number, moment_us)
+    return made
+
+
+def reverse(made: Booked, units: int, after_us: int, *numbers: int) -> None:
+    """The reversal and what takes it back, as the server asks for it: every lease twice."""
+    at_us = NOON_US + after_us
+    made.do(ReversePayment(payment_id="pay_1", reference=f"dp_{after_us}", amount=credit(units),
+                           reason="fraudulent", at_us=at_us))  # fmt: skip
+    for number in (*numbers, *numbers):
+        made.do(TakeFundsBack(payment_id="pay_1", lease_id=lease_id(number), at_us=at_us))
+
+
+def owed(made: Booked) -> int:
+    return made.balance(f"party:{RENTER}:owed")
+
+
+def test_a_shortfall_is_shared_by_what_each_has_used_and_the_units_left_over_go_back() -> None:
+    """Of 20 paid by card 4 are left when two leases have used 1.5 and 1 hours, 6.95 credits."""
+    made = by_card(20_000_000, 0, HOUR_US // 2)
+    at_us = 3 * HOUR_US // 2
+    reverse(made, 16_000_000, at_us, 0, 1)
+    allotted = [one.allotted for one in escrow_in(made).members.values()]
+    due = [charge_for(3 * HOUR_US // 2, PRICE), charge_for(HOUR_US, PRICE)]
+    assert allotted == [4_000_000 * each // sum(due) for each in due]
+    for number in (0, 1):
+        closed = lease_in(made, number).closed
+        assert closed is not None
+        assert (closed.code, closed.closed_at_us) == (102, NOON_US + at_us)
+    for number in (0, 1):
+        settle(made, number, at_us)
+    assert [lease_in(made, number).charge_units for number in (0, 1)] == due
+    left_over = 4_000_000 - sum(each for each in allotted if each is not None)
+    assert made.balance(f"party:{RENTER}:card") == left_over
+    assert owed(made) == sum(due) - 4_000_000 + left_over
+    earned = made.balance(f"party:{OWNER}:holdback")
+    parts = [fact.parts for fact in made.facts if isinstance(fact, UsageAccrued)]
+    assert earned == sum(max(p.provider for p in parts if p.total == each) for each in due)
+    assert made.of(f"escrow:{JOB}:") == {}
+    consistent(made)
+
+
+def test_a_part_taken_back_ends_all_of_them_earlier_at_one_second() -> None:
+    made = by_card(40_000_000, 0, 0)
+    before = ends(made)
+    reverse(made, 10_000_000, HOUR_US, 0, 1)
+    assert owed(made) == 0
+    (after,) = ends(made)
+    assert after < min(before)
+    assert after * 2 * PRICE <= 30_000_000 * 3_600 < (after + 1) * 2 * PRICE
+    reverse(made, 10_000_000, HOUR_US, 0, 1)
+    assert ends(made) == {after}, "told again, nothing happens"
+    consistent(made)
+
+
+def test_leases_that_wait_for_their_node_close_when_nothing_is_left_for_them() -> None:
+    made = by_card(20_000_000)
+    joined(made, 0, 0, runs=False)
+    reverse(made, 20_000_000, MINUTE_US, 0)
+    assert lease_in(made, 0).status == "settled"
+    assert owed(made) == 0
+    assert made.of(f"escrow:{JOB}:") == {}
+
+
+@pytest.mark.parametrize("looked_at", [(0,), (0, 1)])
+def test_a_lease_that_waits_while_the_escrow_falls_short_never_runs_on_nothing(
+    looked_at: tuple[int, ...],
+) -> None:
+    """Two hours are used and 4 credits are left for them: none of it is the waiting lease's."""
+    made = by_card(20_000_000, 0)
+    joined(made, 1, 2 * HOUR_US - MINUTE_US, runs=False)
+    reverse(made, 16_000_000, 2 * HOUR_US, *looked_at)
+    if 1 not in looked_at:
+        made.do(replace(ready, lease_id=lease_id(1), at_us=NOON_US + 2 * HOUR_US))
+        assert ends(made) == {7_200}, "it is over with the second at which it opens"
+    else:
+        assert lease_in(made, 1).status == "settled"
+    consistent(made)
+
+
+def friend_by_card(made: Booked, paid: int) -> None:
+    _account(made, FRIEND)
+    started = PaymentStarted(
+        payment_id="pay_2", account_id=FRIEND, method="card", processor="stripe",
+        amount=credit(paid), cause="order", saved_method=None, chargeback_window_us=HOUR_US * 9_999,
+        expires_at_us=NOON_US + HOUR_US, by="mem", at_us=NOON_US,
+    )  # fmt: skip
+    made.record(payment_stream("pay_2"), started)
+    made.do(ReceivePayment(payment_id="pay_2", amount=credit(paid), reference="pi2", by="stripe",
+                           at_us=NOON_US))  # fmt: skip
+
+
+def test_nobody_takes_over_what_another_one_owes_by_taking_back_a_payment_too() -> None:
+    """The renter's 20 are gone and 5.56 are used; the friend's 3 pay of it, and that is all."""
+    made = by_card(20_000_000, 0)
+    friend_by_card(made, 3_000_000)
+    made.do(fund(3_000_000, 0, FRIEND))
+    at_us = 2 * HOUR_US
+    reverse(made, 20_000_000, at_us, 0)
+    made.do(ReversePayment(payment_id="pay_2", reference="dp_f", amount=credit(3_000_000),
+                           reason="fraudulent", at_us=NOON_US + at_us))  # fmt: skip
+    made.do(TakeFundsBack(payment_id="pay_2", lease_id=lease_id(0), at_us=NOON_US + at_us))
+    settle(made, 0, at_us)
+    assert made.balance(f"party:{FRIEND}:owed") == 3_000_000
+    assert owed(made) == 2 * PRICE - 3_000_000
+    consistent(made)
+
+
+def test_the_timer_of_a_lease_that_was_not_looked_at_says_that_a_payment_was_reversed() -> None:
+    made = by_card(20_000_000, 0, 0)
+    reverse(made, 20_000_000, HOUR_US, 0)
+    close(made, 1, HOUR_US, "job", 100)
+    codes = [closed.code for n in (0, 1) if (closed := lease_in(made, n).closed) is not None]
+    assert codes == [102, 102]
+
+
+def test_what_lies_idle_in_the_escrow_of_a_job_pays_what_is_owed_too() -> None:
+    made = by_card(20_000_000)
+    idle = TakeIdleEscrow(payment_id="pay_1", job_id=JOB, at_us=NOON_US + MINUTE_US)
+    reverse(made, 15_000_000, MINUTE_US)
+    assert owed(made) == 15_000_000
+    made.do(idle)
+    assert owed(made) == 0
+    assert made.of(f"escrow:{JOB}:") == {f"escrow:{JOB}:1:card": 5_000_000}
+    assert made.do(idle) == [], "taken once"
+    consistent(made)
+
+
+def test_what_leases_draw_on_is_not_idle() -> None:
+    made = by_card(20_000_000, 0)
+    reverse(made, 15_000_000, MINUTE_US)
+    idle = TakeIdleEscrow(payment_id="pay_1", job_id=JOB, at_us=NOON_US + MINUTE_US)
+    assert made.do(idle) == []
+
+
+@examples(60)
+@given(data=st.data())
+def test_no_order_of_joining_leaving_paying_and_taking_back_overdraws_it_or_loses_a_unit(
+    data: st.DataObject,
+) -> None:
+    """Every posting is booked with limits. card in == used + left + taken back - owed."""
+    paid = data.draw(st.integers(2_000, 6_000)) * 10_000
+    made, us, next_number, back = by_card(paid), 0, 0, 0
+    for _ in range(data.draw(st.integers(1, 12))):
+        us += data.draw(st.integers(1, 90)) * MINUTE_US
+        live = [n for n in range(next_number) if lease_in(made, n).is_running]
+        waiting = [n for n in range(next_number) if lease_in(made, n).status == "closing"]
+        step = data.draw(st.sampled_from(("join", "leave", "end", "settle", "take", "more")))
+        try:
+            if step == "join" and next_number < len(DEVICES):
+                joined(made, next_number, us)
+                next_number += 1
+            elif step == "leave" and live:
+                close(made, data.draw(st.sampled_from(live)), us)
+            elif step == "end":
+                for number in live:
+                    if lease_in(made, number).window_end_us <= NOON_US + us:
+                        close(made, number, us, "job", 100)
+            elif step == "settle" and waiting:
+                number = data.draw(st.sampled_from(waiting))
+                settle(made, number, us, data.draw(st.integers(0, 600)) * MINUTE_US)
+            elif step == "take":
+                units = min(data.draw(st.integers(1, 2_000)) * 10_000, paid - back)
+                if units:
+                    reverse(made, units, us, *range(next_number))
+                    back += units
+            elif step == "more":
+                made.do(fund(data.draw(st.integers(1, 5_000_000)), us))
+        except Refused:
+            if step == "join" and lease_in(made, next_number).requested is not None:
+                next_number += 1
+        consistent(made)
+    for number in range(next_number):
+        if lease_in(made, number).is_running:
+            close(made, number, us)
+        elif lease_in(made, number).status in ("requested", "reserved"):
+            close(made, number, us, "renter", 101)
+        if lease_in(made, number).status == "closing":
+            settle(made, number, us, data.draw(st.integers(0, 600)) * MINUTE_US)
+        consistent(made)
+    made.do(ReturnEscrow(job_id=JOB, at_us=NOON_US + us + 99 * HOUR_US, by_owner=True))
+    assert made.of("escrow:") == {}
+    used = sum(lease_in(made, number).charge_units for number in range(next_number))
+    mine = sum(made.balance(f"party:{RENTER}:{part}") for part in ("card", "cash"))
+    assert paid == used + mine + back - owed(made)

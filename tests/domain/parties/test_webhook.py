@@ -1,0 +1,86 @@
+"""Endpoints: which addresses they may have, and how they are stopped and started."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from domain.parties.webhook import (
+    OVERLAP_US,
+    TYPES_MAX,
+    URL_MAX,
+    AddWebhook,
+    DisableWebhook,
+    EnableWebhook,
+    RotateWebhookSecret,
+    WebhookSecretRotated,
+)
+from domain.refusal import Reason
+from domain.stream import Stream
+from tests.domain.scenes.market import NOON_US, OWNER, RENTER, scene
+
+HOOK = "hook_" + "1" * 32
+add = AddWebhook(
+    endpoint_id=HOOK, account_id=RENTER, url="https://hooks.example.com/x?y=1", types=("lease.",),
+    by="mem", at_us=NOON_US,
+)  # fmt: skip
+rotate = RotateWebhookSecret(endpoint_id=HOOK, account_id=RENTER, by="mem", at_us=NOON_US)
+stop = DisableWebhook(
+    endpoint_id=HOOK, account_id=RENTER, reason="owner", position=7, by="mem", at_us=NOON_US
+)
+start = EnableWebhook(endpoint_id=HOOK, account_id=RENTER, by="mem", at_us=NOON_US)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://hooks.example.com", "https://", "ftp://a.example", "https://u:p@a.example/",
+        "https://a.example/#x", "https://a.example:22/", "https://a b.example/", "https://[::1",
+        "https://exämple.com/", "https://a.example/" + "x" * URL_MAX,
+    ],
+)  # fmt: skip
+def test_an_endpoint_is_https_with_a_host_and_nothing_secret(url: str) -> None:
+    scene().when(replace(add, url=url)).then_refused(Reason.WEBHOOK_URL)
+
+
+@pytest.mark.parametrize(
+    "url", ["https://a.example", "https://a.example:8443/x/y?z=1&w=%20", "https://a?x"]
+)
+def test_a_plain_address_is_taken(url: str) -> None:
+    assert scene().when(replace(add, url=url)).changes()
+
+
+def test_an_endpoint_is_added_once_for_an_open_account() -> None:
+    scene().after(add).when(add).then_nothing()
+    scene().when(replace(add, account_id="acct_no")).then_refused(Reason.ACCOUNT_UNKNOWN)
+    many = replace(add, types=("lease.",) * (TYPES_MAX + 1))
+    scene().when(many).then_refused(Reason.COUNT_OUT_OF_RANGE)
+
+
+def test_both_secrets_sign_for_a_day_after_a_rotation() -> None:
+    scene().after(add).when(rotate).then(
+        (
+            Stream("webhook", HOOK),
+            WebhookSecretRotated(
+                endpoint_id=HOOK, generation=2, overlap_until_us=NOON_US + OVERLAP_US, by="mem",
+                at_us=NOON_US,
+            ),
+        )
+    )  # fmt: skip
+
+
+def test_stopping_and_starting_twice_is_once() -> None:
+    stopped = scene().after(add).after(stop)
+    stopped.when(stop).then_nothing()
+    assert stopped.when(start).changes()
+    scene().after(add).when(start).then_nothing()
+
+
+@pytest.mark.parametrize("command", [rotate, stop, start])
+def test_another_accounts_endpoint_is_unknown(
+    command: RotateWebhookSecret | DisableWebhook | EnableWebhook,
+) -> None:
+    theirs = replace(command, account_id=OWNER)
+    scene().after(add).when(theirs).then_refused(Reason.WEBHOOK_UNKNOWN)
+    scene().when(command).then_refused(Reason.WEBHOOK_UNKNOWN)

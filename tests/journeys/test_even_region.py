@@ -1,0 +1,165 @@
+"""K-13: a region of 100 remote workers behind 3 ingress nodes gets its work evenly.
+
+Workers join, are admitted and offered by commands, as a fleet would over days; leases are opened
+over HTTP, one after the other, and settled with the usage their nodes would have reported.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from domain.fleet.node import (
+    ActivateNode,
+    AdmitNode,
+    ConfirmNodeKey,
+    DeviceSpec,
+    HostSpec,
+    IssueJoinCode,
+    JoinNode,
+)
+from domain.fleet.roles import SetNodeRole
+from domain.lease.lease import CloseLease, ReadyLease, SettleLease
+from domain.market.offer import PublishOffer
+from domain.metering.counting import UsageRow
+from domain.metering.report import lane_of
+from domain.money import credit
+from tests.scenes.server import Scene
+
+WORKERS, INGRESSES, TOGETHER, ROUNDS = 100, 3, 50, 4
+MODEL = "NVIDIA GeForce RTX 3090"
+MINUTE_US = 60_000_000
+PRICE = 900_000
+
+
+def _id(kind: str, number: int) -> str:
+    return f"node_{kind}{number:031x}"
+
+
+def _joining(scene: Scene, node_id: str) -> list[Any]:
+    """One machine with one accelerator, from its join code to its offer."""
+    now_us, provider = scene.clock.now_us(), scene.provider
+    said: dict[str, Any] = {"by": "mem_owner", "at_us": now_us}
+    device = DeviceSpec(device_id=f"GPU-{node_id}", vendor="nvidia", model=MODEL, memory_mib=24_576)
+    return [
+        IssueJoinCode(
+            code_sha256=node_id, provider_id=provider.provider_id, region_id=provider.region_id,
+            **said,
+        ),
+        JoinNode(
+            code_sha256=node_id, node_id=node_id, key_id="0" * 16, public_key="ab" * 32,
+            token_sha256="cd" * 32, agent="0.1.0", client_id=None, devices=(device,),
+            host=HostSpec(arch="x86_64", os="linux"), at_us=now_us,
+        ),
+        ConfirmNodeKey(node_id=node_id, key_id="0" * 16, **said),
+        AdmitNode(node_id=node_id, **said),
+        ActivateNode(node_id=node_id, **said),
+    ]  # fmt: skip
+
+
+def _offered(scene: Scene, node_id: str) -> PublishOffer:
+    return PublishOffer(
+        offer_id=node_id.replace("node", "offer"), node_id=node_id,
+        provider_id=scene.provider.provider_id,
+        price_per_gpu_hour=credit(PRICE), settlement="cash", fractions=False,
+        available_until_us=None, at_us=scene.clock.now_us(),
+    )  # fmt: skip
+
+
+def _do(scene: Scene, *commands: Any) -> None:
+    scene.service.ledger.handle(commands, key=None, now_us=scene.clock.now_us())
+
+
+def _region(scene: Scene) -> None:
+    """Three ingress nodes and a hundred workers, each behind one of them."""
+    said: dict[str, Any] = {"by": "mem_owner", "at_us": scene.clock.now_us()}
+    for number in range(INGRESSES):
+        node_id = _id("a", number)
+        role = SetNodeRole(node_id=node_id, role="ingress", ingress_node_id=None, **said)
+        _do(scene, *_joining(scene, node_id), role)
+    for number in range(WORKERS):
+        _worker(scene, number)
+
+
+def _worker(scene: Scene, number: int) -> None:
+    node_id, ingress = _id("b", number), _id("a", number % INGRESSES)
+    said: dict[str, Any] = {"by": "mem_owner", "at_us": scene.clock.now_us()}
+    role = SetNodeRole(node_id=node_id, role="worker", ingress_node_id=ingress, **said)
+    _do(scene, *_joining(scene, node_id), _offered(scene, node_id), role)
+
+
+def _round(scene: Scene, count: int) -> list[str]:
+    """So many leases at once, each for a minute; the nodes that got them."""
+    job = scene.job(models=[MODEL])
+    leases = [scene.lease(job=job) for _ in range(count)]
+    start_us = scene.clock.now_us()
+    _do(scene, *(_ready(lease, start_us) for lease in leases))
+    load = _load(scene)
+    assert sum(row["leases"] for row in load) == count
+    scene.clock.advance(MINUTE_US)  # type: ignore[attr-defined]
+    for lease in leases:
+        _do(scene, *_ended(lease, start_us))
+    return [lease["node_id"] for lease in leases]
+
+
+def _ready(lease: dict[str, Any], at_us: int) -> ReadyLease:
+    return ReadyLease(
+        lease_id=lease["lease_id"], node_id=lease["node_id"], endpoint=None, at_us=at_us
+    )
+
+
+def _ended(lease: dict[str, Any], start_us: int) -> tuple[CloseLease, SettleLease]:
+    end_us = start_us + MINUTE_US
+    row = UsageRow(
+        position=end_us, device_id=lease["device_ids"][0], boot="b", mono_start_us=start_us,
+        mono_end_us=end_us, wall_start_us=start_us, wall_end_us=end_us, available_us=MINUTE_US,
+        share_ppm=1_000_000, received_us=end_us,
+    )  # fmt: skip
+    close = CloseLease(
+        lease_id=lease["lease_id"], closed_at_us=end_us, party="renter", code=1, at_us=end_us
+    )
+    settle = SettleLease(
+        lease_id=lease["lease_id"], lane=lane_of(lease["node_id"]), usage_position=end_us,
+        rows=(row,), at_us=end_us + 2 * MINUTE_US,
+    )  # fmt: skip
+    return close, settle
+
+
+def _load(scene: Scene) -> list[dict[str, Any]]:
+    told = scene.owner.read(f"/v1/regions/{scene.provider.region_id}/ingress")
+    rows: list[dict[str, Any]] = told["data"]
+    return rows
+
+
+@pytest.fixture
+def region(scene: Scene) -> Scene:
+    _region(scene)
+    return scene
+
+
+def test_k_13_a_hundred_workers_behind_three_ingress_nodes_get_their_work_evenly(
+    region: Scene,
+) -> None:
+    assert [row["workers"] for row in _load(region)] == [34, 33, 33]
+    served: Counter[str] = Counter()
+    for _ in range(ROUNDS):
+        served.update(_round(region, TOGETHER))
+    # 200 leases on 100 workers: each got two, and nobody three while another had one.
+    assert set(served) == {_id("b", number) for number in range(WORKERS)}
+    assert set(served.values()) == {ROUNDS * TOGETHER // WORKERS}
+    load = _load(region)
+    assert [int(row["served_gpu_us"]) for row in load] == [
+        workers * 2 * MINUTE_US for workers in (34, 33, 33)
+    ]
+
+
+def test_k_13_a_node_that_stood_idle_is_served_next(region: Scene) -> None:
+    first = set(_round(region, TOGETHER))
+    idle = {_id("b", number) for number in range(WORKERS)} - first
+    assert set(_round(region, TOGETHER)) == idle
+    _worker(region, WORKERS)
+    _round(region, 1)
+    _worker(region, WORKERS + 1)
+    assert _round(region, 1) == [_id("b", WORKERS + 1)], "a newcomer is no worse for having idled"

@@ -1,0 +1,175 @@
+"""Who may do what as a party: clients with keys, owners with regions, and everybody who audits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from api.door import keys
+from api.income.maturing_timer import mature
+from domain.duration import HOUR_US
+from domain.income.maturity import EarningsMatured
+from tests.scenes.server import Scene
+from tests.scenes.work import accrue_now, reported, send
+
+
+def test_only_authorised_instances_of_a_client_submit_jobs_and_others_leave_no_fact(
+    scene: Scene,
+) -> None:
+    """R-2."""
+    account = scene.account(kind="client")
+    head = scene.head()
+    refused = account.post("/v1/jobs", scene.job())
+    assert (refused.status_code, refused.json()["code"]) == (403, "client_not_authorised")
+    assert scene.head() == head, "it is not registered"
+    scene.operator.made("/v1/clients", {"client_id": account.account_id})
+    client = scene.instance(account.account_id, "main")
+    told = client.made("/v1/jobs", scene.job(project_id="prj", end_user_ref="user-7"))
+    assert (told["client_id"], told["project_id"]) == (client.account_id, "prj")
+    assert told["instance_id"] == "main"
+    path = f"/v1/accounts/{account.account_id}/api-keys"
+    unbound = account.made(path, {"scopes": ["client"]})["key"]
+    reader = account.made(path, {"scopes": ["billing:read"]})["key"]
+    revoked = scene.instance(account.account_id, "main").key
+    mine = f"/v1/clients/{account.account_id}"
+    account.delete(f"{mine}/keys/{keys.key_id(revoked or '')}")
+    head, lease = scene.head(), {"job": scene.job()}
+    for key, status in ((None, 401), (revoked, 401), (keys.new(live=False), 401), (reader, 403),
+                        (unbound, 403)):  # fmt: skip
+        caller = type(client)(scene.http, key)
+        assert caller.post("/v1/jobs", scene.job()).status_code == status
+        assert caller.post("/v1/leases", lease).status_code == status
+        assert scene.head() == head
+    second = scene.instance(account.account_id, "second")
+    assert second.made("/v1/jobs", scene.job())["instance_id"] == "second"
+
+    scene.operator.made(f"{mine}/suspend")
+    head = scene.head()
+    refused = second.post("/v1/jobs", scene.job())
+    assert (refused.status_code, refused.json()["code"]) == (403, "client_not_authorised")
+    assert scene.head() == head
+    scene.operator.made(f"{mine}/resume")
+    second.made("/v1/jobs", scene.job())
+    told = account.read(mine)
+    bound = {one["instance_id"]: "revoked_at" in one for one in told["keys"]}
+    assert bound == {"main": True, "second": False}, "the latest of each"
+
+
+def test_a_client_sees_its_own_jobs_and_several_sell_the_same_node(scene: Scene) -> None:
+    """R-1: what a client brought is told to it alone, and stays its own down to the payout."""
+    first, second = scene.client(), scene.client()
+    for client in (first, second):
+        scene.deposit(client, 10_000_000)
+    leases = [scene.lease(client, job=scene.job(end_user_ref="u-1")) for client in (first, second)]
+    assert {lease["node_id"] for lease in leases} == {scene.provider.node_id}
+    for client, lease in zip((first, second), leases, strict=True):
+        assert [one["job_id"] for one in client.read("/v1/jobs")["data"]] == [lease["job_id"]]
+        told = client.read(f"/v1/leases/{lease['lease_id']}")
+        assert (told["client_id"], told["end_user_ref"]) == (client.account_id, "u-1")
+    assert second.get(f"/v1/jobs/{leases[0]['job_id']}").status_code == 404
+    for lease in leases:
+        scene.provider.node.made(
+            f"/v1/nodes/{lease['node_id']}/assignments/{lease['lease_id']}/ready"
+        )
+    clock: Any = scene.clock
+    clock.advance(HOUR_US)
+    assert send(scene, scene.provider, reported(scene.provider, *leases)).is_success
+    for client, lease in zip((first, second), leases, strict=True):
+        client.made(f"/v1/leases/{lease['lease_id']}/close")
+        accrue_now(scene, lease["lease_id"])
+    usage = scene.owner.read("/v1/usage/breakdown", by="client_id", as_provider="true",
+                             to="2026-11-21T00:00:00Z")  # fmt: skip
+    assert {one["client_id"] for one in usage["data"]} == {first.account_id, second.account_id}
+    clock.advance(100 * HOUR_US)
+    with scene.service.connect() as connection:
+        assert mature(scene.service.ledger, connection, scene.clock.now_us()) == 1
+    facts = scene.service.ledger.market.read_facts(0, 100_000)
+    (matured,) = [one.fact for one in facts if isinstance(one.fact, EarningsMatured)]
+    told = {one.client_id: one.units for one in matured.clients or ()}
+    assert set(told) == {first.account_id, second.account_id}
+    assert sum(told.values()) == matured.gross.units > 0
+
+
+def test_a_closed_region_runs_its_owners_jobs_only_and_an_open_one_everybodys(
+    scene: Scene,
+) -> None:
+    """C-5. The renter's lease goes elsewhere while the cheapest region is closed."""
+    region = f"/v1/regions/{scene.provider.region_id}/policy"
+    scene.owner.made(region, {"allow_public_jobs": False})
+    assert scene.lease()["node_id"] == scene.other.node_id
+    scene.deposit(scene.owner, 10_000_000)
+    assert scene.lease(scene.owner)["node_id"] == scene.provider.node_id
+    scene.owner.made(region, {"allow_public_jobs": True})
+    assert scene.lease()["node_id"] == scene.provider.node_id
+
+
+def test_an_owners_own_job_runs_at_home_although_a_strangers_node_is_offered_for_less(
+    scene: Scene,
+) -> None:
+    scene.deposit(scene.rival, 10_000_000)
+    lease = scene.lease(scene.rival)
+    assert lease["node_id"] == scene.other.node_id, "3.00 at home, 2.00 elsewhere"
+    assert lease["price_per_gpu_hour"] == lease["usage_fee_per_gpu_hour"]
+
+
+@pytest.mark.parametrize(
+    "path", ["/v1/audit/log/key", "/v1/audit/log/checkpoint", "/v1/epochs", "/v1/payouts"]
+)
+def test_everybody_may_audit_heads_epochs_and_payouts(path: str, scene: Scene) -> None:
+    scene.sign_head()
+    assert scene.anybody.get(path).status_code == 200
+
+
+def test_an_account_is_closed_when_all_is_finished_and_its_keys_end_with_it(scene: Scene) -> None:
+    caller, path = scene.account(), "/v1/accounts"
+    mine = f"{path}/{caller.account_id}"
+    assert scene.stranger.post(f"{mine}/close").json()["code"] == "account_unknown"
+    assert scene.operator.post(f"{path}/acct_operator/close").json()["code"] == "not_permitted"
+    busy = f"{path}/{scene.renter.account_id}/close"
+    lease = scene.lease(funds={"asset": "CREDIT", "units": "100000000"})
+    refused = scene.renter.post(busy, key="too-early")
+    assert (refused.status_code, refused.json()["code"]) == (409, "account_not_empty")
+    assert refused.json()["facts"] == {"lease_id": lease["lease_id"], "status": "reserved"}
+    owner = scene.owner.post(f"{path}/{scene.owner.account_id}/close")
+    assert owner.json()["facts"]["lease_id"] == lease["lease_id"], "as provider too"
+    scene.renter.made(f"/v1/leases/{lease['lease_id']}/close")
+    told = scene.renter.post(busy).json()
+    assert told["facts"]["book"] == f"party:{scene.renter.account_id}:cash"
+    owner = scene.owner.post(f"{path}/{scene.owner.account_id}/close")
+    assert owner.json()["facts"]["node_id"] == scene.provider.node_id
+    scene.owner.made(f"/v1/nodes/{scene.provider.node_id}/retire")
+    assert scene.owner.post(f"{path}/{scene.owner.account_id}/close").status_code == 200
+    assert scene.owner.get(path).status_code == 401
+
+    closed = caller.made(f"{mine}/close")
+    assert caller.get(path).status_code == 401
+    assert {**scene.operator.made(f"{mine}/close"), "position": 0} == {**closed, "position": 0}
+    assert scene.operator.read(mine)["closed_at"] == closed["closed_at"]
+    keys_told = scene.operator.read(f"{mine}/api-keys")["data"]
+    assert [one["revoked_at"] for one in keys_told] == [closed["closed_at"]]
+    deposit = {"source": "cash", "amount": {"asset": "CREDIT", "units": "1"}, "reference": "late"}
+    late = scene.operator.post(f"{mine}/deposits", deposit)
+    assert (late.status_code, late.json()["code"]) == (409, "account_closed")
+
+
+def test_entries_of_the_log_are_told_by_role(scene: Scene) -> None:
+    """A party sees what concerns it, an auditor everything, nobody without a key anything."""
+    lease = scene.lease()
+    path = "/v1/audit/events"
+    assert scene.anybody.get(path).status_code == 401
+    assert scene.auditor.read(path, party=scene.renter.account_id)["data"]
+    assert scene.renter.read(path, party=lease["lease_id"])["data"]
+    assert scene.stranger.read(path, party=lease["lease_id"])["data"] == []
+
+
+def test_a_node_whose_key_id_names_another_key_does_not_join(scene: Scene) -> None:
+    """The owner confirms the key id the machine shows: it must be the id of the key that joined."""
+    code = scene.owner.made("/v1/nodes/join-codes", {"region_id": scene.provider.region_id})["code"]
+    joining = scene.provider.joining(code, "NVIDIA A100-PCIE-80GB", "77" * 32)
+    forged = {**joining, "key_id": scene.provider.signing.key_id}
+    head = scene.head()
+    response = scene.anybody.post("/v1/nodes/join", forged)
+    assert (response.status_code, response.json()["code"]) == (422, "invalid")
+    assert scene.head() == head
+    scene.anybody.made("/v1/nodes/join", joining)

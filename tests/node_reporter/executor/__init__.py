@@ -1,0 +1,1 @@
+"""tests: node_reporter/executor."""

@@ -1,0 +1,88 @@
+"""A market with one lease and the jobs that pay its owner, on a clock that tests move."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from api.process.clock import SimulatedClock
+from api.process.service import Service
+from api.settings import Settings
+from api.timers import (
+    Job,
+    Jobs,
+    run_accrual,
+    run_cash_outs,
+    run_maturity,
+    run_payout_match,
+    run_sweep,
+)
+from domain.duration import DAY_US
+from domain.income.maturity import SetMaturityWindow
+from tests.scenes.running_market import OWNER, START_US, Market
+
+EARNED_AN_HOUR = 1_265_000  # 2.78 credits, the fee of 0.25 taken off, the rest halved
+MIDNIGHT_US = -(-START_US // DAY_US) * DAY_US
+"""The first midnight after the market was founded; leases of these tests open there."""
+
+
+@dataclass
+class Paying:
+    """A service whose one lease runs since midnight, and the jobs that pay its owner."""
+
+    service: Service
+    clock: SimulatedClock
+    market: Market
+    lease: str = ""
+
+    def open(self, days: int) -> None:
+        self.clock.move_to(MIDNIGHT_US)
+        self.lease = self.market.lease("a", "one", term_us=days * DAY_US, at_us=MIDNIGHT_US)
+
+    def run(self, *, jobs: str = "accrual maturity sweep") -> dict[str, int]:
+        every = {
+            "accrual": run_accrual, "maturity": run_maturity, "sweep": run_sweep,
+            "cash_out": run_cash_outs, "payout_match": run_payout_match,
+        }  # fmt: skip
+        chosen = [Job(name, 60, 60, every[name]) for name in jobs.split()]
+        return Jobs(self.service, chosen).run_once()
+
+    def live(self, from_us: int, to_us: int) -> None:
+        """The lease's device reports so far, and the clock reaches that moment."""
+        device = self.market.nodes["one"].device_ids[:1]
+        self.market.report("one", self.lease, from_us, to_us, devices=device)
+        self.clock.move_to(to_us)
+
+    def books(self, account: str = OWNER) -> tuple[int, int, int]:
+        """Held back, payable, earned."""
+        held, payable, earned = (
+            self.market.balance(f"party:{account}:{part}")
+            for part in ("holdback", "payable", "earned")
+        )
+        return held, payable, earned
+
+    def set_window(self, window_us: int) -> None:
+        now_us = self.clock.now_us()
+        self.market.do(
+            now_us,
+            SetMaturityWindow(
+                version=1, window_us=window_us, effective_from_us=0, by="op", at_us=now_us
+            ),
+        )
+
+
+@pytest.fixture
+def paying(database: str, tmp_path: Path) -> Generator[Paying, None, None]:
+    clock = SimulatedClock(START_US)
+    settings = Settings(data_dir=tmp_path, database_url=database, environment="development")
+    with (
+        Service.open(settings, clock=clock) as service,
+        psycopg.connect(database, autocommit=True) as connection,
+    ):
+        market = Market(service.ledger, connection)
+        market.found("one", gpus=1)
+        yield Paying(service, clock, market)
