@@ -59,7 +59,7 @@ test-long: $(VENV)/.dev  ## fault injection and long simulations
 	@$(RUN)/python -m pytest -m "long" --timeout 3600
 
 test-gpu: $(VENV)/.dev  ## the reporter on a real NVIDIA GPU under a known load (says what it needs)
-	@$(RUN)/python -m benchmarks.gpu_node
+	@$(RUN)/python -m benchmarks.node.gpu_node
 
 types-strict: $(VENV)/.dev  ## pyright in strict mode (optional)
 	@$(RUN)/pyright

@@ -29,24 +29,11 @@ from typing import Any
 import psycopg
 
 from api.process.embedded_postgres import EmbeddedPostgres
-from benchmarks import (
-    accrual,
-    append,
-    append_market,
-    books,
-    export,
-    gang,
-    ingest,
-    lease_open,
-    matching,
-    projections,
-    rehearsal,
-    reporter_footprint,
-    reporter_week,
-    seal_beside,
-    settle,
-    statements,
-)
+from benchmarks.books import accrual, books, export, projections, statements
+from benchmarks.epochs import rehearsal, seal_beside, settle
+from benchmarks.fleet import gang, lease_open, matching
+from benchmarks.log import append, append_market, ingest
+from benchmarks.node import reporter_footprint, reporter_week
 
 RESULTS = Path(__file__).parent / "results" / "latest.json"
 ROOT = Path(__file__).parents[1]

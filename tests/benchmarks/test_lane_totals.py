@@ -8,9 +8,9 @@ import duckdb
 import numpy as np
 import pytest
 
-from benchmarks import settle as synthetic
-from benchmarks.executor import Executor, Processes, Serial
-from benchmarks.lane_totals import (
+from benchmarks.epochs import settle as synthetic
+from benchmarks.epochs.executor import Executor, Processes, Serial
+from benchmarks.epochs.lane_totals import (
     FIELDS,
     SUMS,
     SumTooWide,

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from benchmarks import __main__ as runner
-from benchmarks import projections
 from benchmarks.__main__ import Benchmark
+from benchmarks.books import projections
 from tests.projections.story import Size
 
 

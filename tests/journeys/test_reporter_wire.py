@@ -21,7 +21,7 @@ from api.main import create_app
 from api.process.embedded_postgres import EmbeddedPostgres
 from api.process.service import Service
 from api.replay.gentd26 import MeasuredGpus
-from benchmarks import reporter_week
+from benchmarks.node import reporter_week
 from node_reporter.agent.agent import Reporter
 from node_reporter.clock import SteppedClock
 from node_reporter.meter.rows import Stretch
@@ -219,7 +219,7 @@ def test_a_server_restored_from_an_older_backup_gets_the_same_reports_again(
 def test_three_hours_offline_are_caught_up_and_nothing_is_lost(
     database: str, tmp_path: Path
 ) -> None:
-    """A week of it is `python -m benchmarks.reporter_week`."""
+    """A week of it is `python -m benchmarks.node.reporter_week`."""
     told = reporter_week.measure(database, tmp_path, 30, 180)
     assert (told["lost_us"], told["devices"]) == (0, 8)
     assert told["conditions"]["rows_waiting"] >= 8 * 180 - 8

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks import gpu_load, gpu_node
-from benchmarks.gpu_load import Kernel
-from benchmarks.gpu_node import Metered, Sample, Tools, judged, sample_of
+from benchmarks.node import gpu_load, gpu_node
+from benchmarks.node.gpu_load import Kernel
+from benchmarks.node.gpu_node import Metered, Sample, Tools, judged, sample_of
 from tests.node_reporter import simulated_load
 from tests.node_reporter.conftest import FakeMachine
 
@@ -92,7 +92,7 @@ def test_a_machine_without_a_gpu_is_told_what_it_takes() -> None:
     if gpu_node.missing() is None:
         pytest.skip("this machine has a GPU")
     done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.gpu_node"],
+        [sys.executable, "-m", "benchmarks.node.gpu_node"],
         cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 2

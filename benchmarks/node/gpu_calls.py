@@ -1,6 +1,6 @@
 """What the calls of a driver cost and do, on one GPU: a part of `gpu_node.py`'s record.
 
-    python -m benchmarks.gpu_calls GPU-...
+    python -m benchmarks.node.gpu_calls GPU-...
 
 How long one reading takes (p50, p99), how often the energy counter moves, and what a forked child
 sees. No setting is changed. Source: design metering 15.

@@ -1,7 +1,7 @@
 """How long a statement of one account-month takes, in a short log and in a long one.
 
-    python -m benchmarks.statements            50,000 and 5,000,000 facts; some ten minutes
-    python -m benchmarks.statements --short    50,000 and 200,000 facts
+    python -m benchmarks.books.statements            50,000 and 5,000,000 facts; some ten minutes
+    python -m benchmarks.books.statements --short    50,000 and 200,000 facts
 
 The log is a month of leases that run all the month and are accrued every hour, in the order of
 time, beside a deposit a day for every account; nothing else, so almost every fact moves money. The

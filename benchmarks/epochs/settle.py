@@ -1,7 +1,7 @@
 """One epoch of a million nodes, from ten million usage rows to the payout root.
 
-    python -m benchmarks.settle            full: 1,000,000 nodes, 10,000,000 rows, some minutes
-    python -m benchmarks.settle --short    20,000 nodes, 200,000 rows
+    python -m benchmarks.epochs.settle            full: 1,000,000 nodes, 10,000,000 rows, some minutes
+    python -m benchmarks.epochs.settle --short    20,000 nodes, 200,000 rows
 
 No database: the cut is made up, the same on every machine, and its rows lie in files by lane. What
 a seal pays to read its cut from the views is measured by `benchmarks/cut_nodes.py`. Conditions:
@@ -38,8 +38,8 @@ import numpy as np
 import sha3
 
 from api.process.collecting import collecting_later
-from benchmarks.executor import Processes, Serial
-from benchmarks.lane_totals import (
+from benchmarks.epochs.executor import Processes, Serial
+from benchmarks.epochs.lane_totals import (
     FIELDS,
     SUMS,
     Column,

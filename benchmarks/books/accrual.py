@@ -1,7 +1,7 @@
 """One hour of many active leases: from signed reports to booked facts, beside one lease at a time.
 
-    python -m benchmarks.accrual            full: 100,000 leases, some minutes
-    python -m benchmarks.accrual --short    5,000
+    python -m benchmarks.books.accrual            full: 100,000 leases, some minutes
+    python -m benchmarks.books.accrual --short    5,000
 
 One embedded server, durable; one process runs the real accrual job against it, as
 `tallystick jobs` does. Conditions:
@@ -44,7 +44,7 @@ from api.process.service import Service
 from api.settings import Settings
 from api.timers import run_accrual
 from benchmarks import cpu
-from benchmarks.reports import BOOT, BenchNode, bench_node
+from benchmarks.log.reports import BOOT, BenchNode, bench_node
 from domain.funds import deposit
 from domain.funds.deposit import deposit_stream
 from domain.gpu_time import GPU_HOUR_US, charge_for

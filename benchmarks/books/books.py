@@ -1,7 +1,7 @@
 """Double entry in batches, beside one transfer per statement, in the same run.
 
-    python -m benchmarks.books            full
-    python -m benchmarks.books --short    half a minute; the ratios are rougher
+    python -m benchmarks.books.books            full
+    python -m benchmarks.books.books --short    half a minute; the ratios are rougher
 
 Every contender books the same thing: one transfer between two of 1,000 accounts, durably (fsync
 and synchronous_commit on), on one embedded server, taking turns in slices of 0.4 seconds.

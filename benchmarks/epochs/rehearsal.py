@@ -1,7 +1,7 @@
 """`tallystick policy dry-run` over a year: 52 epochs of 10,000 nodes under a proposal.
 
-    python -m benchmarks.rehearsal            full
-    python -m benchmarks.rehearsal --short    4 epochs
+    python -m benchmarks.epochs.rehearsal            full
+    python -m benchmarks.epochs.rehearsal --short    4 epochs
 
 The files of made-up epochs lie on disk as sealing leaves them. Measured is what the command does:
 read each, settle it as it was, compare with the file byte for byte, settle it under the proposal
@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from api.governance import rehearsal
-from benchmarks.lane_totals import node_cuts, totals_of
-from benchmarks.settle import LANES, SOURCES, Size, drawn, lane_nodes, lane_rows, policy
+from benchmarks.epochs.lane_totals import node_cuts, totals_of
+from benchmarks.epochs.settle import LANES, SOURCES, Size, drawn, lane_nodes, lane_rows, policy
 from domain.epochs.epoch_file import epoch_file
 from domain.epochs.settlement import Cut, Openings, settle
 

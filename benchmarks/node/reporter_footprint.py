@@ -1,7 +1,7 @@
 """What the node reporter costs the machine it watches: 8 GPUs at 1 Hz, a report a minute.
 
-    python -m benchmarks.reporter_footprint            two minutes of watching
-    python -m benchmarks.reporter_footprint --short    twenty seconds
+    python -m benchmarks.node.reporter_footprint            two minutes of watching
+    python -m benchmarks.node.reporter_footprint --short    twenty seconds
 
 The whole program with its threads, spool (`synchronous=FULL`), signatures and HTTP client runs on
 unmodified nvidia-ml-py. The driver library is the scripted one of the tests, in C: its calls cost
@@ -37,7 +37,7 @@ GPUS = 8
 SECONDS, SECONDS_SHORT = 120, 20
 STARTS = 5
 WAIT_S = 30.0
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 def run(short: bool = False) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """A reporter that was offline for a week: what waits on disk, and how fast it is caught up.
 
-    python -m benchmarks.reporter_week            a week, 8 leased GPUs, one row a minute each
-    python -m benchmarks.reporter_week --short    half a day
+    python -m benchmarks.node.reporter_week            a week, 8 leased GPUs, one row a minute each
+    python -m benchmarks.node.reporter_week --short    half a day
 
 Real: the reporter with its spool (WAL, synchronous FULL), signatures and HTTP; the served API,
 PostgreSQL with fsync. Simulated: the clock and the GPUs. It runs online for a day
@@ -251,7 +251,7 @@ def table(result: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.reporter_week")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.node.reporter_week")
     parser.add_argument("--short", action="store_true")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()

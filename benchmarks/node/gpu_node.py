@@ -1,7 +1,7 @@
 """The node reporter on a real NVIDIA GPU under a known load, against an independent measurement.
 
     make test-gpu                               half a minute of load on the first GPU
-    python -m benchmarks.gpu_node --out FILE    and keep the record
+    python -m benchmarks.node.gpu_node --out FILE    and keep the record
 
 The whole program meters the GPU while `gpu_load.py` runs kernels of a known length on it. Compared
 with what it signed:
@@ -37,11 +37,11 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import cpu
-from benchmarks.gpu_load import Kernel
+from benchmarks.node.gpu_load import Kernel
 from domain.metering import report
 from tests.node_reporter.model_server import ModelServer, serve
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PPM = 1_000_000
 WAIT_S = 60.0
 AVAILABLE_PPM_MIN = 990_000
@@ -200,7 +200,7 @@ def run(tools: Tools) -> dict[str, Any]:
             used_s, passed_s = cpu.of_process(node.pid) - before_s, time.monotonic() - began
             resident_kib = _resident_kib(node.pid)
         doctor = _told(tools, "node_reporter", "doctor", "--json", "--state", state)
-        calls = _told(tools, "benchmarks.gpu_calls", load["uuid"])
+        calls = _told(tools, "benchmarks.node.gpu_calls", load["uuid"])
     kernels = [Kernel(**one) for one in load["kernels"]]
     own = [sample for sample in samples if sample.uuid == load["uuid"]]
     return {
@@ -323,7 +323,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if lacks is not None:
         sys.stderr.write(f"not run: {NEEDS}{lacks}\n")
         return 2
-    load = [sys.executable, "-m", "benchmarks.gpu_load", "--gpu", str(options.gpu),
+    load = [sys.executable, "-m", "benchmarks.node.gpu_load", "--gpu", str(options.gpu),
             "--rounds", str(options.seconds)]  # fmt: skip
     try:
         result = run(Tools(load=load))

@@ -1,6 +1,6 @@
 """A known load on one NVIDIA GPU: kernels of a known length with pauses of a known length between.
 
-    python -m benchmarks.gpu_load --busy-ms 600 --idle-ms 400 --rounds 30
+    python -m benchmarks.node.gpu_load --busy-ms 600 --idle-ms 400 --rounds 30
 
 CUDA's driver library through ctypes and a kernel in PTX, so nothing is installed and no compiler is
 needed. Every multiprocessor multiplies and adds until the GPU's own nanosecond timer says that the

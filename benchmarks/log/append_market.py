@@ -7,7 +7,7 @@ idempotency row with every append. The machine's limit is binary COPY of ready r
 size into a table of the same definition, one transaction a batch, and nothing else. Ratios come
 first.
 
-    python -m benchmarks.append_market [--short]
+    python -m benchmarks.log.append_market [--short]
 """
 
 from __future__ import annotations

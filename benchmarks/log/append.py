@@ -1,7 +1,7 @@
 """How fast the usage log stores verified reports, beside raw binary COPY of the same bytes.
 
-    python -m benchmarks.append            full
-    python -m benchmarks.append --short    a few seconds
+    python -m benchmarks.log.append            full
+    python -m benchmarks.log.append --short    a few seconds
 
 One connection, one process, reports of 100 rows from 200 nodes. All contenders write the same rows
 into tables of the same definition (keys and storage included), in the same run, in turn:
@@ -11,7 +11,7 @@ into tables of the same definition (keys and storage included), in the same run,
 - peer: INSERT .. SELECT unnest .. ON CONFLICT DO NOTHING of ready rows: a dedupe and nothing else
 - limit: COPY of buffers built beforehand into event and key table, one transaction a batch
 
-The market log's half is `benchmarks/append_market.py`.
+The market log's half is `benchmarks/log/append_market.py`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from nacl.bindings import crypto_sign_open
 
 from api.ingest import form as usage_form
 from api.process.embedded_postgres import EmbeddedPostgres
-from benchmarks.reports import BenchNode, Signed, bench_node, reports
+from benchmarks.log.reports import BenchNode, Signed, bench_node, reports
 from domain.metering import report
 from ledger import migrate
 from ledger.log import pgbin, usage

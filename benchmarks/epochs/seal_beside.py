@@ -1,7 +1,7 @@
 """What everybody else waits while an epoch of a million nodes is sealed and credited.
 
-    python -m benchmarks.seal_beside            full: 1,000,000 nodes, some minutes
-    python -m benchmarks.seal_beside --short    20,000
+    python -m benchmarks.epochs.seal_beside            full: 1,000,000 nodes, some minutes
+    python -m benchmarks.epochs.seal_beside --short    20,000
 
 One embedded server, durable. Conditions:
 
@@ -35,7 +35,7 @@ import psycopg
 
 from api.process.collecting import collecting_later
 from api.process.embedded_postgres import EmbeddedPostgres
-from benchmarks.settle import Size, drawn, lane_nodes, policy
+from benchmarks.epochs.settle import Size, drawn, lane_nodes, policy
 from domain.epochs import epoch as epochs
 from domain.epochs.epoch import CloseEpoch, CreditRewards, Epoch, OpenEpoch, SealEpoch
 from domain.epochs.epoch_file import epoch_file

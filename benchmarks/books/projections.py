@@ -1,7 +1,7 @@
 """How fast views come back from the logs, beside a runner that takes one event at a time.
 
-    python -m benchmarks.projections            full
-    python -m benchmarks.projections --short    a few seconds
+    python -m benchmarks.books.projections            full
+    python -m benchmarks.books.projections --short    a few seconds
 
 One embedded server, durable, all in one run:
 
@@ -32,7 +32,7 @@ from eventsourcing.utils import Environment
 from psycopg.conninfo import conninfo_to_dict
 
 from api.process.embedded_postgres import EmbeddedPostgres
-from benchmarks.reports import bench_node, reports
+from benchmarks.log.reports import bench_node, reports
 from domain.fleet.device import DeviceReserved, device_stream
 from domain.lease.lease import UsageAccrued
 from domain.market.matching import Need, choose

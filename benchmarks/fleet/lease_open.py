@@ -1,7 +1,7 @@
 """Leases opened over HTTP, from request to durable receipt, load generator on the same cores.
 
-    python -m benchmarks.lease_open            full
-    python -m benchmarks.lease_open --short    a few seconds
+    python -m benchmarks.fleet.lease_open            full
+    python -m benchmarks.fleet.lease_open --short    a few seconds
 
 A fleet of 1,000 nodes with 8 devices each, 32 renters with a connection and an account each, one
 server process as `tallystick serve` starts it, durable PostgreSQL. A request names a new job and
@@ -39,7 +39,7 @@ from pydantic import BaseModel
 from api.door import keys
 from api.process.embedded_postgres import EmbeddedPostgres
 from benchmarks import cpu
-from benchmarks.ingest import free_port, wait_for
+from benchmarks.log.ingest import free_port, wait_for
 from domain.fleet.node import (
     ActivateNode,
     AdmitNode,
@@ -110,7 +110,7 @@ def _measure(
         wait_for(port)
         before = cpu.of_process(process.pid), cpu.of_server(server.pid)
         load = subprocess.run(
-            [sys.executable, "-m", "benchmarks.lease_open", "--load", kind, str(port),
+            [sys.executable, "-m", "benchmarks.fleet.lease_open", "--load", kind, str(port),
              str(seconds)],
             input=json.dumps(secrets), check=True, capture_output=True, text=True,
         )  # fmt: skip
@@ -128,7 +128,7 @@ def _measure(
 
 def _start(kind: str, uri: str, folder: Path, port: int) -> subprocess.Popen[bytes]:
     if kind == "peer":
-        command = [sys.executable, "-m", "benchmarks.lease_open", "--peer", str(port), uri]
+        command = [sys.executable, "-m", "benchmarks.fleet.lease_open", "--peer", str(port), uri]
         return subprocess.Popen(command)
     settings = {
         "DATABASE_URL": uri, "DATA_DIR": str(folder / "data"), "PORT": str(port),

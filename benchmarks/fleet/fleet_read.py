@@ -1,7 +1,7 @@
 """How long a process needs to read a fleet of 100,000 nodes, 800,000 GPUs from PostgreSQL.
 
-    python -m benchmarks.fleet_read            100,000 nodes
-    python -m benchmarks.fleet_read --nodes N
+    python -m benchmarks.fleet.fleet_read            100,000 nodes
+    python -m benchmarks.fleet.fleet_read --nodes N
 
 It is done once, when the process starts; after that only what changes is read. The rows are
 written straight into the fleet's view, half of the devices in use; no log is replayed. Beside it

@@ -1,7 +1,7 @@
 """Signed usage reports over HTTP, from request to receipt, load generator on the same cores.
 
-    python -m benchmarks.ingest            full
-    python -m benchmarks.ingest --short    a few seconds
+    python -m benchmarks.log.ingest            full
+    python -m benchmarks.log.ingest --short    a few seconds
 
 One report of 100 samples a request, 200 nodes, 32 connections, one server process, durable
 PostgreSQL. In one run, in turn, each on a database of its own:
@@ -38,7 +38,7 @@ import psycopg
 from starlette.requests import Request
 
 from api.process.embedded_postgres import EmbeddedPostgres
-from benchmarks.reports import bench_node, reports, request
+from benchmarks.log.reports import bench_node, reports, request
 from ledger import migrate
 from ledger.log import usage
 
@@ -135,7 +135,7 @@ def _measure(
         )
         connection.execute("CHECKPOINT")
     port = free_port()
-    command = [sys.executable, "-m", "benchmarks.ingest"]
+    command = [sys.executable, "-m", "benchmarks.log.ingest"]
     process = subprocess.Popen([*command, "--serve", kind, str(port), uri])
     try:
         wait_for(port)

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.executor import Executor
+from benchmarks.epochs.executor import Executor
 from domain.epochs.settlement import Attested, NodeCut, Use
 
 Column = NDArray[np.int64]

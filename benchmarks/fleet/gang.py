@@ -1,7 +1,7 @@
 """A gang of 512 GPUs over 64 nodes: placed, paid for and reserved in one append, or not at all.
 
-    python -m benchmarks.gang            full
-    python -m benchmarks.gang --short    fewer rounds
+    python -m benchmarks.fleet.gang            full
+    python -m benchmarks.fleet.gang --short    fewer rounds
 
 A fleet of 128 nodes with 8 devices each, durable PostgreSQL, one gang at a time; between two rounds
 it is cancelled and the views catch up, off the clock. In one run, in turn:
@@ -31,7 +31,7 @@ from api.pools.gang_orders import reservation, streams_read
 from api.process.embedded_postgres import EmbeddedPostgres
 from api.process.service import Service
 from api.settings import Settings
-from benchmarks.lease_open import BLINDING_KEY, PRICE, _accounts, _node
+from benchmarks.fleet.lease_open import BLINDING_KEY, PRICE, _accounts, _node
 from domain.jobs.gang import CloseGang, RequestGang, gang_stream
 from domain.jobs.job import SubmitJob
 from domain.lease.lease import CANCELLED_BEFORE_START, lease_stream

@@ -1,7 +1,7 @@
 """How fast the books leave as an hledger journal and a beancount ledger, and what the tools say.
 
-    python -m benchmarks.export            1,000,000 postings, some minutes: the tools are slower
-    python -m benchmarks.export --short    20,000
+    python -m benchmarks.books.export            1,000,000 postings, some minutes: the tools are slower
+    python -m benchmarks.books.export --short    20,000
 
 One embedded server, one database of postings as a market makes them: escrows are filled (two
 lines), hours are accrued (four lines) and capacity is booked (two lines).
@@ -196,7 +196,7 @@ def _checked(form: Form, folder: Path) -> dict[str, Any]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.export", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.books.export", description=__doc__)
     parser.add_argument("--short", action="store_true")
     print(json.dumps(run(parser.parse_args(arguments).short), indent=2))
 
